@@ -16,13 +16,13 @@ func (c *call) requester() artifact.Requester {
 	return artifact.Requester{TenantID: c.tenant.name, ID: c.who.key}
 }
 
-func (c *call) artifacts(info store.Info) (any, error) {
+func listArtifacts(c *call, info store.Info) (any, error) {
 	after, limit, err := c.pageQuery()
 	if err != nil {
 		return nil, err
 	}
 	page := api.Artifacts{Items: []artifact.Metadata{}}
-	for m, err := range c.s.config.Artifacts.List(c.r.Context(), c.requester(), artifact.Filter{ThreadID: info.ID}) {
+	for m, err := range c.tenant.config.Artifacts.List(c.r.Context(), c.requester(), artifact.Filter{ThreadID: info.ID}) {
 		if errors.Is(err, artifact.ErrCorrupt) {
 			continue // a request for it says so
 		}
@@ -43,7 +43,7 @@ func (c *call) artifacts(info store.Info) (any, error) {
 
 // findArtifact reads the artifact that the address names. One of another thread counts
 // as missing. It reads the store once, since a key may read so many only.
-func (c *call) findArtifact(read func(id string) (artifact.Metadata, error)) (artifact.Metadata, error) {
+func findArtifact(c *call, read func(id string) (artifact.Metadata, error)) (artifact.Metadata, error) {
 	info, err := c.findThread()
 	if err != nil {
 		return artifact.Metadata{}, err
@@ -60,17 +60,17 @@ func (c *call) findArtifact(read func(id string) (artifact.Metadata, error)) (ar
 	return m, err
 }
 
-func (c *call) artifact() (any, error) {
-	m, err := c.findArtifact(func(id string) (artifact.Metadata, error) {
-		return c.s.config.Artifacts.Metadata(c.r.Context(), c.requester(), id)
+func describeArtifact(c *call) (any, error) {
+	m, err := findArtifact(c, func(id string) (artifact.Metadata, error) {
+		return c.tenant.config.Artifacts.Metadata(c.r.Context(), c.requester(), id)
 	})
 	return m, err
 }
 
-func (c *call) artifactContent() (any, error) {
+func readArtifact(c *call) (any, error) {
 	var content string
-	m, err := c.findArtifact(func(id string) (m artifact.Metadata, err error) {
-		m, content, err = c.s.config.Artifacts.Get(c.r.Context(), c.requester(), id)
+	m, err := findArtifact(c, func(id string) (m artifact.Metadata, err error) {
+		m, content, err = c.tenant.config.Artifacts.Get(c.r.Context(), c.requester(), id)
 		return m, err
 	})
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *call) artifactContent() (any, error) {
 }
 
 // answerTool answers a model's call of a tool that prompts offer.
-func (c *call) answerTool(info store.Info, q *neutral.Part) (any, error) {
+func answerTool(c *call, info store.Info, q *neutral.Part) (any, error) {
 	asked, err := (&neutral.Message{Role: string(thread.Assistant), Parts: []neutral.Part{*q}}).Value("call")
 	if err != nil {
 		return nil, err
@@ -93,14 +93,14 @@ func (c *call) answerTool(info store.Info, q *neutral.Part) (any, error) {
 		return nil, badField("type", "want a part of type tool_call, as the model made it")
 	}
 	prepared, _ := c.tenant.prepared.Get(info.ID)
-	result, ok, err := c.compactorByRights().Session(info.ID).Answer(c.r.Context(), prepared, calls[0])
+	result, ok, err := c.tenant.compactorBy(c.who.rights).Session(info.ID).Answer(c.r.Context(), prepared, calls[0])
 	if err == nil && !ok {
 		err = problemAt(api.NotFound, "tool", "the daemon answers calls of read_artifact and recall, when its setting recall is tools; run other tools yourself")
 	}
 	return neutral.MessageOf(&result), err
 }
 
-func (c *call) recall(info store.Info) (any, error) {
+func searchThread(c *call, info store.Info) (any, error) {
 	query := c.r.URL.Query()
 	o := recall.Options{Tool: query.Get("tool"), Role: thread.Role(query.Get("role"))}
 	const longest = 1000
@@ -117,7 +117,7 @@ func (c *call) recall(info store.Info) (any, error) {
 	default:
 		return nil, badField("role", "want system, user, assistant or tool, got %.40q", o.Role)
 	}
-	found, err := c.compactorByRights().Session(info.ID).Recall(c.r.Context(), q, &o)
+	found, err := c.tenant.compactorBy(c.who.rights).Session(info.ID).Recall(c.r.Context(), q, &o)
 	if err != nil {
 		return nil, err
 	}

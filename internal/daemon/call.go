@@ -74,7 +74,11 @@ func (s *Server) operationHandler(op api.Operation, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &call{s: s, w: w, r: r, op: op, version: api.Any}
 		defer c.release()
-		answer, err := c.authorizeAndHandle(h)
+		var answer any
+		err := c.admit()
+		if err == nil {
+			answer, err = h(c)
+		}
 		if err != nil {
 			s.answerError(w, r, err)
 			return
@@ -91,38 +95,34 @@ func (s *Server) operationHandler(op api.Operation, h handler) http.Handler {
 	})
 }
 
-// authorizeAndHandle checks that the caller may make the call, and passes it to the
-// handler.
-func (c *call) authorizeAndHandle(h handler) (any, error) {
-	who, err := c.s.authenticate(c.r, c.s.byBearer)
-	if err != nil {
-		return nil, err
+// admit checks that the caller may make the call, and that the limits leave room for it.
+func (c *call) admit() (err error) {
+	if c.who, err = c.s.authenticate(c.r, c.s.byBearer); err != nil {
+		return err
 	}
-	c.who = who
-	if err := who.require(c.op.Right); err != nil {
-		return nil, err
+	if err := c.who.require(c.op.Right); err != nil {
+		return err
 	}
-	if err := c.readIfMatch(); err != nil {
-		return nil, err
+	if c.op.ID != "" { // agents may send to /mcp what their protocol adds
+		if err := cmp.Or(c.readIfMatch(), c.checkQuery()); err != nil {
+			return err
+		}
 	}
+	if c.tenant, err = c.s.tenant(c.who.tenant); err != nil || c.op.Streams() { // event streams have a limit of their own
+		return err
+	}
+	c.endRequest, err = c.s.beginRequest(c.who.tenant)
+	return err
+}
+
+// checkQuery refuses query parameters that the operation does not take.
+func (c *call) checkQuery() error {
 	for name := range c.r.URL.Query() {
 		if !slices.Contains(c.op.Query, name) {
-			known := "none are"
-			if len(c.op.Query) > 0 {
-				known = strings.Join(c.op.Query, ", ")
-			}
-			return nil, problem(api.BadRequest, "unknown query parameter %.40q; known: %s", name, known)
+			return problem(api.BadRequest, "unknown query parameter %.40q; known: %s", name, cmp.Or(strings.Join(c.op.Query, ", "), "none are"))
 		}
 	}
-	if c.tenant, err = c.s.tenant(who.tenant); err != nil {
-		return nil, err
-	}
-	if !c.op.Streams() { // event streams have a limit of their own
-		if c.endRequest, err = c.s.beginRequest(who.tenant); err != nil {
-			return nil, err
-		}
-	}
-	return h(c)
+	return nil
 }
 
 // release gives back what the call has taken of the limits.

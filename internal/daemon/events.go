@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -90,9 +92,16 @@ const (
 	writeTimeout = 30 * time.Second
 )
 
-// events streams the events of a thread. The id of an event is its position in the
+// eventStreams are the open streams of events.
+type eventStreams struct {
+	limit int // of a tenant
+	open  prometheus.Gauge
+	stop  <-chan struct{} // closed when the daemon stops
+}
+
+// follow streams the events of a thread. The id of an event is its position in the
 // store, so that any daemon over the store can resume a stream.
-func (c *call) events(info store.Info) (any, error) {
+func (h eventStreams) follow(c *call, info store.Info) (any, error) {
 	after := info.Events
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
 		n, err := strconv.Atoi(last)
@@ -104,17 +113,17 @@ func (c *call) events(info store.Info) (any, error) {
 		}
 		after = n
 	}
-	wake := c.tenant.hub.watch(info.ID, c.s.config.Limits.Streams)
+	wake := c.tenant.hub.watch(info.ID, h.limit)
 	if wake == nil {
-		return nil, retryLater(api.TooManyRequests, "more than %d open streams of events; close some", c.s.config.Limits.Streams)
+		return nil, retryLater(api.TooManyRequests, "more than %d open streams of events; close some", h.limit)
 	}
 	defer c.tenant.hub.unwatch(info.ID, wake)
-	c.s.metrics.streams.Inc()
-	defer c.s.metrics.streams.Dec()
-	h := c.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no")
+	h.open.Inc()
+	defer h.open.Dec()
+	header := c.w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Accel-Buffering", "no")
 	c.w.WriteHeader(http.StatusOK)
 	s := eventStream{w: c.w, control: http.NewResponseController(c.w)}
 	if err := s.write(": watching\n\n"); err != nil {
@@ -123,7 +132,7 @@ func (c *call) events(info store.Info) (any, error) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
-		n, err := c.sendEvents(&s, info.ID, after)
+		n, err := s.send(c.r.Context(), c.tenant.Events, info.ID, after)
 		if err != nil {
 			return answerWritten{}, nil // the reader is gone
 		}
@@ -139,30 +148,12 @@ func (c *call) events(info store.Info) (any, error) {
 			if s.write(":\n\n") != nil {
 				return answerWritten{}, nil
 			}
-		case <-c.s.stop:
+		case <-h.stop:
 			return answerWritten{}, nil
 		case <-c.r.Context().Done():
 			return answerWritten{}, nil
 		}
 	}
-}
-
-// sendEvents writes the events after a position and returns how many there were.
-func (c *call) sendEvents(s *eventStream, id string, after int) (int, error) {
-	page, err := c.tenant.Events.Events(c.r.Context(), id, after, 0)
-	if err != nil {
-		return 0, err
-	}
-	for n, e := range page {
-		data, err := json.Marshal(e)
-		if err != nil {
-			return n, err
-		}
-		if err := s.write(fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", after+n+1, e.Type, data)); err != nil {
-			return n, err
-		}
-	}
-	return len(page), nil
 }
 
 // eventStream writes server-sent events. A reader that is too slow is cut off; it can
@@ -181,6 +172,24 @@ func (s *eventStream) write(text string) error {
 		return err
 	}
 	return s.control.Flush()
+}
+
+// send writes the events after a position and returns how many there were.
+func (s *eventStream) send(ctx context.Context, events store.Events, id string, after int) (int, error) {
+	page, err := events.Events(ctx, id, after, 0)
+	if err != nil {
+		return 0, err
+	}
+	for n, e := range page {
+		data, err := json.Marshal(e)
+		if err != nil {
+			return n, err
+		}
+		if err := s.write(fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", after+n+1, e.Type, data)); err != nil {
+			return n, err
+		}
+	}
+	return len(page), nil
 }
 
 // watchedPlans are the plans of a tenant, which wake the streams of a thread when it gets

@@ -103,7 +103,7 @@ func (l *linker) toolName(id string) string {
 }
 
 // linkToThread completes messages that are to follow the log of a thread (see linkToLog).
-func (c *call) linkToThread(id string, messages []thread.Message) ([]thread.Message, error) {
+func linkToThread(c *call, id string, messages []thread.Message) ([]thread.Message, error) {
 	if len(messages) == 0 {
 		return nil, nil
 	}

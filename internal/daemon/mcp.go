@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 	"slices"
 
 	"github.com/tidwall/gjson"
@@ -34,45 +33,24 @@ const (
 )
 
 // answerMCP answers an agent, whose key and limits are those of any operation.
-func (s *Server) answerMCP(w http.ResponseWriter, r *http.Request) {
-	c := &call{s: s, w: w, r: r}
-	defer c.release()
-	if err := c.serveMCP(); err != nil {
-		s.answerError(w, r, err)
-	}
-}
-
-func (c *call) serveMCP() (err error) {
-	s, r := c.s, c.r
-	if c.who, err = s.authenticate(r, s.byBearer); err != nil {
-		return err
-	}
-	if err := c.who.require(apikey.Read); err != nil {
-		return err
-	}
-	if c.tenant, err = s.tenant(c.who.tenant); err != nil {
-		return err
-	}
-	if c.endRequest, err = s.beginRequest(c.who.tenant); err != nil {
-		return err
-	}
+func answerMCP(c *call) (any, error) {
 	body, err := c.readBody(mcp.MaxMessage)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !rawjson.Valid(body) {
-		return problem(api.BadRequest, "the body is not one JSON document")
+		return nil, problem(api.BadRequest, "the body is not one JSON document")
 	}
-	if err := c.countBatch(body); err != nil {
-		return err
+	if err := countBatch(c, body); err != nil {
+		return nil, err
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	c.r.Body = io.NopCloser(bytes.NewReader(body))
 	c.w.Header().Set("Cache-Control", "no-store")
 	mcp.New(&threadSessions{c}, &mcp.Options{
-		Version: s.config.Version, Write: s.config.MCP == WriteMCP && c.who.rights.Has(apikey.Write),
-		Count: s.config.Compactor.Counter.Text, Memory: s.searchCache, Scope: c.tenant.name,
-	}).ServeHTTP(c.w, r)
-	return nil
+		Version: c.s.config.Version, Write: c.s.config.MCP == WriteMCP && c.who.rights.Has(apikey.Write),
+		Count: c.tenant.config.Counter.Text, Memory: c.tenant.searchCache, Scope: c.tenant.name,
+	}).ServeHTTP(c.w, c.r)
+	return answerWritten{}, nil
 }
 
 // maxBatch bounds the messages of a batch, and so what its answers take together: one takes at
@@ -80,7 +58,7 @@ func (c *call) serveMCP() (err error) {
 const maxBatch = 20
 
 // countBatch counts each message of a batch as a request.
-func (c *call) countBatch(body []byte) error {
+func countBatch(c *call, body []byte) error {
 	batch := gjson.ParseBytes(body)
 	if !batch.IsArray() {
 		return nil
@@ -111,7 +89,7 @@ func publicError(err error) error {
 func (t *threadSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	infos, err := store.AllThreads(ctx, t.tenant.Catalog)
 	if errors.Is(err, store.ErrErased) {
-		t.s.searchCache.Forget(t.tenant.name, "")
+		t.tenant.searchCache.Forget(t.tenant.name, "")
 	}
 	if err != nil {
 		return nil, publicError(err)
@@ -137,7 +115,7 @@ func (t *threadSessions) Open(ctx context.Context, id string) (*mcp.Conversation
 
 // Artifact implements mcp.Sessions. It counts as a read of the key.
 func (t *threadSessions) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
-	m, text, err := t.s.config.Artifacts.Get(ctx, t.requester(), id)
+	m, text, err := t.tenant.config.Artifacts.Get(ctx, t.requester(), id)
 	return rehydrate.ContentOf(m, text), err
 }
 
@@ -159,7 +137,7 @@ func (t *threadSessions) Compact(ctx context.Context, id string, budget int, kee
 	if last.Base != nil {
 		step.Base, step.Fixed, step.Profile = last.Base, last.Fixed, last.Profile
 	}
-	compactor := t.compactorByRights()
+	compactor := t.tenant.compactorBy(t.who.rights)
 	session := compactor.Session(id)
 	made := &mcp.Compaction{Log: log, Budget: budget}
 	if keep {

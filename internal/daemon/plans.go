@@ -2,22 +2,21 @@ package daemon
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // answerCurrentPlan answers with the plan in force and its version.
-func (c *call) answerCurrentPlan(id string) (any, error) {
+func answerCurrentPlan(c *call, id string) (any, error) {
 	p, version, err := c.tenant.Plans.Current(c.r.Context(), id)
 	if err != nil {
 		return nil, err
@@ -26,7 +25,7 @@ func (c *call) answerCurrentPlan(id string) (any, error) {
 	return api.Plan{Version: version, Plan: p}, nil
 }
 
-func (c *call) plans(info store.Info) (any, error) {
+func listPlans(c *call, info store.Info) (any, error) {
 	after, end, next, err := c.pageRange(info.Plans)
 	if err != nil {
 		return nil, err
@@ -54,10 +53,10 @@ func planInfo(version int, p *plan.Plan) api.PlanInfo {
 	return info
 }
 
-func (c *call) plan(info store.Info) (any, error) {
+func readPlan(c *call, info store.Info) (any, error) {
 	name := c.r.PathValue("version")
 	if name == "current" {
-		answer, err := c.answerCurrentPlan(info.ID)
+		answer, err := answerCurrentPlan(c, info.ID)
 		if p, ok := answer.(api.Plan); ok && p.Plan == nil {
 			return nil, problem(api.NotFound, "no plan is in force: the model gets every message as it was said")
 		}
@@ -67,7 +66,7 @@ func (c *call) plan(info store.Info) (any, error) {
 	if err != nil || version < 1 {
 		return nil, problem(api.NotFound, "plans are numbered from 1; \"current\" is the one in force")
 	}
-	p, err := c.planAt(info.ID, version)
+	p, err := c.tenant.planAt(c.r.Context(), info.ID, version)
 	if err != nil {
 		return nil, err
 	}
@@ -75,12 +74,12 @@ func (c *call) plan(info store.Info) (any, error) {
 	return api.Plan{Version: version, Plan: p}, nil
 }
 
-func (c *call) diff(info store.Info) (any, error) {
-	from, old, err := c.queryPlan(info.ID, "from", 0)
+func diffPlans(c *call, info store.Info) (any, error) {
+	from, old, err := queryPlan(c, info.ID, "from", 0)
 	if err != nil {
 		return nil, err
 	}
-	to, new, err := c.queryPlan(info.ID, "to", info.Plans)
+	to, new, err := queryPlan(c, info.ID, "to", info.Plans)
 	if err != nil {
 		return nil, err
 	}
@@ -88,34 +87,42 @@ func (c *call) diff(info store.Info) (any, error) {
 }
 
 // queryPlan reads the version of a plan in the query, and the plan: an empty one for 0.
-func (c *call) queryPlan(id, name string, missing int) (int, *plan.Plan, error) {
+func queryPlan(c *call, id, name string, missing int) (int, *plan.Plan, error) {
 	version, err := c.queryNumber(name, missing, 0, math.MaxInt)
 	if err != nil {
 		return 0, nil, err
 	}
-	p, err := c.planAt(id, version)
+	p, err := c.tenant.planAt(c.r.Context(), id, version)
 	return version, cmp.Or(p, &plan.Plan{}), err
 }
 
-func (c *call) undo(info store.Info, q *api.Undo) (any, error) {
+func undoPlan(c *call, info store.Info, q *api.Undo) (any, error) {
 	if q.Version == nil || *q.Version < 0 {
 		return nil, badField("version", "want the version of the plan to go back to, or 0 for none")
 	}
-	if _, err := c.planAt(info.ID, *q.Version); err != nil {
+	if _, err := c.tenant.planAt(c.r.Context(), info.ID, *q.Version); err != nil {
 		return nil, err
 	}
-	return c.changePlan(info.ID, func(ctx context.Context, s *palimpsest.Session) error { return s.Undo(ctx, *q.Version) })
+	return answerChanged(c, info.ID, c.session(info.ID).Undo(c.r.Context(), *q.Version))
 }
 
-func (c *call) expand(info store.Info, q *api.Expand) (any, error) {
+func expandMessage(c *call, info store.Info, q *api.Expand) (any, error) {
 	if q.MessageID == "" {
 		return nil, badField("message_id", "want the id of a message that the plan in force hides")
 	}
-	answer, err := c.changePlan(info.ID, func(ctx context.Context, s *palimpsest.Session) error { return s.Expand(ctx, thread.ID(q.MessageID)) })
+	err := c.session(info.ID).Expand(c.r.Context(), thread.ID(q.MessageID))
 	if errors.Is(err, store.ErrNotFound) {
 		err = problemAt(api.NotFound, "message_id", "the plan in force hides no message with this id")
 	}
-	return answer, err
+	return answerChanged(c, info.ID, err)
+}
+
+// pinMessage protects a message from all later plans, or releases it.
+func pinMessage(c *call, info store.Info, q *view.Pin) (any, error) {
+	if q.MessageID == "" {
+		return nil, badField("message_id", "want the id of a message")
+	}
+	return answerChanged(c, info.ID, c.session(info.ID).Pin(c.r.Context(), thread.ID(q.MessageID), !q.Free))
 }
 
 // The most that one call may add to a memory block: it stands in every prompt.
@@ -124,7 +131,7 @@ const (
 	maxEntry   = 4_000 // bytes
 )
 
-func (c *call) remember(info store.Info, q *api.Remember) (any, error) {
+func addMemory(c *call, info store.Info, q *api.Remember) (any, error) {
 	if len(q.Entries) < 1 || len(q.Entries) > maxEntries {
 		return nil, badField("entries", "want 1 to %d", maxEntries)
 	}
@@ -134,17 +141,13 @@ func (c *call) remember(info store.Info, q *api.Remember) (any, error) {
 			return nil, badField(path, "want a text of at most %d bytes", maxEntry)
 		}
 	}
-	return c.changePlan(info.ID, func(ctx context.Context, s *palimpsest.Session) error { return s.Remember(ctx, q.Entries...) })
+	return answerChanged(c, info.ID, c.session(info.ID).Remember(c.r.Context(), q.Entries...))
 }
 
-// changePlan has a session change the plan in force, and answers with the new one.
-func (c *call) changePlan(id string, do func(context.Context, *palimpsest.Session) error) (any, error) {
-	return c.changePlanBy(id, c.session(id), do)
-}
-
-func (c *call) changePlanBy(id string, s *palimpsest.Session, do func(context.Context, *palimpsest.Session) error) (any, error) {
-	if err := do(c.r.Context(), s); err != nil {
-		return nil, err
+// answerChanged answers with the plan in force after a change of it, unless that failed.
+func answerChanged(c *call, id string, failed error) (any, error) {
+	if failed != nil {
+		return nil, failed
 	}
-	return c.answerCurrentPlan(id)
+	return answerCurrentPlan(c, id)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/store/apikey"
 )
 
 // Server answers requests. It is safe for concurrent use.
@@ -114,7 +115,7 @@ func (s *Server) routes() error {
 	s.mux.HandleFunc("GET "+ondemand.Path, s.socketOnly(s.serveRunning))
 	s.mux.HandleFunc("POST "+ondemand.StopPath, s.socketOnly(s.serveStop))
 	if s.config.MCP != NoMCP {
-		s.mux.HandleFunc("POST /mcp", s.answerMCP)
+		s.mux.Handle("POST /mcp", s.operationHandler(api.Operation{Right: apikey.Read}, answerMCP))
 	}
 	page := web.Handler()
 	for _, path := range web.Paths() {
@@ -125,39 +126,46 @@ func (s *Server) routes() error {
 
 // handlers answer the operations of package api.
 func (s *Server) handlers() map[string]handler {
+	reader := stepReader{models: s.config.Models, window: s.config.Window, policies: s.config.Policies}
+	steps, views := steps{reader, s.config.Proxy}, views{reader}
+	streams := eventStreams{limit: s.config.Limits.Streams, open: s.metrics.streams, stop: s.stop}
+	listSessions, viewSession := handler(noSessions), handler(noSessions)
+	if all := s.config.Sessions; s.config.Keys == nil && all != nil {
+		listSessions, viewSession = localSessions{all}.list, localSessions{all}.view
+	}
 	return map[string]handler{
-		"create":       (*call).create,
-		"list":         (*call).threads,
-		"get":          withThread((*call).get),
-		"delete":       withThread((*call).remove),
-		"log":          withThread((*call).log),
-		"append":       withBody((*call).append),
-		"prepare":      withBody((*call).prepare),
-		"finish":       withBody((*call).finish),
-		"answer":       withBody((*call).answerTool),
-		"overflowed":   withBody((*call).overflowed),
-		"cut-off":      withBody((*call).cutOff),
-		"remember":     withBody((*call).remember),
-		"outcome":      withBody((*call).outcome),
-		"compact":      withBody((*call).compact),
-		"dry-run":      withBody((*call).dryRun),
-		"plans":        withThread((*call).plans),
-		"plan":         withThread((*call).plan),
-		"diff":         withThread((*call).diff),
-		"undo":         withBody((*call).undo),
-		"expand":       withBody((*call).expand),
-		"render":       withBody((*call).render),
-		"artifacts":    withThread((*call).artifacts),
-		"artifact":     (*call).artifact,
-		"content":      (*call).artifactContent,
-		"recall":       withThread((*call).recall),
-		"events":       withThread((*call).events),
-		"view":         withThread((*call).view),
-		"text":         withThread((*call).text),
-		"preview":      withBody((*call).preview),
-		"pin":          withBody((*call).pin),
-		"sessions":     (*call).sessions,
-		"session-view": (*call).sessionView,
+		"create":       createThread,
+		"list":         listThreads,
+		"get":          withThread(getThread),
+		"delete":       withThread(deleteThread),
+		"log":          withThread(readLog),
+		"append":       withBody(appendMessages),
+		"prepare":      withBody(steps.prepare),
+		"finish":       withBody(finishStep),
+		"answer":       withBody(answerTool),
+		"overflowed":   withBody(steps.overflowed),
+		"cut-off":      withBody(steps.cutOff),
+		"remember":     withBody(addMemory),
+		"outcome":      withBody(steps.outcome),
+		"compact":      withBody(steps.compact),
+		"dry-run":      withBody(steps.dryRun),
+		"plans":        withThread(listPlans),
+		"plan":         withThread(readPlan),
+		"diff":         withThread(diffPlans),
+		"undo":         withBody(undoPlan),
+		"expand":       withBody(expandMessage),
+		"render":       withBody(steps.render),
+		"artifacts":    withThread(listArtifacts),
+		"artifact":     describeArtifact,
+		"content":      readArtifact,
+		"recall":       withThread(searchThread),
+		"events":       withThread(streams.follow),
+		"view":         withThread(views.view),
+		"text":         withThread(views.text),
+		"preview":      withBody(views.preview),
+		"pin":          withBody(pinMessage),
+		"sessions":     listSessions,
+		"session-view": viewSession,
 	}
 }
 

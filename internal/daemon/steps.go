@@ -2,9 +2,9 @@ package daemon
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest"
@@ -13,17 +13,25 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event/quality"
 	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
 	"github.com/palimpsest-ai/palimpsest/llm"
-	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// readStep reads a step of a request; path stands before its fields in problems.
-func (c *call) readStep(q *api.Step, path string) (palimpsest.Step, error) {
+// stepReader reads what requests say of steps.
+type stepReader struct {
+	models *token.ModelSet
+	window int // of models that are not among them; 0 if unknown
+	// policies makes those that requests name; nil if there is only the daemon's own.
+	policies func(name, favor string) (palimpsest.Config, error)
+}
+
+// read reads a step of a request; path stands before its fields in problems.
+func (r stepReader) read(c *call, q *api.Step, path string) (palimpsest.Step, error) {
 	out := palimpsest.Step{Base: &prompt.Prompt{}, Window: q.Window, Output: q.Output, Budget: q.Budget}
 	for name, n := range map[string]int{"window": q.Window, "output": q.Output, "budget": q.Budget} {
 		if n < 0 {
@@ -65,43 +73,84 @@ func (c *call) readStep(q *api.Step, path string) (palimpsest.Step, error) {
 		out.Base.Model = q.Model
 	}
 	out.Profile = render.For(q.API)
-	if c.s.config.Compactor.Recall == nil || len(out.Base.Tools) == 0 {
+	if c.tenant.config.Recall == nil || len(out.Base.Tools) == 0 {
 		// A client that offers its model no tools cannot be expected to run ours.
 		out.Profile.Reach = render.Nowhere
 	}
-	c.fillModelLimits(&out)
+	r.fillModelLimits(&out)
 	return out, nil
 }
 
 // fillModelLimits completes a step with the limits of its model.
-func (c *call) fillModelLimits(step *palimpsest.Step) {
-	m, err := c.s.config.Models.Find(step.Base.Model)
-	if err != nil && c.s.config.Window == 0 {
-		m, err = c.s.config.Models.Like(step.Base.Model)
+func (r stepReader) fillModelLimits(step *palimpsest.Step) {
+	m, err := r.models.Find(step.Base.Model)
+	if err != nil && r.window == 0 {
+		m, err = r.models.Like(step.Base.Model)
 	}
 	if err == nil {
 		step.Profile.BoundReasoning = m.BindsThinking
 	}
 	step.Output = cmp.Or(step.Output, m.AnswerReserve(step.Base.MaxOutput))
-	step.Window = cmp.Or(step.Window, m.WindowBeside(step.Output), c.s.config.Window)
+	step.Window = cmp.Or(step.Window, m.WindowBeside(step.Output), r.window)
 }
 
-func (c *call) prepare(info store.Info, q *api.Step) (any, error) {
-	step, err := c.readStep(q, "")
+// readPrepared reads a step that this daemon or another one has prepared.
+func (r stepReader) readPrepared(c *call, q *api.Step, path string) (palimpsest.Step, error) {
+	return r.readEmpty(c, q, path, badField(path+"messages", "the step's messages are in the thread already; send the step without them"))
+}
+
+// readEmpty reads a step that must bring no messages; hasSome is the problem of one that does.
+func (r stepReader) readEmpty(c *call, q *api.Step, path string, hasSome error) (palimpsest.Step, error) {
+	step, err := r.read(c, q, path)
+	if err == nil && len(step.Messages) > 0 {
+		err = hasSome
+	}
+	return step, err
+}
+
+// readOrLast is the request around a thread's messages: what the caller sets, and the
+// agent's last request for the rest.
+func (r stepReader) readOrLast(c *call, id string, q *api.Step) (palimpsest.Step, error) {
+	step, err := r.readEmpty(c, q, "", problem(api.BadRequest, "this operation adds no messages: POST …/messages does; send the step without them"))
+	if err != nil {
+		return step, err
+	}
+	last, err := c.tenant.lastStep(c.r.Context(), id)
+	if err != nil {
+		return step, err
+	}
+	if last.Base != nil && q.Base == nil && len(q.Body) == 0 {
+		step.Base, step.Fixed, step.Profile = last.Base, last.Fixed, last.Profile
+	}
+	step.Window = cmp.Or(q.Window, last.Window, step.Window)
+	step.Output = cmp.Or(q.Output, last.Output, step.Output)
+	step.Budget = cmp.Or(q.Budget, last.Budget)
+	step.OwnTarget = q.Budget == 0 // that of the agent bounds each of its requests
+	return step, nil
+}
+
+// steps are the operations of an agent's loop.
+type steps struct {
+	stepReader
+	proxy func(tenant string) (http.Handler, error) // nil for none
+}
+
+func (h steps) prepare(c *call, info store.Info, q *api.Step) (any, error) {
+	step, err := h.read(c, q, "")
 	if err != nil {
 		return nil, err
 	}
 	if q.Edits && c.version == api.Any {
-		if step.Messages, err = c.dropLogged(info.ID, step.Messages); err != nil {
+		if step.Messages, err = dropLogged(c, info.ID, step.Messages); err != nil {
 			return nil, err
 		}
 	}
-	if step.Messages, err = c.linkToThread(info.ID, step.Messages); err != nil {
+	if step.Messages, err = linkToThread(c, info.ID, step.Messages); err != nil {
 		return nil, err
 	}
 	session := c.session(info.ID)
 	if q.Force {
-		if session, err = c.forceCompact(session, info.ID, step, q.Instructions); err != nil {
+		if session, err = forceCompact(c, session, info.ID, step, q.Instructions); err != nil {
 			return nil, err
 		}
 		step.Messages = nil // they are in the log
@@ -110,12 +159,12 @@ func (c *call) prepare(info store.Info, q *api.Step) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.answerPrepared(info.ID, q, made)
+	return answerPrepared(c, info.ID, q, made)
 }
 
 // dropLogged leaves out the messages whose ids the log has. A host that applied earlier
 // edits sends the rest of its history, which is not a part of the log as it stands.
-func (c *call) dropLogged(id string, messages []thread.Message) ([]thread.Message, error) {
+func dropLogged(c *call, id string, messages []thread.Message) ([]thread.Message, error) {
 	log, err := c.tenant.Log.Load(c.r.Context(), id)
 	if err != nil {
 		return nil, err
@@ -130,7 +179,7 @@ func (c *call) dropLogged(id string, messages []thread.Message) ([]thread.Messag
 // the conversation takes less, to half of it. When nothing can be removed it changes
 // nothing. It returns the session that the step goes on with, without the condition of
 // the request, which has been checked.
-func (c *call) forceCompact(session *palimpsest.Session, id string, step palimpsest.Step, instructions string) (*palimpsest.Session, error) {
+func forceCompact(c *call, session *palimpsest.Session, id string, step palimpsest.Step, instructions string) (*palimpsest.Session, error) {
 	ctx, unconditional := c.r.Context(), c.tenant.compactor.Session(id)
 	step.OwnTarget = true
 	_, err := session.Compact(ctx, step, instructions)
@@ -152,7 +201,7 @@ func (c *call) forceCompact(session *palimpsest.Session, id string, step palimps
 
 // answerPrepared answers with a prompt that a session prepared. It leaves out the list of
 // hidden messages, which grows with the history.
-func (c *call) answerPrepared(id string, q *api.Step, made *palimpsest.Prepared) (*api.Prepared, error) {
+func answerPrepared(c *call, id string, q *api.Step, made *palimpsest.Prepared) (*api.Prepared, error) {
 	c.tenant.prepared.Put(id, made, 1)
 	c.setETag(made.Version)
 	manifest := *made.Manifest
@@ -177,18 +226,6 @@ func encodePrepared(name string, p *prompt.Prompt, out *api.Prepared) (*api.Prep
 	body, err := apicodec.For(name).Encode(p)
 	out.API, out.Body = name, body
 	return out, err
-}
-
-// planAt returns a version of the plans; nil for 0.
-func (c *call) planAt(id string, version int) (*plan.Plan, error) {
-	if version == 0 {
-		return nil, nil
-	}
-	p, err := c.tenant.Plans.Plan(c.r.Context(), id, version)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, problem(api.NotFound, "the thread has no plan %d; GET …/plans lists those that it has", version)
-	}
-	return p, err
 }
 
 // readAnswer reads an answer of the model.
@@ -220,12 +257,12 @@ func readAnswer(q *api.Answer) (messages []thread.Message, usage llm.Usage, err 
 	return messages, usage, nil
 }
 
-func (c *call) finish(info store.Info, q *api.Answer) (any, error) {
+func finishStep(c *call, info store.Info, q *api.Answer) (any, error) {
 	messages, usage, err := readAnswer(q)
 	if err != nil {
 		return nil, err
 	}
-	if messages, err = c.linkToThread(info.ID, messages); err != nil {
+	if messages, err = linkToThread(c, info.ID, messages); err != nil {
 		return nil, err
 	}
 	appended, err := c.session(info.ID).Append(c.r.Context(), messages...)
@@ -237,10 +274,10 @@ func (c *call) finish(info store.Info, q *api.Answer) (any, error) {
 	if err := c.tenant.compactor.Session(info.ID).FinishStep(c.r.Context(), prepared, usage); err != nil {
 		return nil, err
 	}
-	return c.answerAppended(appended), nil
+	return answerAppended(c, appended), nil
 }
 
-func (c *call) cutOff(info store.Info, q *api.CutOff) (any, error) {
+func (h steps) cutOff(c *call, info store.Info, q *api.CutOff) (any, error) {
 	messages, usage, err := readAnswer(&q.Answer)
 	if err != nil {
 		return nil, err
@@ -248,31 +285,22 @@ func (c *call) cutOff(info store.Info, q *api.CutOff) (any, error) {
 	if len(messages) > 1 {
 		return nil, badField("messages", "an answer that was cut off is one message")
 	}
-	step, err := c.readPreparedStep(&q.Step, "step.")
+	step, err := h.readPrepared(c, &q.Step, "step.")
 	if err != nil {
 		return nil, err
 	}
-	if messages, err = c.linkToThread(info.ID, messages); err != nil {
+	if messages, err = linkToThread(c, info.ID, messages); err != nil {
 		return nil, err
 	}
 	made, err := c.session(info.ID).CutOff(c.r.Context(), c.tenant.lastPrepared(info.ID, step), usage, messages[0])
 	if err != nil {
 		return nil, err
 	}
-	return c.answerPrepared(info.ID, &q.Step, made)
+	return answerPrepared(c, info.ID, &q.Step, made)
 }
 
-// readPreparedStep reads a step that this daemon or another one has prepared.
-func (c *call) readPreparedStep(q *api.Step, path string) (palimpsest.Step, error) {
-	step, err := c.readStep(q, path)
-	if err == nil && len(step.Messages) > 0 {
-		err = badField(path+"messages", "the step's messages are in the thread already; send the step without them")
-	}
-	return step, err
-}
-
-func (c *call) overflowed(info store.Info, q *api.Step) (any, error) {
-	step, err := c.readPreparedStep(q, "")
+func (h steps) overflowed(c *call, info store.Info, q *api.Step) (any, error) {
+	step, err := h.readPrepared(c, q, "")
 	if err != nil {
 		return nil, err
 	}
@@ -280,10 +308,10 @@ func (c *call) overflowed(info store.Info, q *api.Step) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.answerPrepared(info.ID, q, made)
+	return answerPrepared(c, info.ID, q, made)
 }
 
-func (c *call) outcome(info store.Info, q *quality.Outcome) (any, error) {
+func (h steps) outcome(c *call, info store.Info, q *quality.Outcome) (any, error) {
 	s := c.tenant.compactor.Session(info.ID)
 	switch q.Task {
 	case thread.Success, thread.Failure, thread.Partial:
@@ -293,8 +321,8 @@ func (c *call) outcome(info store.Info, q *quality.Outcome) (any, error) {
 		return nil, badField("task", "want success, failure or partial, got %.40q", q.Task)
 	}
 	figures := s.Quality()
-	if c.s.config.Proxy != nil { // the thread may be one that an agent has with its provider
-		handler, err := c.s.config.Proxy(c.tenant.name)
+	if h.proxy != nil { // the thread may be one that an agent has with its provider
+		handler, err := h.proxy(c.tenant.name)
 		if p, ok := handler.(*proxy.Proxy); err == nil && ok {
 			if seen := p.Finished(info.ID, q.Task); seen.Compactions > figures.Compactions {
 				figures = seen
@@ -304,23 +332,21 @@ func (c *call) outcome(info store.Info, q *quality.Outcome) (any, error) {
 	return figures, nil
 }
 
-func (c *call) compact(info store.Info, q *api.Compact) (any, error) {
-	step, err := c.stepOrLast(info.ID, &q.Step)
+func (h steps) compact(c *call, info store.Info, q *api.Compact) (any, error) {
+	step, err := h.readOrLast(c, info.ID, &q.Step)
 	if err != nil {
 		return nil, err
 	}
-	compactor, err := c.compactorFor(q)
+	compactor, err := h.compactor(c.tenant, q)
 	if err != nil {
 		return nil, err
 	}
-	return c.changePlanBy(info.ID, c.withCondition(compactor.Session(info.ID)), func(ctx context.Context, s *palimpsest.Session) error {
-		_, err := s.Compact(ctx, step, q.Instructions)
-		return err
-	})
+	_, err = c.withCondition(compactor.Session(info.ID)).Compact(c.r.Context(), step, q.Instructions)
+	return answerChanged(c, info.ID, err)
 }
 
-func (c *call) dryRun(info store.Info, q *api.Step) (any, error) {
-	step, err := c.stepOrLast(info.ID, q)
+func (h steps) dryRun(c *call, info store.Info, q *api.Step) (any, error) {
+	step, err := h.readOrLast(c, info.ID, q)
 	if err != nil {
 		return nil, err
 	}
@@ -331,28 +357,16 @@ func (c *call) dryRun(info store.Info, q *api.Step) (any, error) {
 	return api.Plan{Plan: p}, nil
 }
 
-// readStepOnly reads a step that must bring no messages.
-func (c *call) readStepOnly(q *api.Step) (palimpsest.Step, error) {
-	step, err := c.readStep(q, "")
-	if err == nil && len(step.Messages) > 0 {
-		err = problem(api.BadRequest, "this operation adds no messages: POST …/messages does; send the step without them")
-	}
-	return step, err
-}
-
-func (c *call) render(info store.Info, q *api.Render) (any, error) {
-	step, err := c.readStep(&q.Step, "step.")
+func (h steps) render(c *call, info store.Info, q *api.Render) (any, error) {
+	step, err := h.readEmpty(c, &q.Step, "step.", badField("step.messages", "rendering adds no messages; send the step without them"))
 	if err != nil {
 		return nil, err
-	}
-	if len(step.Messages) > 0 {
-		return nil, badField("step.messages", "rendering adds no messages; send the step without them")
 	}
 	version := *cmp.Or(q.PlanVersion, &info.Plans)
 	if version < 0 {
 		return nil, badField("plan_version", "want the version of a plan, or 0 for none")
 	}
-	p, err := c.planAt(info.ID, version)
+	p, err := c.tenant.planAt(c.r.Context(), info.ID, version)
 	if err != nil {
 		return nil, err
 	}

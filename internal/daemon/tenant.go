@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 
@@ -10,8 +11,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
+	"github.com/palimpsest-ai/palimpsest/internal/mcp"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/apikey"
@@ -26,6 +29,8 @@ type tenant struct {
 	offline   *palimpsest.Compactor // for keys that may only read: it asks no provider
 	config    palimpsest.Config     // of compactor
 	hub       *hub
+	// searchCache is that of agents, over all tenants.
+	searchCache *mcp.Memory
 
 	// prepared are the last prompts, by thread. Losing one loses only what the next
 	// request tells again.
@@ -51,13 +56,13 @@ func (c *call) withCondition(s *palimpsest.Session) *palimpsest.Session {
 	return s.OnlyIf(palimpsest.Condition{Plans: &c.version})
 }
 
-// compactorByRights answers calls that a key may make which may only read: for such a key it
-// asks no provider.
-func (c *call) compactorByRights() *palimpsest.Compactor {
-	if c.who.rights.Has(apikey.Write) {
-		return c.tenant.compactor
+// compactorBy answers calls that a key may make which may only read: for such a key it asks
+// no provider.
+func (t *tenant) compactorBy(rights apikey.Rights) *palimpsest.Compactor {
+	if rights.Has(apikey.Write) {
+		return t.compactor
 	}
-	return c.tenant.offline
+	return t.offline
 }
 
 // lastStep is the agent's last request in a thread, without its messages. Of system and
@@ -78,6 +83,18 @@ func (t *tenant) lastPrepared(id string, step palimpsest.Step) *palimpsest.Prepa
 	return &palimpsest.Prepared{Step: step}
 }
 
+// planAt returns a version of the plans; nil for 0.
+func (t *tenant) planAt(ctx context.Context, id string, version int) (*plan.Plan, error) {
+	if version == 0 {
+		return nil, nil
+	}
+	p, err := t.Plans.Plan(ctx, id, version)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, problem(api.NotFound, "the thread has no plan %d; GET …/plans lists those that it has", version)
+	}
+	return p, err
+}
+
 func (s *Server) tenant(name string) (*tenant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +103,7 @@ func (s *Server) tenant(name string) (*tenant, error) {
 	}
 	t := &tenant{
 		Tenant: s.config.Store.Tenant(name), name: name,
-		hub: newHub(), prepared: lru.New[string, *palimpsest.Prepared](maxPrepared),
+		hub: newHub(), searchCache: s.searchCache, prepared: lru.New[string, *palimpsest.Prepared](maxPrepared),
 	}
 	c := s.config.Compactor
 	c.Log, c.Plans, c.Answers = t.Log, watchedPlans{t.Plans, t.hub}, s.config.Spending.Answers(name, t.Answers)
@@ -123,6 +140,7 @@ func offlineConfig(c palimpsest.Config, known store.Answers) palimpsest.Config {
 // forget drops what is kept of a deleted thread, and ends its event streams.
 func (t *tenant) forget(id string) {
 	t.prepared.Delete(id)
+	t.searchCache.Forget(t.name, id)
 	t.hub.notify(id)
 }
 

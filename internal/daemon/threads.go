@@ -39,7 +39,7 @@ type threadLabels struct {
 // threadCreated is the first event of a thread that was created by a call.
 const threadCreated event.Type = "thread_created"
 
-func (c *call) create() (any, error) {
+func createThread(c *call) (any, error) {
 	var q api.NewThread
 	if err := c.decodeJSON(&q); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (c *call) create() (any, error) {
 		return nil, err
 	}
 	ctx := c.r.Context()
-	made := threadLabels{Labels: q.Labels, Created: c.s.config.Now().UTC()}
+	made := threadLabels{Labels: q.Labels, Created: c.tenant.config.Now().UTC()}
 	body, err := json.Marshal(made)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (c *call) findThread() (store.Info, error) {
 	return info, err
 }
 
-func (c *call) threads() (any, error) {
+func listThreads(c *call) (any, error) {
 	after, limit, err := c.pageQuery()
 	if err != nil {
 		return nil, err
@@ -141,12 +141,12 @@ func (c *call) threads() (any, error) {
 	}
 	page := api.Threads{Items: []api.Thread{}}
 	for _, info := range infos {
-		t, err := c.describe(ctx, info)
+		t, err := c.tenant.describe(ctx, info)
 		if err != nil {
 			return nil, err
 		}
 		if about {
-			if t.About, err = c.readAbout(ctx, info); err != nil {
+			if t.About, err = c.tenant.readAbout(ctx, info); err != nil {
 				return nil, err
 			}
 		}
@@ -158,27 +158,27 @@ func (c *call) threads() (any, error) {
 	return page, nil
 }
 
-func (c *call) describe(ctx context.Context, info store.Info) (*api.Thread, error) {
-	t := &api.Thread{ID: info.ID, CreatedAt: info.Created, ChangedAt: info.Changed, Version: info.Messages, PlanVersion: info.Plans}
-	d, err := c.tenant.Documents.Document(ctx, labelsKind, info.ID)
+func (t *tenant) describe(ctx context.Context, info store.Info) (*api.Thread, error) {
+	out := &api.Thread{ID: info.ID, CreatedAt: info.Created, ChangedAt: info.Changed, Version: info.Messages, PlanVersion: info.Plans}
+	d, err := t.Documents.Document(ctx, labelsKind, info.ID)
 	if errors.Is(err, store.ErrNotFound) {
-		return t, nil // it began with a message, without labels
+		return out, nil // it began with a message, without labels
 	}
 	var made threadLabels
 	if err == nil {
 		err = json.Unmarshal(d.Body, &made)
 	}
-	t.Labels = made.Labels
+	out.Labels = made.Labels
 	if !made.Created.IsZero() {
-		t.CreatedAt = made.Created
+		out.CreatedAt = made.Created
 	}
-	return t, err
+	return out, err
 }
 
 // readAbout reads what a thread is about.
-func (c *call) readAbout(ctx context.Context, info store.Info) (*view.About, error) {
+func (t *tenant) readAbout(ctx context.Context, info store.Info) (*view.About, error) {
 	out := &view.About{}
-	log, err := c.tenant.Log.Load(ctx, info.ID)
+	log, err := t.Log.Load(ctx, info.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (c *call) readAbout(ctx context.Context, info store.Info) (*view.About, err
 			break
 		}
 	}
-	p, _, err := c.tenant.Plans.Current(ctx, info.ID)
+	p, _, err := t.Plans.Current(ctx, info.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -198,13 +198,13 @@ func (c *call) readAbout(ctx context.Context, info store.Info) (*view.About, err
 	return out, nil
 }
 
-func (c *call) get(info store.Info) (any, error) {
-	t, err := c.describe(c.r.Context(), info)
+func getThread(c *call, info store.Info) (any, error) {
+	t, err := c.tenant.describe(c.r.Context(), info)
 	if err != nil {
 		return nil, err
 	}
-	if c.s.jobs != nil {
-		if t.Compacting, err = c.s.jobs.Busy(c.r.Context(), job.CompactKey(Domain(c.tenant.name), info.ID)); err != nil {
+	if c.tenant.config.Jobs != nil {
+		if t.Compacting, err = c.tenant.config.Jobs.Busy(c.r.Context(), job.CompactKey(c.tenant.config.Domain, info.ID)); err != nil {
 			return nil, err
 		}
 	}
@@ -214,12 +214,12 @@ func (c *call) get(info store.Info) (any, error) {
 
 // remove deletes a thread. It waits for a step or compaction at work, whose writes would
 // come after it otherwise.
-func (c *call) remove(info store.Info) (any, error) {
+func deleteThread(c *call, info store.Info) (any, error) {
 	err := c.tenant.compactor.Session(info.ID).Delete(c.r.Context(), func(ctx context.Context) error {
-		if c.s.jobs != nil {
+		if c.tenant.config.Jobs != nil {
 			waiting, cancel := context.WithTimeout(ctx, removeTimeout)
 			defer cancel()
-			err := c.s.jobs.Wait(waiting, job.CompactKey(Domain(c.tenant.name), info.ID))
+			err := c.tenant.config.Jobs.Wait(waiting, job.CompactKey(c.tenant.config.Domain, info.ID))
 			if errors.Is(err, job.ErrAbandoned) {
 				err = nil // its process is dead
 			}
@@ -240,7 +240,6 @@ func (c *call) remove(info store.Info) (any, error) {
 		return nil, err
 	}
 	c.tenant.forget(info.ID)
-	c.s.searchCache.Forget(c.tenant.name, info.ID)
 	c.w.WriteHeader(c.op.Status)
 	return answerWritten{}, nil
 }
@@ -249,7 +248,7 @@ func (c *call) remove(info store.Info) (any, error) {
 // does.
 const removeTimeout = 30 * time.Second
 
-func (c *call) log(info store.Info) (any, error) {
+func readLog(c *call, info store.Info) (any, error) {
 	log, err := c.tenant.Log.Load(c.r.Context(), info.ID)
 	if err != nil {
 		return nil, err
@@ -266,7 +265,7 @@ func (c *call) log(info store.Info) (any, error) {
 	return page, nil
 }
 
-func (c *call) append(info store.Info, q *api.Append) (any, error) {
+func appendMessages(c *call, info store.Info, q *api.Append) (any, error) {
 	messages, err := messagesOf(q.Messages, "messages")
 	if err != nil {
 		return nil, err
@@ -281,18 +280,18 @@ func (c *call) append(info store.Info, q *api.Append) (any, error) {
 	if len(messages) == 0 {
 		return nil, problem(api.BadRequest, "there is nothing to append: send messages, or api and body")
 	}
-	if messages, err = c.linkToThread(info.ID, messages); err != nil {
+	if messages, err = linkToThread(c, info.ID, messages); err != nil {
 		return nil, err
 	}
 	appended, err := c.session(info.ID).Append(c.r.Context(), messages...)
 	if err != nil {
 		return nil, err
 	}
-	return c.answerAppended(appended), nil
+	return answerAppended(c, appended), nil
 }
 
 // answerAppended answers with the ids of the messages that were appended.
-func (c *call) answerAppended(a palimpsest.Appended) api.Appended {
+func answerAppended(c *call, a palimpsest.Appended) api.Appended {
 	out := api.Appended{Version: a.Log.Version(), MessageIDs: make([]string, a.N)}
 	for i := range a.N {
 		out.MessageIDs[i] = string(a.Log.At(a.First + i).ID)

@@ -21,13 +21,16 @@ import (
 // maxViewPlans is how many plans a view shows over time, the newest of them.
 const maxViewPlans = 60
 
+// views show threads to people.
+type views struct{ stepReader }
+
 // view shows the thread under the plan in force or another.
-func (c *call) view(info store.Info) (any, error) {
+func (h views) view(c *call, info store.Info) (any, error) {
 	version, err := c.queryNumber("plan", info.Plans, 0, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
-	shown, err := c.viewInput(info, version)
+	shown, err := h.input(c, info, version)
 	if err != nil {
 		return nil, err
 	}
@@ -35,11 +38,11 @@ func (c *call) view(info store.Info) (any, error) {
 	return web.View(*shown), nil
 }
 
-// renderVersion renders the thread under a version of its plans, within the request that
+// render renders the thread under a version of its plans, within the request that
 // it also returns.
-func (c *call) renderVersion(id string, version int) (*palimpsest.Result, palimpsest.Request, palimpsest.Step, error) {
+func (h views) render(c *call, id string, version int) (*palimpsest.Result, palimpsest.Request, palimpsest.Step, error) {
 	var q palimpsest.Request
-	p, err := c.planAt(id, version)
+	p, err := c.tenant.planAt(c.r.Context(), id, version)
 	if err != nil {
 		return nil, q, palimpsest.Step{}, err
 	}
@@ -47,12 +50,12 @@ func (c *call) renderVersion(id string, version int) (*palimpsest.Result, palimp
 	if err != nil {
 		return nil, q, palimpsest.Step{}, err
 	}
-	step, err := c.stepOrLast(id, &api.Step{})
+	step, err := h.readOrLast(c, id, &api.Step{})
 	if err != nil {
 		return nil, q, step, err
 	}
 	q = renderRequest(log, step)
-	res, err := c.renderPlan(p, q)
+	res, err := c.tenant.renderPlan(p, q)
 	return res, q, step, err
 }
 
@@ -60,24 +63,24 @@ func renderRequest(log *thread.Thread, step palimpsest.Step) palimpsest.Request 
 	return palimpsest.Request{Thread: log, Base: step.Base, Fixed: step.Fixed, Profile: step.Profile}
 }
 
-// viewInput is the input of a view: the thread under a version of its plans.
-func (c *call) viewInput(info store.Info, version int) (*web.Input, error) {
-	res, q, step, err := c.renderVersion(info.ID, version)
+// input is the input of a view: the thread under a version of its plans.
+func (h views) input(c *call, info store.Info, version int) (*web.Input, error) {
+	res, q, step, err := h.render(c, info.ID, version)
 	if err != nil {
 		return nil, err
 	}
 	shown := &web.Input{Thread: q.Thread, Result: res, Version: version, Counter: c.tenant.config.Counter, Window: step.Window, Budget: step.Budget, UnstoredTokens: step.Fixed}
 	if step.Base != nil {
-		shown.Model, _ = c.s.config.Models.Find(step.Base.Model) // unknown models have no prices
+		shown.Model, _ = h.models.Find(step.Base.Model) // unknown models have no prices
 	}
 	for v := max(1, info.Plans-maxViewPlans+1); v <= info.Plans; v++ {
 		under := res
 		if v != version {
-			p, err := c.planAt(info.ID, v)
+			p, err := c.tenant.planAt(c.r.Context(), info.ID, v)
 			if err != nil {
 				return nil, err
 			}
-			if under, err = c.renderPlan(p, q); err != nil {
+			if under, err = c.tenant.renderPlan(p, q); err != nil {
 				continue // it no longer fits the log
 			}
 		}
@@ -87,8 +90,8 @@ func (c *call) viewInput(info store.Info, version int) (*web.Input, error) {
 }
 
 // renderPlan renders the thread under a plan; nil hides nothing.
-func (c *call) renderPlan(p *plan.Plan, q palimpsest.Request) (*palimpsest.Result, error) {
-	res, err := c.tenant.compactor.Render(p, q)
+func (t *tenant) renderPlan(p *plan.Plan, q palimpsest.Request) (*palimpsest.Result, error) {
+	res, err := t.compactor.Render(p, q)
 	if err != nil {
 		return nil, err
 	}
@@ -101,29 +104,8 @@ func (c *call) renderPlan(p *plan.Plan, q palimpsest.Request) (*palimpsest.Resul
 	return res, nil
 }
 
-// stepOrLast is the request around a thread's messages: what the caller sets, and the
-// agent's last request for the rest.
-func (c *call) stepOrLast(id string, q *api.Step) (palimpsest.Step, error) {
-	step, err := c.readStepOnly(q)
-	if err != nil {
-		return step, err
-	}
-	last, err := c.tenant.lastStep(c.r.Context(), id)
-	if err != nil {
-		return step, err
-	}
-	if last.Base != nil && q.Base == nil && len(q.Body) == 0 {
-		step.Base, step.Fixed, step.Profile = last.Base, last.Fixed, last.Profile
-	}
-	step.Window = cmp.Or(q.Window, last.Window, step.Window)
-	step.Output = cmp.Or(q.Output, last.Output, step.Output)
-	step.Budget = cmp.Or(q.Budget, last.Budget)
-	step.OwnTarget = q.Budget == 0 // that of the agent bounds each of its requests
-	return step, nil
-}
-
 // text answers with a message of the log, or with a part of the prompt.
-func (c *call) text(info store.Info) (any, error) {
+func (h views) text(c *call, info store.Info) (any, error) {
 	query := c.r.URL.Query()
 	answer := textAnswer{mediaType: "text/plain; charset=utf-8"}
 	c.w.Header().Set("Content-Security-Policy", "sandbox")
@@ -147,7 +129,7 @@ func (c *call) text(info store.Info) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, _, step, err := c.renderVersion(info.ID, version)
+	res, _, step, err := h.render(c, info.ID, version)
 	if err != nil {
 		return nil, err
 	}
@@ -159,12 +141,12 @@ func (c *call) text(info store.Info) (any, error) {
 }
 
 // preview shows the thread under the plan that compact would make. Nothing is stored.
-func (c *call) preview(info store.Info, q *api.Compact) (any, error) {
-	step, err := c.stepOrLast(info.ID, &q.Step)
+func (h views) preview(c *call, info store.Info, q *api.Compact) (any, error) {
+	step, err := h.readOrLast(c, info.ID, &q.Step)
 	if err != nil {
 		return nil, err
 	}
-	compactor, err := c.compactorFor(q)
+	compactor, err := h.compactor(c.tenant, q)
 	if err != nil {
 		return nil, err
 	}
@@ -172,11 +154,11 @@ func (c *call) preview(info store.Info, q *api.Compact) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown, err := c.viewInput(info, info.Plans)
+	shown, err := h.input(c, info, info.Plans)
 	if err != nil {
 		return nil, err
 	}
-	if shown.Result, err = c.renderPlan(p, renderRequest(shown.Thread, step)); err != nil {
+	if shown.Result, err = c.tenant.renderPlan(p, renderRequest(shown.Thread, step)); err != nil {
 		return nil, err
 	}
 	shown.Version, shown.Budget, shown.UnstoredTokens = 0, step.Budget, step.Fixed
@@ -189,12 +171,12 @@ func (c *call) preview(info store.Info, q *api.Compact) (any, error) {
 // they are shortened.
 const maxPreviewTexts = 4 << 20
 
-// compactorFor is the tenant's compactor, with the policy that a request names.
-func (c *call) compactorFor(q *api.Compact) (*palimpsest.Compactor, error) {
+// compactor is the tenant's compactor, with the policy that a request names.
+func (r stepReader) compactor(t *tenant, q *api.Compact) (*palimpsest.Compactor, error) {
 	if q.Policy == "" && q.Favor == "" {
-		return c.tenant.compactor, nil
+		return t.compactor, nil
 	}
-	if c.s.config.Policies == nil {
+	if r.policies == nil {
 		return nil, badField("policy", "this daemon uses only the policy that it was started with")
 	}
 	name := cmp.Or(q.Policy, "auto")
@@ -204,11 +186,11 @@ func (c *call) compactorFor(q *api.Compact) (*palimpsest.Compactor, error) {
 	if q.Favor != "" && (name != "auto" || !slices.Contains(policy.Favors(), q.Favor)) {
 		return nil, badField("favor", "want one of %s, with the policy auto; got %.40q", strings.Join(policy.Favors(), ", "), q.Favor)
 	}
-	chosen, err := c.s.config.Policies(name, q.Favor)
+	chosen, err := r.policies(name, q.Favor)
 	if err != nil {
 		return nil, badField("policy", "it needs something that the daemon was started without")
 	}
-	config := c.tenant.config
+	config := t.config
 	config.Policy = chosen.Policy
 	if config.Summarizer == nil {
 		config.Summarizer = config.Memory.Summarizer(config.Counter)
@@ -217,52 +199,29 @@ func (c *call) compactorFor(q *api.Compact) (*palimpsest.Compactor, error) {
 	return palimpsest.New(config)
 }
 
-// pin protects a message from all later plans, or releases it.
-func (c *call) pin(info store.Info, q *view.Pin) (any, error) {
-	if q.MessageID == "" {
-		return nil, badField("message_id", "want the id of a message")
-	}
-	return c.changePlan(info.ID, func(ctx context.Context, s *palimpsest.Session) error {
-		return s.Pin(ctx, thread.ID(q.MessageID), !q.Free)
-	})
+// localSessions answers about the sessions that agents left on this machine.
+type localSessions struct{ all Sessions }
+
+// noSessions answers where there are none: they are for the user of the machine alone.
+func noSessions(*call) (any, error) {
+	return nil, problem(api.NotFound, "only a daemon without keys shows the sessions of agents, to the user of its machine")
 }
 
-// sessions lists the sessions that agents left on this machine. They are for its user
-// alone, so a daemon with keys has none.
-func (c *call) sessions() (any, error) {
-	all, err := c.localSessions()
-	if err != nil {
-		return nil, err
-	}
-	items, err := all.List(c.r.Context())
+func (h localSessions) list(c *call) (any, error) {
+	items, err := h.all.List(c.r.Context())
 	if err != nil {
 		return nil, err
 	}
 	return view.Sessions{Items: append([]view.Session{}, items...)}, nil
 }
 
-// sessionView shows a session of this machine under the plan that compact would make.
-func (c *call) sessionView() (any, error) {
-	all, err := c.localSessions()
-	if err != nil {
-		return nil, err
-	}
+// view shows a session under the plan that compact would make.
+func (h localSessions) view(c *call) (any, error) {
 	var q api.Compact
 	if err := c.decodeJSON(&q); err != nil {
 		return nil, err
 	}
-	v, err := all.View(c.r.Context(), c.r.PathValue("session"), &q)
-	if err != nil {
-		return nil, err
-	}
-	return v, nil
-}
-
-func (c *call) localSessions() (Sessions, error) {
-	if c.s.config.Keys != nil || c.s.config.Sessions == nil {
-		return nil, problem(api.NotFound, "only a daemon without keys shows the sessions of agents, to the user of its machine")
-	}
-	return c.s.config.Sessions, nil
+	return h.all.View(c.r.Context(), c.r.PathValue("session"), &q)
 }
 
 // Sessions are the sessions that agents left on this machine. Implementations are
