@@ -298,7 +298,7 @@ func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		hard := s.shareOfRoom(a.Hard)
 		budgets = append(budgets, s.shareOfRoom(a.Target), (target+hard)/2, hard)
 	}
-	return fitSmallest(ctx, s, a.Name(), strategy.Auto(), whole, budgets...)
+	return Fit(ctx, s, a.Name(), strategy.Auto(), whole, budgets...)
 }
 
 // shareOfRoom is the size of a request whose messages take that share of their room, as a

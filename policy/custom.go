@@ -68,5 +68,5 @@ func (m Custom) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	if s.PromptTokens <= target {
 		return nil, fmt.Errorf("policy %s: the request takes %s tokens, the target is %s: %w", m.Name(), clip.Number(s.PromptTokens), clip.Number(target), ErrNothing)
 	}
-	return Fit(ctx, s, m.Name(), m.Ladder, target, limit)
+	return Fit(ctx, s, m.Name(), m.Ladder, limit, target)
 }

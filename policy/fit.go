@@ -108,19 +108,29 @@ func withReports(err error, reports []summarize.Report) error {
 	return &FailedError{reports, err}
 }
 
-// Fit climbs a ladder until the whole request takes at most budget tokens. The plan grows
-// out of the one in force: it keeps that one's records and adds new ones. Its summaries
-// are made anew, from the log, where they would take more than half of the room or where
-// the request does not fit otherwise. What the model has not seen yet stays whole, for
-// which the request may take more than budget, up to whole tokens (0 stands for budget).
-// Fit tries the levels of protection, the most generous first; a plan that drops messages
-// is taken only when no level does without.
+// Fit climbs a ladder until the whole request takes at most the first of budgets that can be
+// met, in tokens; of those after the first only larger ones are tried. The plan grows out of
+// the one in force: it keeps that one's records and adds new ones. Its summaries are made
+// anew, from the log, where they would take more than half of the room or where the request
+// does not fit otherwise. What the model has not seen yet stays whole, for which the request
+// may take more than the budget, up to whole tokens (0 for none). Fit tries the levels of
+// protection, the most generous first; a plan that drops messages is taken only when no level
+// does without.
 //
 // An error that wraps ErrOverBudget is a *BudgetError. One that wraps ErrNothing says that
 // nearly all of the request has just arrived, so that no plan makes it smaller.
 // SummariesOf the error has the reports of summaries that were asked for in vain.
-func Fit(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, budget, whole int) (*Fitted, error) {
-	return fitSmallest(ctx, s, name, ladder, whole, budget)
+func Fit(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int, budgets ...int) (*Fitted, error) {
+	c := &fitter{situation: s, name: name, ladder: ladder, whole: whole, grows: whole > budgets[0] && ladder.Grows()}
+	f, err := c.fitFirst(ctx, c.candidates(budgets...))
+	if over, ok := errors.AsType[*BudgetError](err); ok {
+		c.findNeed(ctx, over)
+	}
+	if err != nil {
+		return nil, withReports(err, c.reports)
+	}
+	f.Summaries = c.reports
+	return f, nil
 }
 
 // fill is Fit for a budget that somebody asked for (Situation.Fill), all of which may be
@@ -132,40 +142,73 @@ func fill(ctx context.Context, s *Situation, name string, ladder strategy.Ladder
 	return Fit(ctx, s, name, ladder, s.Budget, s.Budget)
 }
 
-// fitSmallest is Fit with the first of several budgets that can be met. Of those after the
-// first only larger ones are tried.
-func fitSmallest(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int, budgets ...int) (f *Fitted, err error) {
-	c := &fitter{situation: s, name: name, ladder: ladder, whole: whole, grows: whole > budgets[0] && ladder.Grows()}
+// candidate is one way to make a plan.
+type candidate struct {
+	ladder strategy.Ladder
+	budget int // what it costs: the tokens that the request may take
+	// onCurrent keeps the summaries of the plan in force.
+	onCurrent bool
+	// unseen are the messages that stay whole, externalizeFirst those that are externalized
+	// before anything else.
+	unseen, externalizeFirst []int
+}
+
+// candidates lists the ways to meet each budget, the one that is liked best first: by the
+// rungs that the turn allows; with what the model has not seen yet whole, in the budget or in
+// as little more as it takes, if that leaves room for the user's words and for a summary of
+// the rest; on the summaries of the plan in force. What has not been seen and does not fit
+// whole is externalized first; where there is no more room than the budget, rungs do that.
+func (c *fitter) candidates(budgets ...int) (all []candidate) {
+	s, unseen, onCurrent := c.situation, strategy.Unseen(c.situation.Thread), []bool{true, false}
+	allowed := slices.DeleteFunc(slices.Clone(c.ladder), func(rung strategy.Strategy) bool { return !s.Rehydrated.Allows(rung.Name()) })
+	ladders := []strategy.Ladder{allowed, c.ladder}
+	if len(allowed) == len(c.ladder) {
+		ladders = ladders[1:]
+	}
+	if s.Current == nil || len(s.Current.Summarizations) == 0 {
+		onCurrent = onCurrent[1:]
+	}
 	for i, budget := range budgets {
 		if i > 0 && budget <= budgets[0] {
 			continue
 		}
-		if f, err = c.fitAllowed(ctx, budget); !errors.Is(err, ErrOverBudget) {
-			break
+		var ways []candidate
+		for _, more := range slices.Compact([]int{budget, (budget + c.whole) / 2, c.whole}) {
+			if more >= budget && len(unseen) > 0 && leavesRoom(s, unseen, more-s.Fixed, c.whole > budget) {
+				ways = append(ways, candidate{budget: more, unseen: unseen})
+			}
+		}
+		last := candidate{budget: budget}
+		if c.whole > budget {
+			last.externalizeFirst = unseen
+		}
+		for _, ladder := range ladders {
+			for _, one := range append(ways, last) {
+				for _, one.onCurrent = range onCurrent {
+					one.ladder = ladder
+					all = append(all, one)
+				}
+			}
 		}
 	}
-	if err != nil {
-		if over, ok := errors.AsType[*BudgetError](err); ok {
-			c.findNeed(ctx, over)
-		}
-		return nil, withReports(err, c.reports)
-	}
-	f.Summaries = c.reports
-	return f, nil
+	return all
 }
 
-// fitAllowed is Fit for one budget, without the search for what a refusal needs.
-func (c *fitter) fitAllowed(ctx context.Context, budget int) (*Fitted, error) {
-	all := c.ladder
-	allowed := slices.DeleteFunc(slices.Clone(all), func(rung strategy.Strategy) bool { return !c.situation.Rehydrated.Allows(rung.Name()) })
-	if len(allowed) < len(all) {
-		c.ladder = allowed
-		f, err := c.fitKeepingUnseen(ctx, budget)
-		if c.ladder = all; err == nil {
-			return f, nil
+// fitFirst makes the plan of the first candidate that fits; one on the plan in force must not
+// drop more than that. Any error but ErrOverBudget ends the search.
+func (c *fitter) fitFirst(ctx context.Context, all []candidate) (f *Fitted, err error) {
+	s := c.situation
+	for _, one := range all {
+		f, err = c.fit(ctx, one)
+		switch {
+		case ctx.Err() == nil && (errors.Is(err, ErrOverBudget) || one.onCurrent && (err != nil || len(f.Plan.Drops) != len(s.Current.Drops))):
+			continue
+		case err == nil && len(one.unseen) > 0 && f.Tokens >= s.PromptTokens && s.PromptTokens <= c.whole:
+			return nil, fmt.Errorf("policy %s: nearly all of the %s tokens have just come: %w", c.name, clip.Number(s.PromptTokens), ErrNothing)
 		}
+		return f, err
 	}
-	return c.fitKeepingUnseen(ctx, budget)
+	return nil, err
 }
 
 // findNeed raises what a refusal says is needed until there is a plan for it, or lowers it
@@ -180,7 +223,7 @@ func (c *fitter) findNeed(ctx context.Context, e *BudgetError) {
 	rest := &e.Parts[len(e.Parts)-1]
 	refused := func(need int) bool {
 		try := &fitter{situation: &s, name: c.name, ladder: c.ladder, whole: max(c.whole, need)}
-		_, err := try.fitKeepingUnseen(ctx, need)
+		_, err := try.fitFirst(ctx, try.candidates(need))
 		return errors.Is(err, ErrOverBudget)
 	}
 	change := func(tokens int) {
@@ -197,31 +240,6 @@ func (c *fitter) findNeed(ctx context.Context, e *BudgetError) {
 	}
 }
 
-// fitKeepingUnseen keeps what the model has not seen yet whole: in the budget, or else in
-// as little more as it takes. It leaves room for the user's words and for a summary of the
-// rest. What does not fit even so is externalized first; where there is no more room than
-// the budget, rungs do that.
-func (c *fitter) fitKeepingUnseen(ctx context.Context, budget int) (*Fitted, error) {
-	s, whole := c.situation, c.whole
-	c.unseen, c.externalizeFirst = strategy.Unseen(s.Thread), nil
-	for _, more := range []int{budget, (budget + whole) / 2, whole} {
-		if more < budget || len(c.unseen) == 0 || !c.leavesRoom(more-s.Fixed, whole > budget) {
-			continue
-		}
-		f, err := c.fitOnCurrent(ctx, more)
-		if err == nil && f.Tokens >= s.PromptTokens && s.PromptTokens <= whole {
-			return nil, fmt.Errorf("policy %s: nearly all of the %s tokens have just come: %w", c.name, clip.Number(s.PromptTokens), ErrNothing)
-		}
-		if !errors.Is(err, ErrOverBudget) {
-			return f, err
-		}
-	}
-	if c.unseen = nil; whole > budget {
-		c.externalizeFirst = strategy.Unseen(s.Thread)
-	}
-	return c.fitOnCurrent(ctx, budget)
-}
-
 // What the model has not seen may take maxUnseenShare of the room, as a ratio, and
 // maxStepShare together with the calls that asked for it. In a window, which is more
 // than a compaction aims at, it may take more if minRoomLeft tokens, or minShareLeft
@@ -233,15 +251,16 @@ const (
 	minShareLeft   = 0.25
 )
 
-func (c *fitter) leavesRoom(room int, window bool) bool {
+// leavesRoom reports whether messages may stay whole in a room, in tokens.
+func leavesRoom(s *Situation, positions []int, room int, window bool) bool {
 	unseen, calls := 0, 0
 	counted := map[int]bool{}
-	for _, i := range c.unseen {
-		unseen += c.situation.ChangedSizes[i]
+	for _, i := range positions {
+		unseen += s.ChangedSizes[i]
 		// Its call stays with it, and may be the larger of the two: a file written.
-		if call, ok := c.situation.Pairs().Call(i); ok && !counted[call] {
+		if call, ok := s.Pairs().Call(i); ok && !counted[call] {
 			counted[call] = true
-			calls += c.situation.ChangedSizes[call]
+			calls += s.ChangedSizes[call]
 		}
 	}
 	left := min(minRoomLeft, int(minShareLeft*float64(room)))
@@ -257,26 +276,8 @@ type fitter struct {
 	whole     int
 	// grows: later compactions add to the plan, since this one does not fill what there is.
 	grows bool
-	// unseen are the messages that stay whole in this attempt, externalizeFirst those that
-	// are externalized before anything else.
-	unseen, externalizeFirst []int
 	// reports are of all attempts, since models are paid for all of them.
 	reports []summarize.Report
-}
-
-// fitOnCurrent tries to keep the summaries of the plan in force, if they leave enough room
-// for what has been said since.
-func (c *fitter) fitOnCurrent(ctx context.Context, budget int) (*Fitted, error) {
-	if current := c.situation.Current; current != nil && len(current.Summarizations) > 0 {
-		f, err := c.fit(ctx, budget, true)
-		if err == nil && len(f.Plan.Drops) == len(current.Drops) {
-			return f, nil
-		}
-		if ctx.Err() != nil {
-			return nil, err
-		}
-	}
-	return c.fit(ctx, budget, false)
 }
 
 // arrivedCount is plan.Plan's Arrived: the messages since the last change of what was
@@ -313,8 +314,9 @@ func (s *Situation) sentCount() int {
 	return i
 }
 
-func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitted, error) {
-	s := c.situation
+// fit makes the plan of a candidate.
+func (c *fitter) fit(ctx context.Context, one candidate) (*Fitted, error) {
+	s, budget := c.situation, one.budget
 	var failed error
 	var withDrops *Fitted // the first that fits but leaves something out
 	input := strategy.Given{
@@ -324,7 +326,7 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 		Answers: s.Answers, Instructions: s.Instructions, Sent: s.cachedRequest(), Pins: s.pinnedPositions(), Grows: c.grows,
 	}
 	levels := strategy.Protections()
-	if len(c.unseen) > 0 {
+	if len(one.unseen) > 0 {
 		levels = levels[:strategy.LastStep] // less protects too little of what was said before
 	}
 	for _, level := range levels {
@@ -335,13 +337,13 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 				break
 			}
 			v := strategy.NewView(input)
-			v.Keep(s.Current, keepSummaries)
-			v.ExternalizeLarge(c.externalizeFirst)
-			v.Protect(level, c.unseen...)
-			if keepSummaries && !v.LeavesSummaryRoom() {
+			v.Keep(s.Current, one.onCurrent)
+			v.ExternalizeLarge(one.externalizeFirst)
+			v.Protect(level, one.unseen...)
+			if one.onCurrent && !v.LeavesSummaryRoom() {
 				return nil, s.budgetError(budget, nil)
 			}
-			fits, err := c.ladder.Climb(ctx, v)
+			fits, err := one.ladder.Climb(ctx, v)
 			c.reports = append(c.reports, v.Summaries()...)
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -370,10 +372,7 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 				if len(p.Drops) == 0 {
 					return f, nil
 				}
-				if len(c.unseen) > 0 {
-					break
-				}
-				if withDrops == nil {
+				if withDrops == nil && len(one.unseen) == 0 {
 					withDrops = f
 				}
 				break

@@ -116,7 +116,7 @@ func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	if s.UncompactedTokens() <= budget {
 		return nil, fmt.Errorf("policy ladder: the request takes %s tokens with nothing hidden, the budget is %s: %w", clip.Number(s.UncompactedTokens()), clip.Number(budget), ErrNothing)
 	}
-	return fitSmallest(ctx, s, l.Name(), l.Rungs(), budget, budgets...)
+	return Fit(ctx, s, l.Name(), l.Rungs(), budget, budgets...)
 }
 
 // Rungs is the ladder with the policy's settings. strategy/ladder.go has the order of the

@@ -64,18 +64,18 @@ func TestPinnedBeyondTheBudget(t *testing.T) {
 	budgets := []int{pinned / 2, pinned * 6 / 10, pinned * 7 / 10, pinned * 8 / 10}
 	attempts := &fitter{situation: s, name: "auto", ladder: ladder, whole: pinned}
 	for _, budget := range budgets {
-		if _, err := attempts.fitAllowed(t.Context(), budget); !errors.Is(err, ErrOverBudget) {
+		if _, err := attempts.fitFirst(t.Context(), attempts.candidates(budget)); !errors.Is(err, ErrOverBudget) {
 			t.Fatal(err)
 		}
 	}
 	tried := looks
 	looks = 0
-	if _, err := fitSmallest(t.Context(), s, "auto", ladder, pinned, budgets[3]); !errors.Is(err, ErrOverBudget) {
+	if _, err := Fit(t.Context(), s, "auto", ladder, pinned, budgets[3]); !errors.Is(err, ErrOverBudget) {
 		t.Fatal(err)
 	}
 	once := looks
 	looks = 0
-	if _, err := fitSmallest(t.Context(), s, "auto", ladder, pinned, budgets...); !errors.Is(err, ErrOverBudget) {
+	if _, err := Fit(t.Context(), s, "auto", ladder, pinned, budgets...); !errors.Is(err, ErrOverBudget) {
 		t.Fatal(err)
 	}
 	if once == 0 || looks > tried+once {

@@ -299,7 +299,7 @@ func (w withOwn) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted,
 		rungs = append(rungs, watched{rung, w.asked})
 	}
 	w.asked.WriteString("| ")
-	return policy.Fit(ctx, s, "mine", rungs, w.target, 2*w.target)
+	return policy.Fit(ctx, s, "mine", rungs, 2*w.target, w.target)
 }
 
 // TestOwnRungOverHTTP: a daemon climbs the rungs of the seed in the order externalize,
