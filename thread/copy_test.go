@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/palimpsest-ai/palimpsest/internal/messagejson"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
 	"github.com/palimpsest-ai/palimpsest/internal/test/threadgen"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -22,7 +22,7 @@ func written(t *rapid.T, th *thread.Thread) string {
 	parent := thread.ID("")
 	for i := range th.Len() {
 		m := th.At(i)
-		line, err := messagejson.Marshal(m, messagejson.FrameDistance(th, i))
+		line, err := neutral.Marshal(th, i)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 // Package neutral is the JSON form of messages and prompts that belongs to no provider. The
-// daemon uses it for callers that speak none of the providers' APIs. It holds all of a
+// daemon uses it for callers that speak none of the providers' APIs; it holds all of a
 // message except the bytes that it was read from, which only its own provider can read.
+// Stores and exports keep those with it: Marshal and Unmarshal lose nothing.
 //
 //	m := neutral.MessageOf(log.At(0))       // to JSON
 //	v, err := m.Value("messages[0]")        // and back, checked
@@ -180,9 +181,9 @@ func fieldErrorf(path, format string, args ...any) error {
 	return &FieldError{Path: path, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Exact returns the message of a thread with these parts, which the caller made from
+// exact returns the message of a thread with these parts, which the caller made from
 // m.Parts. It checks nothing; it is false if the kind is not known.
-func (m *Message) Exact(parts []thread.Part) (thread.Message, bool) {
+func (m *Message) exact(parts []thread.Part) (thread.Message, bool) {
 	kind := slices.Index(kinds[:], m.Kind)
 	return thread.Message{ID: thread.ID(m.ID), Role: thread.Role(m.Role), Kind: thread.Kind(max(kind, 0)), Name: m.Name, Time: m.Time, Parts: parts}, kind >= 0
 }
@@ -190,7 +191,7 @@ func (m *Message) Exact(parts []thread.Part) (thread.Message, bool) {
 // Value checks the message and returns it as a message of a thread. path is the JSON path of
 // the message in its request. The error is a *FieldError.
 func (m *Message) Value(path string) (thread.Message, error) {
-	out, known := m.Exact(nil)
+	out, known := m.exact(nil)
 	if err := oneOf(path+".role", m.Role, "system", "user", "assistant", "tool"); err != nil {
 		return out, err
 	}
@@ -233,9 +234,9 @@ func oneOf(path, got string, want ...string) error {
 	return fieldErrorf(path, "want %s or %s, got %.40q", strings.Join(want[:last], ", "), want[last], got)
 }
 
-// Exact returns the part of a message with this source, and this content, which the caller
+// exact returns the part of a message with this source, and this content, which the caller
 // made from p.Content. It checks nothing; it is false if the type is not known.
-func (p *Part) Exact(content []thread.Part, from thread.Source) (part thread.Part, known bool) {
+func (p *Part) exact(content []thread.Part, from thread.Source) (part thread.Part, known bool) {
 	switch p.Type {
 	case TextPart:
 		return thread.Text{Text: p.Text, Source: from}, true
@@ -282,7 +283,7 @@ func (p *Part) value(path string) (thread.Part, error) {
 			content = append(content, v)
 		}
 	}
-	out, _ := p.Exact(content, from)
+	out, _ := p.exact(content, from)
 	if r, ok := out.(thread.ToolResult); ok && r.Outcome == "" {
 		r.Outcome = thread.Success
 		out = r

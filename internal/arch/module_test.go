@@ -163,10 +163,9 @@ var floors = map[string]arch.Package{
 	"internal/injected": {Floor: 1, External: []string{gjson}},
 	"internal/hosted":   {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
 
-	// 1: the JSON form of messages and prompts, and what stores add to it.
-	"api/neutral":          {Floor: 1, Same: []string{"internal/hosted"}},
-	"internal/messagejson": {Floor: 1, Same: []string{"api/neutral"}},
-	"internal/ownformat":   {Floor: 0, Same: []string{"thread", "internal/lazyregexp"}},
+	// 1: the JSON form of messages and prompts.
+	"api/neutral":        {Floor: 1, Same: []string{"internal/hosted"}},
+	"internal/ownformat": {Floor: 0, Same: []string{"thread", "internal/lazyregexp"}},
 
 	// 1: what requests ask of their provider's own compaction.
 	"internal/native": {Floor: 1, Same: []string{"wire", "wire/anthropic"}, External: []string{gjson, sjson}},

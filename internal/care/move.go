@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/messagejson"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -163,7 +163,7 @@ func (e *exporter) log(ctx context.Context, tenant string, info store.Info) erro
 		return err
 	}
 	for i := range log.Len() {
-		data, err := messagejson.Marshal(log.At(i), messagejson.FrameDistance(log, i))
+		data, err := neutral.Marshal(log, i)
 		if err := e.put(record{Tenant: tenant, Thread: info.ID, Message: data}, err); err != nil {
 			return err
 		}
@@ -334,7 +334,7 @@ func (i *importer) take(ctx context.Context, x record) error {
 
 func (i *importer) message(ctx context.Context, data []byte) error {
 	shares := false
-	m, err := messagejson.Unmarshal(data, func(back int) *thread.Frame {
+	m, err := neutral.Unmarshal(data, func(back int) *thread.Frame {
 		if back > len(i.frames) {
 			return nil
 		}

@@ -3,7 +3,7 @@ package openai_test
 import (
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/messagejson"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
@@ -37,11 +37,15 @@ func TestMembersBesideTheContent(t *testing.T) {
 		if len(m.Parts) != 2 {
 			t.Errorf("%s: %d parts", tt.members, len(m.Parts))
 		}
-		line, err := messagejson.Marshal(m, 0)
+		log, err := thread.New("t").Append(*m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := messagejson.Unmarshal(line, nil)
+		line, err := neutral.Marshal(log, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := neutral.Unmarshal(line, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

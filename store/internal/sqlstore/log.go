@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
-	"github.com/palimpsest-ai/palimpsest/internal/messagejson"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -90,7 +90,7 @@ func (t *tenant) message(ctx context.Context, id string, position int, messageID
 	if err != nil {
 		return thread.Message{}, err
 	}
-	m, err := messagejson.Unmarshal(plain, frame)
+	m, err := neutral.Unmarshal(plain, frame)
 	if err != nil {
 		return m, fmt.Errorf("message %s at %d: %w", messageID, position, err)
 	}
@@ -153,17 +153,17 @@ func (t *tenant) Append(ctx context.Context, id string, version int, messages []
 func insert(ctx context.Context, tx *sql.Tx, seal sealer, r row, next *thread.Thread) (size int, err error) {
 	rows := inserter{q: tx, table: "messages", columns: []string{"thread", "position", "id", "content"}}
 	for i := r.messages; i < next.Len(); i++ {
-		m := next.At(i)
-		plain, err := messagejson.Marshal(m, messagejson.FrameDistance(next, i))
+		id := next.At(i).ID
+		plain, err := neutral.Marshal(next, i)
 		if err != nil {
 			return 0, err
 		}
-		data, err := seal(place("messages", next.ID(), i, m.ID), plain)
+		data, err := seal(place("messages", next.ID(), i, id), plain)
 		if err != nil {
 			return 0, err
 		}
 		size += len(data)
-		if err := rows.add(ctx, r.number, i, string(m.ID), data); err != nil {
+		if err := rows.add(ctx, r.number, i, string(id), data); err != nil {
 			return 0, err
 		}
 	}
