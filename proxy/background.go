@@ -68,11 +68,3 @@ func (t *Transport) Work(ctx context.Context, j job.Job) error {
 
 // Work does a job of CompactJob (see palimpsest.Compactor.Work).
 func (p *Proxy) Work(ctx context.Context, j job.Job) error { return p.transport.Work(ctx, j) }
-
-func isCompacting(ctx context.Context, c *palimpsest.Config, id string) bool {
-	if c.Jobs == nil {
-		return false
-	}
-	busy, err := c.Jobs.Busy(ctx, job.CompactKey(c.Domain, id))
-	return err == nil && busy
-}

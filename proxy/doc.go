@@ -22,15 +22,15 @@
 // the client has seen a byte. Once something was removed, the model is offered read_artifact and
 // recall. The proxy answers its calls to them in further requests, which the client does not see.
 //
-// The files: exchange.go is the way of a request from top to bottom. Before it is sent come
-// read.go, session_*.go (how its conversation is found), prepare.go, and forward.go (when it
-// goes on as it came). Afterwards come refusal.go (a refused request is sent in another way),
-// usage.go (what the provider counted), rounds*.go (further
-// requests within one answer; package dialect knows how each API writes that). failopen.go says
-// what happens if our own part fails. emulation.go has package emulate do the provider's own compaction
-// in its place, provider_history*.go continues histories that the provider holds, websocket.go is the
-// WebSocket on which Codex asks, memory_bounds.go bounds what is held, and records.go is what
-// outlives the process.
+// The files: roundtrip.go is the way of a request from top to bottom, and each stage has one that its
+// value goes through. history.go finds a history that the request does not hold; parse.go and
+// conversation.go, with package identify, which conversation it continues; step.go what is sent,
+// send.go sends it, refusal.go reads why it was refused, and retry.go in which way it is sent again.
+// rounds*.go are further requests within one answer (package dialect knows how each API writes that),
+// record*.go is what is kept of an answer, and report.go what is told of it. failopen.go says what
+// happens if our own part fails, emulation.go has package emulate do the provider's own compaction in
+// its place, websocket.go is the WebSocket on which Codex asks, memory_bounds.go bounds what is in
+// memory, and records.go is what outlives the process.
 //
 // # Never harm
 //

@@ -9,7 +9,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/emulate"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/policy"
-	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -156,15 +155,6 @@ func (e *emulated) Record(ctx context.Context, r emulate.Request) string {
 		}
 	}
 	return ""
-}
-
-// appendNew appends to a log what is new in a request.
-func (cv *conversations) appendNew(ctx context.Context, r *parsedRequest, at identify.Place) error {
-	log, err := cv.log.Load(ctx, at.Log)
-	if news := identify.Detach(r.Prompt.Messages[at.Logged:], r.IDs[at.Logged:]); err == nil && len(news) > 0 {
-		_, err = cv.log.Append(ctx, at.Log, log.Version(), news)
-	}
-	return err
 }
 
 // Keep implements emulate.Proxy.

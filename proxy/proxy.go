@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event/quality"
-	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/redact"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -150,17 +148,6 @@ func answerUnreachable(w http.ResponseWriter, r *http.Request, err error) {
 		sent.decision.setHeaders(w.Header())
 	}
 	refuseHere(w, status, "api_error", "the provider gave no answer: "+connectionTrouble(err))
-}
-
-func refuseHere(w http.ResponseWriter, status int, kind, message string) {
-	w.Header().Set("Content-Type", httpbody.JSON)
-	w.WriteHeader(status)
-	io.WriteString(w, errorBody(status, kind, message))
-}
-
-// errorBody is an error of ours, in a form that the SDKs of all providers read.
-func errorBody(status int, kind, message string) string {
-	return fmt.Sprintf(`{"type":"error","error":{"type":%s,"code":%d,"message":%s}}`, rawjson.Quote(kind), status, rawjson.Quote("palimpsest: "+message))
 }
 
 // connectionTrouble says what is wrong with a connection, but not its address, which clients need not

@@ -1,9 +1,12 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -18,6 +21,17 @@ type records[T any] struct {
 	maxBytes int
 	// cache holds those that were used last; nil holds none.
 	cache *lru.Cache[string, record[T]]
+}
+
+// responseLog keeps stored responses, within bounds. It is safe for concurrent use, and holds no
+// lock while a store is asked.
+type responseLog struct {
+	records[storedResponse]
+
+	mu     sync.Mutex
+	listed bool
+	oldest []responseName
+	bytes  int
 }
 
 // record is a value with the version of its document; nil and 0 if there is none.
@@ -123,4 +137,173 @@ func (r records[T]) each(ctx context.Context, f func(id string, found record[T],
 			return nil
 		}
 	}
+}
+
+// storedResponse is what is kept of an answer that the provider keeps (of OpenAI's API unless
+// store is false, of Anthropic's in a message thread), so that a request which names it can
+// be rebuilt once it has to be made smaller. A conversation of OpenAI's has one without
+// output: Previous is its last response, and Input what the client has added since.
+type storedResponse struct {
+	// The history of the response's request, if it stands in a log; else Previous, the
+	// response before it, and Input, the items of the request.
+	loggedHistory
+	Previous string            `json:"prev,omitempty"`
+	Input    []json.RawMessage `json:"input,omitempty"`
+	// System are the instructions in the input, which no log holds.
+	System []json.RawMessage `json:"system,omitempty"`
+	// ThreadMembers are the members that only the first request of a message thread has. A
+	// response with a Previous leaves them to that.
+	ThreadMembers json.RawMessage `json:"around,omitempty"`
+	// Output is what the client was answered.
+	Output []json.RawMessage `json:"output,omitempty"`
+	// Incomplete: the provider was sent less than the whole conversation.
+	Incomplete bool `json:"part,omitempty"`
+	// Made is when, in nanoseconds since 1970, so that the oldest can be found after a
+	// restart.
+	Made int64 `json:"made"`
+}
+
+const (
+	// maxResponses and maxResponsesBytes bound the responses that are kept. An agent names the
+	// last one, hardly ever an earlier one.
+	maxResponses      = 5_000
+	maxResponsesBytes = 128 << 20
+	// maxResponse bounds one, in bytes; a larger one is not kept.
+	maxResponse = 512 << 10
+	// maxChain bounds how many responses a history is followed back through.
+	maxChain = 1_000
+)
+
+type responseName struct {
+	id      string
+	version int
+	made    int64
+	bytes   int
+}
+
+func responsesIn(documents store.Documents) records[storedResponse] {
+	return records[storedResponse]{documents: documents, kind: "proxy-response", maxBytes: maxResponse}
+}
+
+// save stores a new response.
+func (l *responseLog) save(ctx context.Context, id string, k *storedResponse) error {
+	err := l.writeBounded(ctx, id, func() (record[storedResponse], int, error) { return l.put(ctx, id, record[storedResponse]{}, k) })
+	if errors.Is(err, store.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// update changes what is stored under a name; see records.change.
+func (l *responseLog) update(ctx context.Context, id string, next func(now *storedResponse) *storedResponse) error {
+	return l.writeBounded(ctx, id, func() (record[storedResponse], int, error) { return l.change(ctx, id, next) })
+}
+
+// writeBounded writes a response, and forgets the oldest if there are too many.
+func (l *responseLog) writeBounded(ctx context.Context, id string, write func() (record[storedResponse], int, error)) error {
+	if err := l.listOnce(ctx); err != nil {
+		return err
+	}
+	made, size, err := write()
+	if err != nil || size == 0 {
+		return err
+	}
+	for _, old := range l.note(responseName{id, made.version, made.value.Made, size}) {
+		_, _, err := l.put(ctx, old.id, record[storedResponse]{version: old.version}, nil)
+		if err != nil && !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}
+
+// note adds a response to the list, and returns those to be forgotten.
+func (l *responseLog) note(n responseName) (old []responseName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.oldest = append(l.oldest, n)
+	l.bytes += n.bytes
+	for len(l.oldest) > maxResponses || l.bytes > maxResponsesBytes && len(l.oldest) > 1 {
+		old = append(old, l.oldest[0])
+		l.bytes -= l.oldest[0].bytes
+		l.oldest = l.oldest[1:]
+	}
+	return old
+}
+
+// listOnce lists, once, the responses of processes before this one.
+func (l *responseLog) listOnce(ctx context.Context) error {
+	l.mu.Lock()
+	listed := l.listed
+	l.listed = true
+	l.mu.Unlock()
+	if listed {
+		return nil
+	}
+	var all []responseName
+	err := l.each(ctx, func(id string, found record[storedResponse], size int) error {
+		if found.value != nil {
+			all = append(all, responseName{id, found.version, found.value.Made, size})
+		}
+		return nil
+	})
+	slices.SortFunc(all, func(a, b responseName) int { return cmp.Compare(a.made, b.made) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range all {
+		l.bytes += n.bytes
+	}
+	l.oldest = append(all, l.oldest...)
+	return err
+}
+
+type heldChain struct {
+	loggedHistory
+	system, items []string
+	threadMembers string
+	incomplete    bool
+	last          *storedResponse // stored under the name itself
+}
+
+// resolve puts together the conversation behind a response; nil if a part of it is not known.
+func (l *responseLog) resolve(ctx context.Context, id string) (*heldChain, error) {
+	c := &heldChain{}
+	var back [][]string // the items of the responses, the newest first
+	for range maxChain {
+		found, err := l.get(ctx, id)
+		k := found.value
+		if k == nil || err != nil {
+			return nil, err
+		}
+		if c.last == nil {
+			c.last = k
+		}
+		back = append(back, rawStrings(k.Output), rawStrings(k.Input))
+		c.incomplete = c.incomplete || k.Incomplete
+		if k.Log != "" || k.Previous == "" {
+			c.loggedHistory, c.system, c.threadMembers = k.loggedHistory, rawStrings(k.System), string(k.ThreadMembers)
+			for _, items := range slices.Backward(back) {
+				c.items = append(c.items, items...)
+			}
+			return c, nil
+		}
+		id = k.Previous
+	}
+	return nil, nil
+}
+
+func rawStrings(list []json.RawMessage) []string {
+	out := make([]string, len(list))
+	for i, raw := range list {
+		out[i] = string(raw)
+	}
+	return out
+}
+
+func rawMessages(list []string) []json.RawMessage {
+	out := make([]json.RawMessage, len(list))
+	for i, text := range list {
+		out[i] = json.RawMessage(text)
+	}
+	return out
 }

@@ -2,19 +2,48 @@ package proxy
 
 import (
 	"cmp"
-	"context"
 	"io"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
-	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
-	"github.com/palimpsest-ai/palimpsest/render"
 )
+
+// windowPatterns find the model's window in the refusals of providers.
+var windowPatterns = []*regexp.Regexp{
+	regexp.MustCompile(`tokens? > ([0-9]{4,8}) maximum`),                                 // Anthropic
+	regexp.MustCompile(`exceed context limit: [0-9]+ \+ [0-9]+ > ([0-9]{4,8})`),          // Anthropic, with the output
+	regexp.MustCompile(`maximum context length(?: is| of|:) ([0-9]{4,8})`),               // OpenAI and most compatible servers
+	regexp.MustCompile(`model with ([0-9]{4,8}) maximum context length`),                 // Mistral
+	regexp.MustCompile(`tokens exceed the configured limit of ([0-9]{4,8})`),             // OpenAI: input limit below the window
+	regexp.MustCompile(`maximum number of tokens allowed[^0-9]{0,4}([0-9]{4,8})`),        // Gemini
+	regexp.MustCompile(`maximum prompt length is ([0-9]{4,8})`),                          // xAI
+	regexp.MustCompile(`exceeded model token limit: ([0-9]{4,8})`),                       // Kimi
+	regexp.MustCompile(`prompt token count of [0-9]+ exceeds the limit of ([0-9]{4,8})`), // GitHub Copilot
+	regexp.MustCompile(`loaded with context length of (?:only )?([0-9]{4,8})`),           // LM Studio
+	regexp.MustCompile(`maximum model length of ([0-9]{4,8})`),                           // vLLM
+	regexp.MustCompile(`than the model's context length \(([0-9]{4,8})`),                 // SGLang
+	regexp.MustCompile(`"n_ctx" ?: ?([0-9]{4,8})`),                                       // llama.cpp
+	regexp.MustCompile(`context (?:window|size)[^0-9]{0,20}([0-9]{4,8})`),                // llama.cpp and others
+}
+
+// windowInRefusal finds the window in a refusal; 0 if it names none.
+func windowInRefusal(refusal string) int {
+	refusal = strings.ReplaceAll(strings.ToLower(refusal), "exceeds limit (2013)", "") // MiniMax's code of the error
+	for _, re := range windowPatterns {
+		if m := re.FindStringSubmatch(refusal); m != nil {
+			n, _ := strconv.Atoi(m[1]) // eight digits at most
+			return n
+		}
+	}
+	return 0
+}
 
 // refusal is why a provider refused a request. The kind is empty if it did not, or if that cannot be
 // read; text is what the provider wrote.
@@ -67,16 +96,6 @@ func refusalByStatus(api string, res *http.Response) refusal {
 func classify(api string, res *http.Response, text string) refusal {
 	return refusal{llm.Classify(api, res.StatusCode, []byte(text)), text}
 }
-
-// minStreamCheck is the size of a body, in bytes, from which its stream is checked for a
-// refusal: a smaller one fits every window.
-const minStreamCheck = 64 << 10
-
-func (x *received) isLarge() bool { return max(len(x.body), len(x.plainBody)) >= minStreamCheck }
-
-// isArrayStream reports whether the answer comes piece by piece as one JSON array (Gemini without
-// alt=sse): nobody may wait for its end.
-func (x *received) isArrayStream() bool { return !x.endpoint.dialect.CanReadAnswer(x.request, nil) }
 
 // earlyRefusal finds a refusal at the beginning of an answer with status 200. The answer can
 // still be read from its beginning afterwards.
@@ -140,80 +159,4 @@ func isPrelude(e sse.Event) bool {
 		return true
 	}
 	return strings.TrimSpace(e.Data) == ""
-}
-
-// retryKind is how a refused request is sent again. Each way is tried once, in this order.
-type retryKind int
-
-const (
-	noRetry               retryKind = iota
-	retryWholeHistory               // the provider does not know the history that the request names
-	retryPlanned                    // the request was too long as it came, and its conversation has a plan
-	retrySmaller                    // the request was too long
-	retryReasoning                  // the provider found ours invalid: perhaps it demands reasoning everywhere
-	retryOriginal                   // the provider found ours invalid: the client's own bytes, whatever the answer
-	retryWithoutReasoning           // reasoning that was made for our prompt is not valid in the client's
-)
-
-// reasoningRefusal matches refusals that are about reasoning.
-var reasoningRefusal = lazyregexp.New(`(?i)thinking|signature|encrypted|reasoning`)
-
-// nextTry decides what to send after a refusal. again is false if nothing helps; the
-// decision is then the refused one.
-func (st *stepper) nextTry(ctx context.Context, x *received, d decision, res *http.Response, why refusal) (next decision, again bool) {
-	invalid := why.kind == llm.ErrInvalid
-	switch {
-	case d.retry < retryWholeHistory && x.isHistoryRefused(res, d, why):
-		next = st.withWholeHistory(ctx, x)
-		next.retry = retryWholeHistory
-	case (d.retry < retrySmaller || d.retry == retryReasoning) && why.kind == llm.ErrOverflow:
-		next = st.decideOrForward(ctx, x, "overflow", func(ctx context.Context) (decision, error) { return st.compactAfterOverflow(ctx, x, d) })
-		if next.action == Passed {
-			d.reason = cmp.Or(next.reason, d.reason)
-		}
-		next.retry = retrySmaller
-		if d.step == nil && next.step != nil && next.step.prepared.Compacted == nil {
-			next.retry = retryPlanned
-		}
-	case d.retry < retryReasoning && invalid && d.action != Passed && st.mayWantReasoning(ctx, x, d, why):
-		next = st.decideOrForward(ctx, x, "reasoning", func(ctx context.Context) (decision, error) { return st.withReasoningEverywhere(ctx, x, d) })
-		if next.action == Passed { // it would be the same again
-			d.retry = retryReasoning
-			return st.nextTry(ctx, x, d, res, why)
-		}
-		next.retry = retryReasoning
-	case d.retry < retryOriginal && invalid && d.action != Passed:
-		return decision{action: Passed, reason: reasonRefused, parsed: d.parsed, step: d.step, retry: retryOriginal}, true
-	case d.retry < retryWithoutReasoning && invalid && (d.step != nil || d.reason == reasonFault || d.reason == reasonNative) && reasoningRefusal().MatchString(why.text):
-		next = st.decideOrForward(ctx, x, "reasoning", func(ctx context.Context) (decision, error) { return st.withoutReasoning(ctx, x, d.parsed) })
-		next.retry = retryWithoutReasoning
-	default:
-		return d, false
-	}
-	if next.action == Passed {
-		return d, false // nothing better than what was refused could be made
-	}
-	return next, true
-}
-
-// withoutReasoning is the request without any reasoning of the model.
-func (st *stepper) withoutReasoning(ctx context.Context, x *received, r *parsedRequest) (decision, error) {
-	r, reason, err := st.parser.parsedOr(ctx, x, r)
-	if r == nil {
-		return forward(reason), err
-	}
-	profile := render.For(x.endpoint.dialect.API())
-	profile.BoundReasoning = true
-	p := *r.Prompt
-	p.Messages = nil
-	for _, m := range r.Prompt.Messages {
-		if m = profile.Translate(m, true); len(m.Parts) > 0 {
-			p.Messages = append(p.Messages, m)
-		}
-	}
-	body, err := x.endpoint.dialect.Encode(&p)
-	if err != nil {
-		return decision{}, err
-	}
-	return decision{action: Planned, reason: "without-reasoning", parsed: r, body: body}, nil
 }

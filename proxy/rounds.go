@@ -5,42 +5,19 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/failsafe"
 	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
-)
-
-// rounds are the requests that one request of the client's became, because the model called our
-// tools.
-type rounds struct {
-	t           *Transport
-	x           *received
-	step        *step
-	hidden      []thread.Message // for the log: all messages of the rounds, the client's calls included
-	loggedCount int              // how many of them the log holds
-	number      int              // of the current round, from 0
-	// canContinue says that an answer which is cut off may be continued. continuation is the
-	// request that does so.
-	canContinue  bool
-	continuation *decision
-}
-
-// roundEnd is how a round ended.
-type roundEnd int
-
-const (
-	roundFinal           roundEnd = iota // without calls of our tools
-	roundLookups                         // with calls of our tools alone: another round follows
-	roundCutOff                          // cut off for length: another round follows, without its calls
-	roundMixed                           // with calls of the client's tools as well
-	roundLookupsExceeded                 // with calls of our tools alone, though the model was told to stop
 )
 
 // answerLookups finds calls of our tools in an answer, and answers them in further requests. It
@@ -72,6 +49,14 @@ func (t *Transport) answerLookups(x *received, res *http.Response, d decision) (
 	return res, nil, nil
 }
 
+// canContinueCutOff reports whether an answer that is cut off for length may be continued here: if
+// the policy is that of an agent loop which does so. Where the client has tools by the names of ours,
+// their calls are the client's.
+func (st *stepper) canContinueCutOff(x *received, d decision) bool {
+	_, loop := policy.As[policy.Loop](st.options.Config.Policy)
+	return loop && d.step.prepared != nil && !slices.ContainsFunc(d.step.parsed.Prompt.Tools, isOurDeclaration) && x.endpoint.dialect.CanReadAnswer(x.request, d.step.parsed.Members)
+}
+
 // resumeLookups takes up the rounds of an interrupted try.
 func (r *rounds) resumeLookups() {
 	for _, m := range r.step.openLookups {
@@ -81,6 +66,13 @@ func (r *rounds) resumeLookups() {
 		}
 	}
 	r.loggedCount = len(r.hidden)
+}
+
+// keepForRetry lets the client's next try continue from the rounds in the log.
+func (r *rounds) keepForRetry() {
+	if r.loggedCount > 0 {
+		r.t.conversations.openLookups.add(r.step.logID)
+	}
 }
 
 // answerWhole joins the answers of all rounds into one body. If that fails here, the client gets the
@@ -183,6 +175,97 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 	return roundLookups
 }
 
+// continueCutOff reports whether another round follows an answer that was cut off for length: if a
+// compaction is due with it, and makes the request smaller. Else the client gets the answer as it
+// came.
+func (r *rounds) continueCutOff(a wire.Answer) bool {
+	if !r.canContinue || a.Stop != wire.StopLength && a.Stop != wire.StopContext || r.number >= r.t.options.Rounds-1 {
+		return false
+	}
+	next, err := failsafe.Within(r.x.request.Context(), r.t.options.Deadline, func(ctx context.Context) (continuation, error) {
+		after, err := r.step.session.CutOffMessages(ctx, r.step.prepared, r.withCallIDs(a.Message, false))
+		if err != nil {
+			return continuation{}, err
+		}
+		further := *r
+		further.hidden = append(slices.Clip(r.hidden), after...)
+		d, err := further.prepareRound(ctx)
+		return continuation{d, further.hidden}, err
+	})
+	switch {
+	case err != nil && !errors.Is(err, palimpsest.ErrMaxTokens):
+		r.t.emitFault(r.x, "cut_off", err, r.step)
+		return false
+	case err != nil || next.action != Compacted || next.tokensSent >= next.tokensBefore:
+		return false
+	}
+	r.hidden, r.continuation = next.hidden, &next.decision
+	return true
+}
+
+// continuation is a further request after an answer that was cut off.
+type continuation struct {
+	decision
+	hidden []thread.Message
+}
+
+// withCallIDs gives calls without ids (Gemini's) ids that no other call of the conversation has. In
+// the last round the client's calls get those that they will have when the client sends them
+// back.
+func (r *rounds) withCallIDs(m thread.Message, last bool) thread.Message {
+	m.Parts = append([]thread.Part(nil), m.Parts...)
+	m.Frame = nil
+	next := 0
+	for i := range r.step.parsed.Prompt.Messages {
+		for _, c := range r.step.parsed.Prompt.Messages[i].Calls() {
+			if thread.IsLocalID(c.ID) {
+				next++
+			}
+		}
+	}
+	beyond := hiddenCalls * (next + 1)
+	for i, part := range m.Parts {
+		c, ok := part.(thread.ToolCall)
+		if !ok || !thread.IsLocalID(c.ID) {
+			continue
+		}
+		if last && !dialect.IsOurTool(c.Name) {
+			c.ID = thread.LocalID(next)
+			next++
+		} else {
+			c.ID = thread.LocalID(beyond + 100*r.number + i)
+		}
+		m.Parts[i] = c
+	}
+	return m
+}
+
+// rounds are the requests that one request of the client's became, because the model called our
+// tools.
+type rounds struct {
+	t           *Transport
+	x           *received
+	step        *step
+	hidden      []thread.Message // for the log: all messages of the rounds, the client's calls included
+	loggedCount int              // how many of them the log holds
+	number      int              // of the current round, from 0
+	// canContinue says that an answer which is cut off may be continued. continuation is the
+	// request that does so.
+	canContinue  bool
+	continuation *decision
+}
+
+// roundEnd is how a round ended.
+type roundEnd int
+
+const (
+	roundFinal           roundEnd = iota // without calls of our tools
+	roundLookups                         // with calls of our tools alone: another round follows
+	roundCutOff                          // cut off for length: another round follows, without its calls
+	roundMixed                           // with calls of the client's tools as well
+	roundLookupsExceeded                 // with calls of our tools alone, though the model was told to stop
+)
+
 // lookUp answers a call of our tools, within the deadline of our own part.
 func (r *rounds) lookUp(ctx context.Context, c thread.ToolCall) thread.Message {
 	s := r.step
@@ -215,37 +298,6 @@ func failedResult(c thread.ToolCall, why string) thread.Message {
 	return thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{
 		CallID: c.ID, Tool: c.Name, Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: why}},
 	}}}
-}
-
-// withCallIDs gives calls without ids (Gemini's) ids that no other call of the conversation has. In
-// the last round the client's calls get those that they will have when the client sends them
-// back.
-func (r *rounds) withCallIDs(m thread.Message, last bool) thread.Message {
-	m.Parts = append([]thread.Part(nil), m.Parts...)
-	m.Frame = nil
-	next := 0
-	for i := range r.step.parsed.Prompt.Messages {
-		for _, c := range r.step.parsed.Prompt.Messages[i].Calls() {
-			if thread.IsLocalID(c.ID) {
-				next++
-			}
-		}
-	}
-	beyond := hiddenCalls * (next + 1)
-	for i, part := range m.Parts {
-		c, ok := part.(thread.ToolCall)
-		if !ok || !thread.IsLocalID(c.ID) {
-			continue
-		}
-		if last && !dialect.IsOurTool(c.Name) {
-			c.ID = thread.LocalID(next)
-			next++
-		} else {
-			c.ID = thread.LocalID(beyond + 100*r.number + i)
-		}
-		m.Parts[i] = c
-	}
-	return m
 }
 
 // hiddenCalls is the number from which calls are numbered that the client does not see.

@@ -118,13 +118,6 @@ func retryableFailure(err error) retry.Decision {
 	return retry.Decision{Retry: f.Temporary(), After: f.RetryAfter}
 }
 
-// keepForRetry lets the client's next try continue from the rounds in the log.
-func (r *rounds) keepForRetry() {
-	if r.loggedCount > 0 {
-		r.t.conversations.openLookups.add(r.step.logID)
-	}
-}
-
 // sentence is the failure in one sentence, without anything secret.
 func (f *failure) sentence() string {
 	if f.Message != "" {

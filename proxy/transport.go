@@ -2,25 +2,31 @@ package proxy
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
+	"sync/atomic"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/emulate"
-	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/event/quality"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
+
+// core is what all stages have: the settings, what was read last, and the totals.
+type core struct {
+	options  Options // with the defaults filled in
+	requests *identify.Tenant
+
+	byVendor [dialect.Vendors]atomic.Int64 // of requests
+
+	asked, edited, compactions, recovered, faults, tokensBefore, tokensSent atomic.Int64
+}
 
 // Transport is a Proxy as an http.RoundTripper, for the http.Client of an SDK in the same process. It is
 // safe for concurrent use.
@@ -35,12 +41,6 @@ type Transport struct {
 	sender        *sender
 	emulator      *emulate.Emulator // nil for none
 	retry         retry.Policy      // of further requests for an answer
-}
-
-// countRequest counts a request that asks a model.
-func (co *core) countRequest(e endpoint) {
-	co.asked.Add(1)
-	co.byVendor[e.dialect.Vendor].Add(1)
 }
 
 // maxProviderIDs bounds the responses that have another id for the client, and the conversations that
@@ -151,121 +151,4 @@ func (t *Transport) Totals() Totals {
 		Recovered: t.recovered.Load(), Faults: t.faults.Load(),
 		TokensBefore: t.tokensBefore.Load(), TokensSent: t.tokensSent.Load(),
 	}
-}
-
-// compactorKey says which models share a compactor: those that count alike, and that are offered the tools
-// to read again what was removed, or not.
-type compactorKey struct {
-	counter *token.Counter
-	offers  bool
-}
-
-// counter counts as a model does.
-func (ms *models) counter(m token.Model) (*token.Counter, error) {
-	if c := ms.options.Config.Counter; c != nil {
-		return c, nil
-	}
-	return ms.options.Memory.counter(cmp.Or(m.Counter, "o200k"))
-}
-
-func (cs *compactors) compactor(m token.Model, offers bool) (*palimpsest.Compactor, error) {
-	counter, err := cs.models.counter(m)
-	if err != nil {
-		return nil, err
-	}
-	key := compactorKey{counter, offers}
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if c := cs.compactors[key]; c != nil {
-		return c, nil
-	}
-	config := cs.options.Config
-	config.Counter = counter
-	switch {
-	case !offers:
-		config.Recall = nil
-	case config.Recall == nil:
-		config.Recall = &palimpsest.Recall{Rehydrate: rehydrate.Options{Disabled: true}} // which would change the prefix for one prompt
-	}
-	c, err := palimpsest.New(config)
-	if err == nil {
-		cs.compactors[key] = c
-	}
-	return c, err
-}
-
-// releaseSession frees what the compactors remember of a conversation.
-func (cs *compactors) releaseSession(log string) {
-	for _, c := range cs.allCompactors() {
-		c.Session(log).Release()
-	}
-}
-
-func (cs *compactors) allCompactors() []*palimpsest.Compactor {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return slices.Collect(maps.Values(cs.compactors))
-}
-
-// finished is Proxy.Finished. One of the compactors had the conversation; the others have no metrics of
-// it.
-func (cs *compactors) finished(id string, o thread.Outcome) (seen quality.Metrics) {
-	for _, c := range cs.allCompactors() {
-		s := c.Session(id)
-		if o != "" {
-			s.TaskFinished(o)
-		}
-		if m := s.Quality(); m.Compactions >= seen.Compactions {
-			seen = m
-		}
-	}
-	return seen
-}
-
-// assumedModel is what is assumed of a model that the table does not know: the figures of its
-// family, which an event tells once, and the default window.
-func (ms *models) assumedModel(name string) token.Model {
-	m, known := ms.assumed.Get(name)
-	if !known {
-		var err error
-		if m, err = ms.models.Like(name); err != nil {
-			m = token.Model{Name: name}
-		}
-		ms.assumed.Put(name, m, 1)
-		if err == nil && ms.options.Window == 0 && ms.options.DefaultWindow == 0 {
-			event.Emit(context.Background(), ms.options.Config.Events, event.Event{
-				Type: event.ModelAssumed, TenantID: ms.options.Config.Requester.TenantID,
-				Details: map[string]any{"model": name, "window": m.Window, "figures": m.Source},
-			})
-		}
-	}
-	if ms.options.DefaultWindow > 0 {
-		m.Window, m.MaxInput = ms.options.DefaultWindow, 0
-	}
-	return m
-}
-
-// model is what the table and the options say of a model; only its name if they say nothing.
-func (ms *models) model(name string) token.Model {
-	m, err := ms.models.Find(name)
-	if err != nil {
-		m = ms.assumedModel(name)
-	}
-	if ms.options.Window > 0 {
-		m.Window, m.MaxInput = ms.options.Window, 0
-	}
-	return m
-}
-
-// givesWindow reports whether the window of a model is of the options, and not of the built-in
-// table.
-func (ms *models) givesWindow(m token.Model) bool {
-	if m.Window == 0 || ms.options.Window > 0 {
-		return m.Window > 0
-	}
-	if _, err := ms.models.Find(m.Name); err != nil {
-		return ms.options.DefaultWindow > 0
-	}
-	builtin, err := token.Models().Find(m.Name)
-	return err != nil || m.Window != builtin.Window
 }

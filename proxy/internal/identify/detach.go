@@ -2,10 +2,8 @@ package identify
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -28,23 +26,6 @@ func Detach(messages []thread.Message, ids []thread.ID) []thread.Message {
 		out[i] = m
 	}
 	return out
-}
-
-// detachPrompt copies everything but the messages out of the request: a conversation keeps that longer
-// than the request.
-func detachPrompt(p *prompt.Prompt) *prompt.Prompt {
-	out := *p
-	out.Model = strings.Clone(p.Model)
-	out.System, out.Tools = slices.Clone(p.System), slices.Clone(p.Tools)
-	for i := range out.System {
-		s := &out.System[i]
-		copiedText(strings.Clone(s.Raw)).detach(reflect.ValueOf(s).Elem())
-	}
-	for i := range out.Tools {
-		t := &out.Tools[i]
-		copiedText(strings.Clone(t.Raw)).detach(reflect.ValueOf(t).Elem())
-	}
-	return &out
 }
 
 // constantRole is the same role as a constant, which holds no memory of the request.

@@ -18,7 +18,7 @@ func waiting() error { return nil }
 
 // chain is Chain for somebody who waits.
 func chain(t interface{ Fatal(...any) }, messages []thread.Message) []thread.ID {
-	ids, err := ChainIDs(nil, messages, waiting)
+	ids, err := chainIDs(nil, messages, waiting)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,17 +2,128 @@ package identify
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
+
+// Client is what a request says of its client.
+type Client struct {
+	// API and Model are what the request asks, the model as the table of models names it.
+	API, Model string
+	// Thread is the client's name of the conversation, for us; empty for none.
+	Thread string
+	// Session is the client's name of its session, in pairs of name and value. It is not a
+	// conversation by itself: titles, side requests and restarted histories share it. It lasts
+	// longer than a window of the client, which ends when the client compacts.
+	Session []string
+}
+
+// sessionHeaders and sessionFields are the headers and the members of a body in which clients name a
+// session: Claude Code, Codex, opencode, pi.
+var (
+	sessionHeaders = []string{
+		"X-Claude-Code-Session-Id", "Session-Id", "Session_id", "Thread-Id",
+		"X-Session-Id", "Conversation_id", "X-Conversation-Id",
+	}
+	sessionFields = []string{"metadata.user_id", "metadata.session_id", "prompt_cache_key", "conversation", "session_id"}
+)
+
+// ClientOf reads what a request says of its client; header returns its headers.
+func ClientOf(r *Request, header func(name string) string, model, thread string) Client {
+	c := Client{API: r.Prompt.Source.API, Model: model, Thread: thread}
+	for _, name := range sessionHeaders {
+		if value := header(name); value != "" {
+			c.Session = append(c.Session, name, value)
+		}
+	}
+	for _, path := range sessionFields {
+		if v := r.memberAt(path); v.Type == gjson.String {
+			c.Session = append(c.Session, path, v.Str)
+		}
+	}
+	return c
+}
+
+// logIDPattern is the form of names that can be the id of a log; other names are hashed.
+var logIDPattern = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
+
+// Base is the id of the conversation before any fork: the client's own name, or a hash of all that it says
+// of itself with model, system, tools and the first message. It is the same after a restart and on
+// every machine.
+func (c Client) Base(r *Request) string {
+	switch {
+	case logIDPattern().MatchString(c.Thread):
+		return c.Thread
+	case c.Thread != "":
+		return "px-" + canonjson.Digest("name", c.Thread)
+	}
+	parts := []string{c.API, c.Model, string(r.IDs[0])}
+	return "px-" + canonjson.Digest(slices.Concat(parts, c.Session, []string{r.SystemDigest})...)
+}
+
+// Beginning names the first message of a request, for a model. It stays the same for a conversation whose
+// system prompt, tools or session change on the way.
+func (c Client) Beginning(r *Request) string {
+	return canonjson.Digest(c.API, c.Model, string(r.IDs[0]))
+}
+
+// SessionID names the client's session; empty if the client names none.
+func (c Client) SessionID() string {
+	if len(c.Session) == 0 {
+		return ""
+	}
+	return canonjson.Digest(slices.Concat(c.Session, []string{c.API})...)
+}
+
+// changingDigits are what changes in a system prompt from request to request: dates, times, counters,
+// builds.
+var changingDigits = lazyregexp.New(`[0-9]+`)
+
+func withoutChanging(system string) string {
+	if strings.HasPrefix(system, "x-anthropic-billing-header:") {
+		return ""
+	}
+	return changingDigits().ReplaceAllString(system, "0")
+}
+
+func systemDigest(p *prompt.Prompt) string {
+	var parts []string
+	for _, s := range p.System {
+		parts = append(parts, "system", withoutChanging(s.Text))
+	}
+	for _, tool := range p.Tools {
+		parts = append(parts, "tool", tool.Name)
+	}
+	return canonjson.Digest(parts...)
+}
+
+// detachPrompt copies everything but the messages out of the request: a conversation keeps that longer
+// than the request.
+func detachPrompt(p *prompt.Prompt) *prompt.Prompt {
+	out := *p
+	out.Model = strings.Clone(p.Model)
+	out.System, out.Tools = slices.Clone(p.System), slices.Clone(p.Tools)
+	for i := range out.System {
+		s := &out.System[i]
+		copiedText(strings.Clone(s.Raw)).detach(reflect.ValueOf(s).Elem())
+	}
+	for i := range out.Tools {
+		t := &out.Tools[i]
+		copiedText(strings.Clone(t.Raw)).detach(reflect.ValueOf(t).Elem())
+	}
+	return &out
+}
 
 // Request is a request that was read. It is immutable.
 type Request struct {
@@ -83,20 +194,14 @@ func Read(codec wire.Codec, body string, canceled Canceled) (*Request, error) {
 		return nil, err
 	}
 	r := locateMessages(body, p, members(body))
-	if r.IDs, err = ChainIDs(nil, r.Prompt.Messages, canceled); err != nil {
+	if r.IDs, err = chainIDs(nil, r.Prompt.Messages, canceled); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// Assembled is a request whose conversation was put together from several places; the body holds a part
-// of it.
-func Assembled(body string, p *prompt.Prompt, ids []thread.ID) *Request {
-	return &Request{Body: body, Prompt: p, IDs: ids, Members: members(body), SystemDigest: systemDigest(p)}
-}
-
-// ChainIDs are the chained ids of messages; those of the first are known.
-func ChainIDs(known []thread.ID, messages []thread.Message, canceled Canceled) ([]thread.ID, error) {
+// chainIDs are the chained ids of messages; those of the first are known.
+func chainIDs(known []thread.ID, messages []thread.Message, canceled Canceled) ([]thread.ID, error) {
 	ids := make([]thread.ID, len(messages))
 	n := copy(ids, known)
 	parent := thread.ID("")

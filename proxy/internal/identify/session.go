@@ -6,103 +6,55 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
-	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
-	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Client is what a request says of its client.
-type Client struct {
-	// API and Model are what the request asks, the model as the table of models names it.
-	API, Model string
-	// Thread is the client's name of the conversation, for us; empty for none.
-	Thread string
-	// Session is the client's name of its session, in pairs of name and value. It is not a
-	// conversation by itself: titles, side requests and restarted histories share it. It lasts
-	// longer than a window of the client, which ends when the client compacts.
-	Session []string
+// isShortened reports whether a history parts from a log at a result that the client has cut.
+func isShortened(log *thread.Thread, m match, messages []thread.Message) bool {
+	if m.shared >= log.Len() || m.logged >= len(messages) {
+		return false
+	}
+	was, ok := log.At(m.shared).Result()
+	if !ok {
+		return false
+	}
+	is, ok := messages[m.logged].Result()
+	return ok && is.CallID == was.CallID && len(is.Text()) < len(was.Text())
 }
 
-// sessionHeaders and sessionFields are the headers and the members of a body in which clients name a
-// session: Claude Code, Codex, opencode, pi.
-var (
-	sessionHeaders = []string{
-		"X-Claude-Code-Session-Id", "Session-Id", "Session_id", "Thread-Id",
-		"X-Session-Id", "Conversation_id", "X-Conversation-Id",
-	}
-	sessionFields = []string{"metadata.user_id", "metadata.session_id", "prompt_cache_key", "conversation", "session_id"}
-)
+// HasRecap reports whether a history begins with a summary by the client.
+func HasRecap(messages []thread.Message) bool {
+	return slices.ContainsFunc(messages[:min(len(messages), 3)], func(m thread.Message) bool { return m.Kind == thread.Recap })
+}
 
-// ClientOf reads what a request says of its client; header returns its headers.
-func ClientOf(r *Request, header func(name string) string, model, thread string) Client {
-	c := Client{API: r.Prompt.Source.API, Model: model, Thread: thread}
-	for _, name := range sessionHeaders {
-		if value := header(name); value != "" {
-			c.Session = append(c.Session, name, value)
+// CallKeys name the tool calls in messages, in order: by their ids, which some providers count anew
+// in every conversation, and by what they call. Calls without an id of the provider's have no name.
+func CallKeys(messages []thread.Message) []string {
+	var keys []string
+	for i := range messages {
+		for _, c := range messages[i].Calls() {
+			if !thread.IsLocalID(c.ID) {
+				keys = append(keys, canonjson.Digest(c.ID, c.Name, c.Arguments))
+			}
 		}
 	}
-	for _, path := range sessionFields {
-		if v := r.memberAt(path); v.Type == gjson.String {
-			c.Session = append(c.Session, path, v.Str)
+	return keys
+}
+
+// LacksCall reports whether a history does not have the first tool call of another log behind what
+// both begin with: its client has taken it out. What only the log has seen does not count.
+func LacksCall(log *thread.Thread, messages []thread.Message, ids []thread.ID) bool {
+	n := 0
+	for ; n < min(log.Len(), len(ids)) && log.At(n).ID == ids[n]; n++ {
+	}
+	for ; n < log.Len(); n++ {
+		m := log.At(n)
+		if first := CallKeys([]thread.Message{*m}); len(first) > 0 && !isHidden(m.ID) {
+			return !slices.Contains(CallKeys(messages), first[0])
 		}
 	}
-	return c
-}
-
-// logIDPattern is the form of names that can be the id of a log; other names are hashed.
-var logIDPattern = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
-
-// Base is the id of the conversation before any fork: the client's own name, or a hash of all that it says
-// of itself with model, system, tools and the first message. It is the same after a restart and on
-// every machine.
-func (c Client) Base(r *Request) string {
-	switch {
-	case logIDPattern().MatchString(c.Thread):
-		return c.Thread
-	case c.Thread != "":
-		return "px-" + canonjson.Digest("name", c.Thread)
-	}
-	parts := []string{c.API, c.Model, string(r.IDs[0])}
-	return "px-" + canonjson.Digest(slices.Concat(parts, c.Session, []string{r.SystemDigest})...)
-}
-
-// Beginning names the first message of a request, for a model. It stays the same for a conversation whose
-// system prompt, tools or session change on the way.
-func (c Client) Beginning(r *Request) string {
-	return canonjson.Digest(c.API, c.Model, string(r.IDs[0]))
-}
-
-// SessionID names the client's session; empty if the client names none.
-func (c Client) SessionID() string {
-	if len(c.Session) == 0 {
-		return ""
-	}
-	return canonjson.Digest(slices.Concat(c.Session, []string{c.API})...)
-}
-
-// changingDigits are what changes in a system prompt from request to request: dates, times, counters,
-// builds.
-var changingDigits = lazyregexp.New(`[0-9]+`)
-
-func withoutChanging(system string) string {
-	if strings.HasPrefix(system, "x-anthropic-billing-header:") {
-		return ""
-	}
-	return changingDigits().ReplaceAllString(system, "0")
-}
-
-func systemDigest(p *prompt.Prompt) string {
-	var parts []string
-	for _, s := range p.System {
-		parts = append(parts, "system", withoutChanging(s.Text))
-	}
-	for _, tool := range p.Tools {
-		parts = append(parts, "tool", tool.Name)
-	}
-	return canonjson.Digest(parts...)
+	return false
 }
 
 // Logs is the access to the store that Find needs.

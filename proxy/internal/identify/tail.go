@@ -59,7 +59,7 @@ func (r *Request) extend(codec wire.Codec, body string, same int, canceled Cance
 	shiftFrames(news, last.Position()+last.Elements())
 	p.Messages = append(slices.Clip(before), news...)
 	p.Source = &source
-	ids, err := ChainIDs(r.IDs[:kept], p.Messages, canceled)
+	ids, err := chainIDs(r.IDs[:kept], p.Messages, canceled)
 	if err != nil {
 		return nil
 	}

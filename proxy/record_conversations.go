@@ -1,10 +1,7 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,9 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
-	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
 // conversationChange is a request that changes what a conversation of OpenAI's holds.
@@ -95,33 +90,4 @@ func (hs *histories) forwardConversationChange(r *http.Request, c conversationCh
 		})
 	})
 	return res, nil
-}
-
-// maxItems is how many items a conversation takes at once.
-const maxItems = 20
-
-// addToConversation puts items into a conversation that the provider would have put there by
-// itself, had the request named the conversation. The client can then list them, and the
-// provider holds the whole without us.
-func addToConversation(ctx context.Context, base http.RoundTripper, continued *http.Request, id string, items []string) error {
-	items = slices.DeleteFunc(slices.Clone(items), func(item string) bool { return strings.Contains(item, native.Prefix) })
-	for some := range slices.Chunk(items, maxItems) {
-		r := continued.Clone(ctx)
-		r.URL.Path = strings.TrimSuffix(r.URL.Path, "/responses") + "/conversations/" + id + "/items"
-		r.URL.RawPath = ""
-		r.Header.Del("Content-Encoding")
-		r.Header.Del("Idempotency-Key") // it is that of the request for the answer
-		r.Header.Set("Content-Type", httpbody.JSON)
-		body := []byte(`{"items":[` + strings.Join(some, ",") + `]}`)
-		res, err := send(base, withBody(r, len(body), func() io.Reader { return bytes.NewReader(body) }))
-		if err != nil {
-			return fmt.Errorf("conversation %s: %w", id, err)
-		}
-		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, httpbody.MaxAnswer)) // so that the connection can be used again
-		res.Body.Close()
-		if res.StatusCode != http.StatusOK {
-			return fmt.Errorf("conversation %s: %d items: %w", id, len(some), &llm.APIError{Kind: llm.ErrResponse, Status: res.StatusCode})
-		}
-	}
-	return nil
 }

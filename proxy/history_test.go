@@ -16,7 +16,7 @@ import (
 // sourceBody is a request of about so many bytes whose tool results are source code. Behind
 // its messages stand the members of tail.
 func sourceBody(tb testing.TB, api string, size int, tail string) string {
-	source, err := os.ReadFile("provider_history_read.go")
+	source, err := os.ReadFile("history.go")
 	if err != nil {
 		tb.Fatal(err)
 	}

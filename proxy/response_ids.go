@@ -6,10 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
-	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // A stream that several responses were joined into has one id for the client, that of the
@@ -30,18 +27,6 @@ func (s *lookupStream) recordProviderID() {
 func (hs *histories) providerID(id string) string {
 	last, _ := hs.providerIDs.Get(id)
 	return last
-}
-
-// bodyForProvider is the client's body, with the previous response named by the provider's id.
-func (hs *histories) bodyForProvider(x *received) string {
-	if x.endpoint.dialect.API() != wire.Responses || x.request.Header.Get("Content-Encoding") != "" {
-		return x.body
-	}
-	last := hs.providerID(gjson.Get(x.body, "previous_response_id").Str)
-	if last == "" {
-		return x.body
-	}
-	return jsonedit.Set(x.body, "previous_response_id", rawjson.Quote(last))
 }
 
 // requestForProvider is a request about a response, such as GET /v1/responses/ID, under the

@@ -13,6 +13,44 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
+// conversations finds the logs of conversations.
+type conversations struct {
+	*core
+	log         store.Log
+	plans       store.Plans
+	openLookups openLookups
+	beginnings  records[[]string] // conversations by their first message
+	lineage     lineage
+}
+
+// keepOpenLookups leaves the lookups of an interrupted try to the next one.
+func (cv *conversations) keepOpenLookups(x *received, d decision) {
+	if d.step != nil && len(d.step.openLookups) > 0 {
+		cv.openLookups.add(d.step.logID)
+	}
+}
+
+// loggedHistory is the part of a conversation that a request does not send: a compaction of
+// ours stands for it, or the provider holds it.
+type loggedHistory struct {
+	// Log is the id of the log, At how many of its messages belong to the history, and Last
+	// the id of the last of them. Without a log the request holds everything.
+	Log  string    `json:"log,omitempty"`
+	At   int       `json:"at,omitempty"`
+	Last thread.ID `json:"last,omitempty"`
+}
+
+var errHistoryChanged = errors.New("the log no longer holds the history that the request continues")
+
+// appendNew appends to a log what is new in a request.
+func (cv *conversations) appendNew(ctx context.Context, r *parsedRequest, at identify.Place) error {
+	log, err := cv.log.Load(ctx, at.Log)
+	if news := identify.Detach(r.Prompt.Messages[at.Logged:], r.IDs[at.Logged:]); err == nil && len(news) > 0 {
+		_, err = cv.log.Append(ctx, at.Log, log.Version(), news)
+	}
+	return err
+}
+
 // findConversation finds the place in a log that a request continues (see package identify), and makes
 // the fork that it begins.
 func (cv *conversations) findConversation(ctx context.Context, x *received, r *parsedRequest) (identify.Place, error) {

@@ -1,0 +1,198 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+func (x *received) windowID(model string) string {
+	return canonjson.Digest(x.request.URL.Host, model)
+}
+
+// models knows models: by the table and the options, and by what their providers said.
+type models struct {
+	*core
+	models         token.ModelSet
+	windows        records[knownWindow]
+	reasoningRules records[reasoningRule]
+	toldWindows    *lru.Cache[string, int]         // of which an event has told, by id
+	assumed        *lru.Cache[string, token.Model] // of models that the table does not know, by name
+}
+
+// model is what is known of a model. The window that its provider named takes precedence over that
+// of the built-in table, but not over a smaller one that the options give.
+func (ms *models) modelNow(ctx context.Context, x *received, name string) token.Model {
+	m := ms.model(name)
+	known := ms.savedWindow(ctx, x, name)
+	if known != nil && known.Window > 0 && (known.Window < m.Window || !ms.givesWindow(m)) {
+		ms.tellWindow(ctx, x, x.windowID(name), known, m.Window)
+		m.Window, m.MaxInput = known.Window, 0
+	}
+	return m
+}
+
+// model is what the table and the options say of a model; only its name if they say nothing.
+func (ms *models) model(name string) token.Model {
+	m, err := ms.models.Find(name)
+	if err != nil {
+		m = ms.assumedModel(name)
+	}
+	if ms.options.Window > 0 {
+		m.Window, m.MaxInput = ms.options.Window, 0
+	}
+	return m
+}
+
+// assumedModel is what is assumed of a model that the table does not know: the figures of its
+// family, which an event tells once, and the default window.
+func (ms *models) assumedModel(name string) token.Model {
+	m, known := ms.assumed.Get(name)
+	if !known {
+		var err error
+		if m, err = ms.models.Like(name); err != nil {
+			m = token.Model{Name: name}
+		}
+		ms.assumed.Put(name, m, 1)
+		if err == nil && ms.options.Window == 0 && ms.options.DefaultWindow == 0 {
+			event.Emit(context.Background(), ms.options.Config.Events, event.Event{
+				Type: event.ModelAssumed, TenantID: ms.options.Config.Requester.TenantID,
+				Details: map[string]any{"model": name, "window": m.Window, "figures": m.Source},
+			})
+		}
+	}
+	if ms.options.DefaultWindow > 0 {
+		m.Window, m.MaxInput = ms.options.DefaultWindow, 0
+	}
+	return m
+}
+
+// givesWindow reports whether the window of a model is of the options, and not of the built-in
+// table.
+func (ms *models) givesWindow(m token.Model) bool {
+	if m.Window == 0 || ms.options.Window > 0 {
+		return m.Window > 0
+	}
+	if _, err := ms.models.Find(m.Name); err != nil {
+		return ms.options.DefaultWindow > 0
+	}
+	builtin, err := token.Models().Find(m.Name)
+	return err != nil || m.Window != builtin.Window
+}
+
+// savedWindow is what saveWindow kept of a model; nil for none. A store that fails costs no more than
+// a refusal.
+func (ms *models) savedWindow(ctx context.Context, x *received, name string) *knownWindow {
+	known, err := ms.windows.get(ctx, x.windowID(name))
+	if err != nil || known.value == nil || time.Since(known.value.Seen) > windowLifetime {
+		return nil
+	}
+	return known.value
+}
+
+// hasNoLimit reports whether nothing is known that the requests of a model could exceed: neither its
+// window, nor that one was refused as too long.
+func (ms *models) hasNoLimit(ctx context.Context, x *received, name string) bool {
+	return ms.model(name).Window == 0 && ms.savedWindow(ctx, x, name) == nil
+}
+
+// tellWindow tells once, and again if the provider names another, that a named window is used in
+// place of another; 0 is an unknown one.
+func (ms *models) tellWindow(ctx context.Context, x *received, id string, w *knownWindow, instead int) {
+	if last, ok := ms.toldWindows.Get(id); ok && last == w.Window || w.Window == instead {
+		return
+	}
+	ms.toldWindows.Put(id, w.Window, 1)
+	event.Emit(context.WithoutCancel(ctx), ms.options.Config.Events, event.Event{
+		Type: event.WindowLearned, TenantID: ms.options.Config.Requester.TenantID,
+		Details: map[string]any{"upstream": w.Upstream, "model": w.Model, "window": w.Window, "instead_of": instead},
+	})
+}
+
+// saveWindow keeps the window that the provider named when it refused a request as too long. If it
+// named none, that is kept of models whose window is not known: the requests that follow have to be
+// looked at, and not only once they are refused too.
+func (ms *models) saveWindow(x *received, model string, window int) {
+	if window == 0 && ms.model(model).Window > 0 {
+		return
+	}
+	upstream := x.request.URL.Host
+	ms.bestEffort(x, "window", nil, func(ctx context.Context) error {
+		id := x.windowID(model)
+		was, _ := ms.windows.get(ctx, id) // one that cannot be read is written again
+		if w := was.value; w != nil && (w.Window == window && time.Since(w.Seen) < windowLifetime/2 || window == 0 && time.Since(w.Seen) < windowLifetime) {
+			return nil
+		}
+		_, _, err := ms.windows.put(ctx, id, was, &knownWindow{Upstream: upstream, Model: model, Window: window, Seen: time.Now().UTC().Truncate(time.Second)})
+		if errors.Is(err, store.ErrConflict) {
+			return nil // another process has written it
+		}
+		return err
+	})
+}
+
+// reasoningRule is what is known of a model; nil for nothing.
+func (ms *models) reasoningRule(ctx context.Context, x *received, m token.Model) *reasoningRule {
+	known, err := ms.reasoningRules.get(ctx, x.windowID(m.Name))
+	if err != nil || known.value == nil || time.Since(known.value.Seen) > reasoningRuleLifetime {
+		return nil
+	}
+	return known.value
+}
+
+// saveReasoningRule keeps whether the provider demands reasoning everywhere.
+func (ms *models) saveReasoningRule(x *received, m token.Model, holds bool) {
+	ms.bestEffort(x, "reasoning_rule", nil, func(ctx context.Context) error {
+		id := x.windowID(m.Name)
+		was, _ := ms.reasoningRules.get(ctx, id) // one that cannot be read is written again
+		_, _, err := ms.reasoningRules.put(ctx, id, was, &reasoningRule{x.request.URL.Host, m.Name, holds, time.Now().UTC().Truncate(time.Second)})
+		if errors.Is(err, store.ErrConflict) {
+			return nil // another process has written it
+		}
+		return err
+	})
+}
+
+// reasoningRule says what became of a request for a model that was refused, and sent again
+// without messages in the assistant's role that were made here.
+type reasoningRule struct {
+	Upstream string    `json:"upstream"`
+	Model    string    `json:"model"`
+	Holds    bool      `json:"holds"` // it was taken
+	Seen     time.Time `json:"seen"`
+}
+
+// reasoningRuleLifetime is how long that is believed: models change behind their names.
+const reasoningRuleLifetime = windowLifetime
+
+// reasoningRulesIn are the known rules, by upstream and model.
+func reasoningRulesIn(documents store.Documents) records[reasoningRule] {
+	return records[reasoningRule]{documents: documents, kind: "proxy-reasoning", cache: lru.New[string, record[reasoningRule]](maxWindows)}
+}
+
+// knownWindow is the context window that a provider named when it refused a request as too long.
+type knownWindow struct {
+	Upstream string    `json:"upstream"`
+	Model    string    `json:"model"`
+	Window   int       `json:"window"` // tokens; 0 if the refusal named none
+	Seen     time.Time `json:"seen"`
+}
+
+const (
+	// maxWindows bounds the models whose windows are remembered.
+	maxWindows = 1000
+	// windowLifetime is how long a window is trusted: providers change theirs, and the next
+	// refusal names it again.
+	windowLifetime = 30 * 24 * time.Hour
+)
+
+// windowsIn are the known windows, by upstream and model.
+func windowsIn(documents store.Documents) records[knownWindow] {
+	return records[knownWindow]{documents: documents, kind: "proxy-window", cache: lru.New[string, record[knownWindow]](maxWindows)}
+}

@@ -1,0 +1,130 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// modelName is the model that the request asks for. Without a parsed request the body is
+// searched.
+func (x *received) modelName(r *parsedRequest) string {
+	switch {
+	case x.endpoint.model != "":
+		return x.endpoint.model
+	case r != nil:
+		return r.Prompt.Model
+	}
+	return gjson.Get(x.plainBody, "model").Str
+}
+
+func (cv *conversations) loadHistory(ctx context.Context, h loggedHistory) ([]thread.Message, error) {
+	if h.Log == "" {
+		return nil, nil
+	}
+	log, err := cv.log.Load(ctx, h.Log)
+	if err != nil {
+		return nil, err
+	}
+	if h.At < 1 || h.At > log.Len() || log.At(h.At-1).ID != h.Last {
+		return nil, errHistoryChanged
+	}
+	return log.Messages()[:h.At:h.At], nil
+}
+
+// parser decodes requests, and names their clients and conversations.
+type parser struct {
+	*core
+	models        *models
+	conversations *conversations
+}
+
+// parseRequest decodes the request. It is nil if that cannot be done, for the reason.
+func (ps *parser) parseRequest(ctx context.Context, x *received) (r *parsedRequest, reason string, err error) {
+	if h := x.held; h != nil && h.rebuilt != nil {
+		r, err := ps.parseRebuilt(ctx, x, h.rebuilt)
+		if err != nil {
+			return nil, "", err
+		}
+		return r, string(r.kind), nil
+	}
+	if x.decompressErr != nil {
+		return nil, "encoding", nil
+	}
+	if !canBeHeld(x.plainBody) {
+		return nil, reasonTooLarge, nil
+	}
+	similar := x.similar
+	if similar.Body != x.plainBody {
+		similar = identify.Similar{Body: x.plainBody}
+	}
+	found, err := ps.requests.Read(x.endpoint.dialect, similar, ctx.Err)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, "", ctx.Err()
+	case err != nil:
+		return nil, "format", nil
+	}
+	r = ps.identifyRequest(ctx, x, found, len(x.plainBody))
+	r.kind = identify.KindOf(found, x.request.Header.Get)
+	return r, string(r.kind), nil
+}
+
+// parseRebuilt is parseRequest for a rebuilt request.
+func (ps *parser) parseRebuilt(ctx context.Context, x *received, from *rebuiltRequest) (*parsedRequest, error) {
+	before, err := ps.conversations.loadHistory(ctx, from.loggedHistory)
+	if err != nil {
+		return nil, err
+	}
+	found, size, err := identify.ReadContinued(x.endpoint.dialect, from.body, before, from.retained, ctx.Err)
+	if err != nil {
+		return nil, err
+	}
+	r := ps.identifyRequest(ctx, x, found, size)
+	if from.Log != "" {
+		r.base = from.Log
+	}
+	if !from.mustReplaceBody && identify.RefersToItems(r.Request) {
+		r.kind = identify.ServerSide
+	}
+	return r, nil
+}
+
+// rebuiltRequest is a request with its history put back in, from the log and from stored answers.
+type rebuiltRequest struct {
+	loggedHistory
+	// body is the request, with what follows the logged history as its input.
+	body string
+	// mustReplaceBody says that the provider could not answer the client's own bytes, so that
+	// the rendering goes out in any case.
+	mustReplaceBody bool
+	// retained is how many messages at the beginning of the body stood before the
+	// compaction. Those that the log holds are not new.
+	retained int
+	// fallback are the items of a request that needs no log; nil if the client's own will do.
+	fallback []string
+}
+
+// identifyRequest names the client and the conversation of a request.
+func (ps *parser) identifyRequest(ctx context.Context, x *received, r *identify.Request, size int) *parsedRequest {
+	model := ps.models.modelNow(ctx, x, cmp.Or(x.endpoint.model, r.Prompt.Model))
+	out := &parsedRequest{Request: r, model: model, bytes: size}
+	out.client = identify.ClientOf(r, x.request.Header.Get, model.Name, x.request.Header.Get(ThreadHeader))
+	if len(r.IDs) > 0 {
+		out.base = out.client.Base(r)
+	}
+	return out
+}
+
+// parsedOr returns r, or parses the request if r is nil. The result is nil if that cannot be
+// done, with the reason or an error.
+func (ps *parser) parsedOr(ctx context.Context, x *received, r *parsedRequest) (*parsedRequest, string, error) {
+	if r != nil {
+		return r, "", nil
+	}
+	return ps.parseRequest(ctx, x)
+}

@@ -1,0 +1,260 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
+	"github.com/palimpsest-ai/palimpsest/internal/native"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// recordAnswer remembers an answer that the provider keeps.
+func (hs *histories) recordAnswer(x *received, res *http.Response, d decision) {
+	if !x.isAnswerStored() {
+		return
+	}
+	save := func(a providerAnswer) { hs.saveAnswer(x, d, a) }
+	if x.endpoint.dialect.API() == wire.Anthropic {
+		hs.watchMessage(x, res, save)
+		return
+	}
+	watchResponse(res, hs.streamFault(x), save)
+}
+
+// isAnswerStored reports whether the provider keeps the answer, and the history before it is
+// known here, so that a later request can continue it.
+func (x *received) isAnswerStored() bool {
+	switch h := x.held; {
+	case x.endpoint.task != generate:
+		return false
+	case h != nil:
+		return h.stored && (h.name == "" || h.known)
+	case x.endpoint.dialect.API() == wire.Responses:
+		return x.request.Header.Get("Content-Encoding") == "" && !storeFalse.MatchString(x.body)
+	}
+	return false
+}
+
+// storeFalse tells the provider not to keep a response.
+var storeFalse = regexp.MustCompile(`"store"\s*:\s*false`)
+
+// conversation is the id of the conversation; empty for other kinds.
+func (h *heldHistory) conversation() string {
+	if h.kind != heldConversation {
+		return ""
+	}
+	return h.name
+}
+
+// heldByResponses is the history that a request of the Responses API continues.
+func heldByResponses(r *native.Responses) *heldHistory {
+	if r.Conversation {
+		// Its items are kept even if the response is not: the client has no other copy.
+		return &heldHistory{kind: heldConversation, name: r.ConversationID, stored: r.ConversationID != "", newMessages: r.Items}
+	}
+	return &heldHistory{kind: heldResponse, name: r.Previous, previous: r.Previous, stored: r.Stored, newMessages: r.Items}
+}
+
+// logPosition is where a request ends in its log, and the messages up to there.
+func (cv *conversations) logPosition(ctx context.Context, id string, r *parsedRequest) (loggedHistory, []thread.Message, error) {
+	log, err := cv.log.Load(ctx, id)
+	if err != nil {
+		return loggedHistory{}, nil, err
+	}
+	last := r.IDs[len(r.IDs)-1]
+	at, found := log.Index(last)
+	if !found {
+		if at = log.Len() - 1; at < 0 {
+			return loggedHistory{}, nil, errHistoryChanged
+		}
+		last = log.At(at).ID
+	}
+	return loggedHistory{id, at + 1, last}, log.Messages()[:at+1], nil
+}
+
+// addToConversation puts items into a conversation that the provider would have put there by
+// itself, had the request named the conversation. The client can then list them, and the
+// provider holds the whole without us.
+func addToConversation(ctx context.Context, base http.RoundTripper, continued *http.Request, id string, items []string) error {
+	items = slices.DeleteFunc(slices.Clone(items), func(item string) bool { return strings.Contains(item, native.Prefix) })
+	for some := range slices.Chunk(items, maxItems) {
+		r := continued.Clone(ctx)
+		r.URL.Path = strings.TrimSuffix(r.URL.Path, "/responses") + "/conversations/" + id + "/items"
+		r.URL.RawPath = ""
+		r.Header.Del("Content-Encoding")
+		r.Header.Del("Idempotency-Key") // it is that of the request for the answer
+		r.Header.Set("Content-Type", httpbody.JSON)
+		body := []byte(`{"items":[` + strings.Join(some, ",") + `]}`)
+		res, err := send(base, withBody(r, len(body), func() io.Reader { return bytes.NewReader(body) }))
+		if err != nil {
+			return fmt.Errorf("conversation %s: %w", id, err)
+		}
+		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, httpbody.MaxAnswer)) // so that the connection can be used again
+		res.Body.Close()
+		if res.StatusCode != http.StatusOK {
+			return fmt.Errorf("conversation %s: %d items: %w", id, len(some), &llm.APIError{Kind: llm.ErrResponse, Status: res.StatusCode})
+		}
+	}
+	return nil
+}
+
+// maxItems is how many items a conversation takes at once.
+const maxItems = 20
+
+// watchMessage calls save with an answer of the Messages API, before the client gets the end
+// of it.
+func (hs *histories) watchMessage(x *received, res *http.Response, save func(providerAnswer)) {
+	saveRead := func(a wire.Answer, err error) {
+		if err == nil && a.Message.Frame != nil {
+			save(providerAnswer{a.ID, []string{a.Message.Frame.Raw()}})
+		}
+	}
+	stream, broken := x.endpoint.dialect.NewStream(), false
+	httpbody.RewriteAnswer(res, hs.streamFault(x), func(body string) string {
+		saveRead(x.endpoint.dialect.DecodeAnswer([]byte(body)))
+		return body
+	}, func(e sse.Event) []byte {
+		now, err := stream.Event(e.Data)
+		if broken = broken || err != nil; now.Done && !broken {
+			saveRead(stream.Answer())
+		}
+		return e.Raw
+	})
+}
+
+// watchResponse calls save with an answer of the Responses API, before the client gets the end of it.
+func watchResponse(res *http.Response, failed func(error), save func(providerAnswer)) {
+	saveRead := func(response string) {
+		switch gjson.Get(response, "status").Str {
+		case "", "completed", "incomplete":
+			save(providerAnswer{gjson.Get(response, "id").Str, rawjson.RawItems(gjson.Get(response, "output"), nil)})
+		} // others go on in the background
+	}
+	httpbody.RewriteAnswer(res, failed, func(body string) string {
+		if rawjson.Valid(body) {
+			saveRead(body)
+		}
+		return body
+	}, func(e sse.Event) []byte {
+		switch gjson.Get(e.Data, "type").Str {
+		case "response.completed", "response.incomplete":
+			saveRead(gjson.Get(e.Data, "response").Raw)
+		}
+		return e.Raw
+	})
+}
+
+// saveAnswer remembers the history behind an answer. A conversation that the provider was not
+// asked in gets the messages as well.
+func (hs *histories) saveAnswer(x *received, d decision, a providerAnswer) {
+	h := x.held
+	if h == nil {
+		h = &heldHistory{}
+	}
+	hs.recordLink(x, d.step, h.conversation(), func(ctx context.Context) error { return hs.saveResponse(ctx, x, d, a) })
+	if h.conversation() != "" && d.action != Passed && d.retry != retryWholeHistory {
+		hs.bestEffort(x, "conversation", d.step, func(ctx context.Context) error {
+			return addToConversation(ctx, hs.options.Base, x.request, h.name, slices.Concat(h.newMessages[h.addedBefore:], a.messages))
+		})
+	}
+}
+
+// providerAnswer is what a provider answered: the id by which the client names it later, and
+// the messages or items that it is in a history.
+type providerAnswer struct {
+	id       string
+	messages []string
+}
+
+// recordLink stores which answer continues which. A conversation for which that fails is not
+// known any more; conversation is empty if none is continued.
+func (hs *histories) recordLink(x *received, s *step, conversation string, f func(context.Context) error) {
+	if !hs.bestEffort(x, "link", s, f) && conversation != "" {
+		hs.lostConversations.Put(conversation, true, 1)
+	}
+}
+
+func (hs *histories) saveResponse(ctx context.Context, x *received, d decision, a providerAnswer) error {
+	h := x.held
+	switch {
+	case h != nil:
+	case d.step != nil:
+		h = &heldHistory{}
+	case len(x.body) > maxResponse:
+		return nil
+	default:
+		r, err := native.ParseResponses(x.body)
+		if err != nil {
+			return err
+		}
+		h = heldByResponses(r)
+	}
+	k := &storedResponse{Made: x.start.UnixNano(), Incomplete: h.incomplete || d.retry == retryWholeHistory || d.action != Passed, Output: rawMessages(a.messages)}
+	switch {
+	case d.step != nil:
+		at, _, err := hs.conversations.logPosition(ctx, d.step.logID, d.step.parsed)
+		if err != nil {
+			return err
+		}
+		k.loggedHistory = at
+		k.System, k.ThreadMembers = instructions(d.step.parsed.Prompt), json.RawMessage(h.threadMembers)
+	case h.rebuilt != nil && h.rebuilt.Log != "":
+		return nil // what went out is not what the log holds
+	default:
+		k.Previous, k.Input = h.previous, rawMessages(h.newMessages)
+		if h.name == "" {
+			k.ThreadMembers = json.RawMessage(h.threadMembers)
+		}
+	}
+	if err := hs.responses.save(ctx, x.endpoint.responseKey(a.id), k); err != nil || h.conversation() == "" {
+		return err
+	}
+	return hs.responses.update(ctx, h.name, h.continueConversation(a.id, k.Made))
+}
+
+// instructions are the system and developer messages at the beginning of a request's input.
+func instructions(p *prompt.Prompt) []json.RawMessage {
+	var list []json.RawMessage
+	for _, s := range p.System {
+		if s.Role != "instructions" && s.API == wire.Responses {
+			list = append(list, json.RawMessage(s.Raw))
+		}
+	}
+	return list
+}
+
+// responseKey is the key under which an answer is remembered: ids of two providers could be
+// the same.
+func (e endpoint) responseKey(id string) string {
+	if id != "" && e.dialect.API() == wire.Anthropic {
+		return "anthropic:" + id
+	}
+	return id
+}
+
+// continueConversation adds a response to a conversation; items that were put into it meanwhile
+// stand behind the response. If two responses were asked for at once their order is not
+// known, and the conversation is forgotten.
+func (h *heldHistory) continueConversation(id string, made int64) func(*storedResponse) *storedResponse {
+	return func(now *storedResponse) *storedResponse {
+		if now == nil || now.Previous != h.previous || len(now.Input) < h.addedBefore {
+			return nil
+		}
+		return &storedResponse{Made: made, Previous: id, Input: now.Input[h.addedBefore:]}
+	}
+}

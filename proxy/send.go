@@ -1,0 +1,194 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/failsafe"
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
+	"github.com/palimpsest-ai/palimpsest/internal/native"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// forward is the decision to send the client's own bytes.
+func forward(reason string) decision { return decision{action: Passed, reason: reason} }
+
+// isNearWindow reports whether a request comes near the model's window.
+func (x *received) isNearWindow(d decision) bool {
+	if d.step == nil {
+		return false
+	}
+	return d.step.input.Window == 0 || 2*d.tokensBefore > d.step.input.Window
+}
+
+func (x *received) isLarge() bool { return max(len(x.body), len(x.plainBody)) >= minStreamCheck }
+
+// minStreamCheck is the size of a body, in bytes, from which its stream is checked for a
+// refusal: a smaller one fits every window.
+const minStreamCheck = 64 << 10
+
+// isArrayStream reports whether the answer comes piece by piece as one JSON array (Gemini without
+// alt=sse): nobody may wait for its end.
+func (x *received) isArrayStream() bool { return !x.endpoint.dialect.CanReadAnswer(x.request, nil) }
+
+// fellBack reports whether the client's own bytes go out in place of ours.
+func (d decision) fellBack() bool {
+	return d.step != nil && (d.reason == reasonRefused || d.reason == reasonFault)
+}
+
+// sender sends it, and reads how it was taken.
+type sender struct {
+	*core
+	models    *models
+	histories *histories
+}
+
+func (sn *sender) send(x *received, d decision) (*http.Response, error) {
+	size, body := len(d.body), func() io.Reader { return bytes.NewReader(d.body) }
+	if d.action == Passed {
+		own := sn.histories.bodyForProvider(x)
+		size, body = len(own), func() io.Reader { return strings.NewReader(own) }
+	}
+	out := withBody(x.request, size, body)
+	if d.action != Passed || x.isNearWindow(d) || x.endpoint.task == generate && x.isLarge() || d.fellBack() || x.isAnswerStored() && !httpbody.AcceptsOnlyReadable(out.Header) {
+		httpbody.AcceptReadable(out) // the answer is read here, or it may be an overflow that has to be read
+	}
+	if d.action != Passed {
+		out.Header.Del("Content-Encoding")
+		if x.held != nil {
+			out.Header = httpbody.WithoutListed(out.Header, "Anthropic-Beta", func(beta string) bool { return beta == native.BetaThreads })
+		}
+	}
+	res, err := send(sn.options.Base, out)
+	if err == nil && x.endpoint.task == generate {
+		sn.watchUsage(x, res, d)
+	}
+	return res, err
+}
+
+// send sends a request to the provider.
+func send(base http.RoundTripper, r *http.Request) (*http.Response, error) {
+	res, err := base.RoundTrip(r)
+	if err != nil {
+		return nil, connectionError{err, providerSide}
+	}
+	if res.Header == nil {
+		res.Header = http.Header{}
+	}
+	return res, nil
+}
+
+// bodyForProvider is the client's body, with the previous response named by the provider's id.
+func (hs *histories) bodyForProvider(x *received) string {
+	if x.endpoint.dialect.API() != wire.Responses || x.request.Header.Get("Content-Encoding") != "" {
+		return x.body
+	}
+	last := hs.providerID(gjson.Get(x.body, "previous_response_id").Str)
+	if last == "" {
+		return x.body
+	}
+	return jsonedit.Set(x.body, "previous_response_id", rawjson.Quote(last))
+}
+
+// watchUsage reads an answer, while it passes, for the provider's count of the request, which corrects
+// our own counts in this conversation. Requests far below the mark are not watched.
+func (sn *sender) watchUsage(x *received, res *http.Response, d decision) {
+	if d.step == nil || res.StatusCode != http.StatusOK || x.isArrayStream() || d.fellBack() || d.action == Passed && !x.isNearWindow(d) || d.step.parsed.hasProviderContext() {
+		return
+	}
+	m := &usageWatcher{core: sn.core, x: x, step: d.step}
+	if httpbody.IsStream(res) {
+		m.stream = x.endpoint.dialect.NewStream()
+		httpbody.RewriteEvents(res, sn.streamFault(x), m.event)
+		return
+	}
+	header := res.Header.Clone()
+	res.Body = &inspectedBody{ReadCloser: res.Body, inspect: func(raw []byte) {
+		body, err := httpbody.Decompress(header, raw, httpbody.MaxAnswer, nil)
+		if err != nil {
+			return
+		}
+		if a, err := x.endpoint.dialect.DecodeAnswer(body); err == nil {
+			m.save(a.Usage)
+		}
+	}}
+}
+
+// hasProviderContext reports whether the provider adds to the prompt, so that it counts more than the
+// request: Gemini's caches, OpenAI's stored prompts.
+func (r *parsedRequest) hasProviderContext() bool {
+	return r.Has("cachedContent") || r.Has("prompt")
+}
+
+// usageWatcher saves the usage before the client gets its bytes, so that it is saved before the next
+// request.
+type usageWatcher struct {
+	*core
+	x      *received
+	step   *step
+	stream wire.Stream
+	saved  bool
+}
+
+// event takes an event that may hold usage. That is saved at the end of the answer, when all that may
+// speak against it is known; Chat has an event of its own for it. Since the other events are
+// left out, some of these do not decode.
+func (m *usageWatcher) event(e sse.Event) []byte {
+	if m.saved || !strings.Contains(e.Data, `"usage`) {
+		return e.Raw
+	}
+	now, err := m.stream.Event(e.Data)
+	if err == nil && now.Usage.Known && (now.Stop != "" || m.x.endpoint.dialect.API() == wire.Chat) {
+		m.save(now.Usage)
+	}
+	return e.Raw
+}
+
+// save tells the session what the provider counted.
+func (m *usageWatcher) save(used wire.Usage) {
+	if m.saved = true; used.Mixed || used.Input == 0 {
+		return
+	}
+	s, of := m.step, m.step.prepared
+	_, err := failsafe.Within(context.WithoutCancel(m.x.request.Context()), saveUsageTimeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.session.FinishStep(ctx, of, llm.Usage{Input: used.Input, Known: true})
+	})
+	// Being late does no harm: the next answer has its own.
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		m.emitFault(m.x, "usage", err, s)
+	}
+}
+
+// saveUsageTimeout bounds how long an answer waits for its usage to be saved: another request of the
+// conversation may hold it up.
+const saveUsageTimeout = time.Second
+
+// inspectedBody is the body of an answer in one piece, inspected as a whole when reading begins. One
+// that is too long is not.
+type inspectedBody struct {
+	io.ReadCloser
+	inspect func(raw []byte)
+	rest    io.Reader
+}
+
+func (b *inspectedBody) Read(p []byte) (int, error) {
+	if b.rest == nil {
+		raw, all, err := httpbody.Read[[]byte](b.ReadCloser, httpbody.MaxAnswer, nil)
+		b.rest = httpbody.Rejoin(raw, err, b.ReadCloser, b.ReadCloser)
+		if err == nil && all {
+			b.inspect(raw)
+		}
+	}
+	return b.rest.Read(p)
+}

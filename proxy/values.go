@@ -1,0 +1,86 @@
+package proxy
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// received is a request as it was read. It does not change: what a stage finds out it hands on, the
+// decision above all.
+type received struct {
+	request       *http.Request
+	endpoint      endpoint
+	body          string // as it came, compressed if it was
+	plainBody     string // decompressed
+	decompressErr error  // why there is no plainBody
+	start         time.Time
+	similar       identify.Similar // plainBody compared with the step before
+	held          *heldHistory     // the history that the request does not hold; nil if it has its own
+	rewritten     bool             // body is not the client's
+	// What the client asks of its provider beside an answer, and is done here (package emulate):
+	edited      bool // its own edits have made the request smaller, which had bytesBefore
+	bytesBefore int
+	managed     bool // it waits for compactions, from threshold tokens on; 0 is as the policy has it
+	threshold   int
+}
+
+// decision is what goes to the provider, and why.
+type decision struct {
+	action, reason           string         // the values of ActionHeader and ReasonHeader
+	failed                   error          // why the provider gave no answer of the model's; nil if it did
+	parsed                   *parsedRequest // nil if the body was not decoded
+	step                     *step          // nil if the conversation was not looked up, or that failed
+	failedLog                string         // of a conversation where our own part failed; else empty
+	body                     []byte         // empty for the client's own
+	retry                    retryKind      // why it is sent again
+	tokensBefore, tokensSent int            // 0 if not counted
+}
+
+// The reasons that code depends on.
+const (
+	reasonBelowMark  = "below-mark"
+	reasonBusy       = "busy"
+	reasonCompacting = "compacting"        // a compaction is under way, and the request stopped waiting for it
+	reasonFailed     = "compaction-failed" // one was due
+	reasonFault      = "fault"
+	reasonNative     = "native"
+	reasonNoAnswer   = "no-answer" // the provider cannot be reached
+	reasonNoRoom     = "no-room"   // nothing smaller can be made
+	reasonRefused    = "refused"   // the provider refused what was made here
+	reasonTooLarge   = "too-large" // to be looked at
+	reasonWebSocket  = "websocket" // to an API that has none here
+)
+
+// step is a request whose conversation is known. Each further request for the same answer
+// has a step of its own.
+type step struct {
+	logID        string
+	session      *palimpsest.Session
+	input        palimpsest.Step
+	parsed       *parsedRequest
+	toolsOffered bool // the model was offered our tools
+	// openLookups are the lookups of an interrupted try, at the end of the log.
+	openLookups []*thread.Message
+	// earlierLogs are the logs that the conversation continues.
+	earlierLogs []string
+	// prepared is the last rendering; nil before the first.
+	prepared *palimpsest.Prepared
+}
+
+// parsedRequest is a request whose body was decoded.
+type parsedRequest struct {
+	*identify.Request
+	kind   identify.Kind
+	client identify.Client
+	model  token.Model
+	base   string // the id of its conversation, before any fork
+	bytes  int    // with its whole conversation
+	// isSummary says that the client asks for a summary of its own history. The conversation
+	// does not continue with this question.
+	isSummary bool
+}
