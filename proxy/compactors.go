@@ -13,6 +13,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
+func (m *Memory) counter(name string) (*token.Counter, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c := m.counters[name]; c != nil {
+		return c, nil
+	}
+	c, err := token.New(name, nil)
+	if err == nil {
+		m.counters[name] = c
+	}
+	return c, err
+}
+
 // compactors are those of the models, made when they are needed.
 type compactors struct {
 	*core

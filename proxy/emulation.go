@@ -44,7 +44,7 @@ type emulated struct {
 
 // runEmulated has the emulator do what its provider cannot do itself, and sends on what is left.
 func (t *Transport) runEmulated(x *received) (*http.Response, decision, error) {
-	if t.emulator == nil || x.decompressErr != nil {
+	if t.emulator == nil || x.decompressErr != nil || !canBeHeld(x.plainBody) {
 		return t.run(x)
 	}
 	e := &emulated{t: t, x: x}

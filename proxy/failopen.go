@@ -13,7 +13,7 @@ import (
 func (co *core) decideOrForward(ctx context.Context, x *received, what string, f func(context.Context) (decision, error)) decision {
 	d, err := failsafe.Within(ctx, co.options.Deadline, func(ctx context.Context) (decision, error) {
 		memory, bytes := co.options.Memory, workBytes(x.plainBody)
-		if bytes > memory.allWork {
+		if bytes > memory.allWork || !canBeHeld(x.plainBody) {
 			return forward(reasonTooLarge), nil
 		}
 		waiting, cancel := context.WithTimeout(ctx, co.options.Deadline/2)
@@ -64,9 +64,4 @@ func (co *core) emitFault(x *received, what string, err error, s *step) {
 		e.ThreadID = s.logID
 	}
 	event.Emit(context.WithoutCancel(x.request.Context()), co.options.Config.Events, e)
-}
-
-// streamFault emits a failure within an answer.
-func (co *core) streamFault(x *received) func(error) {
-	return func(err error) { co.emitFault(x, "stream", err, nil) }
 }

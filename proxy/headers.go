@@ -7,9 +7,19 @@ import (
 	"strconv"
 
 	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
-	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
+
+// withoutOurHeaders returns a copy of the request without our headers. A RoundTripper may not change the
+// request that it was given.
+func withoutOurHeaders(r *http.Request) *http.Request {
+	out := *r
+	if r.Header.Get(ThreadHeader) != "" {
+		out.Header = r.Header.Clone()
+		out.Header.Del(ThreadHeader)
+	}
+	return &out
+}
 
 func busyAnswer(r *http.Request) *http.Response {
 	res := httpbody.NewAnswer(r, http.StatusServiceUnavailable, httpbody.JSON, errorBody(http.StatusServiceUnavailable, "overloaded_error", busyMessage))
@@ -53,10 +63,6 @@ func (d decision) logID() string {
 	return d.failedLog
 }
 
-func refusalAnswer(r *http.Request, why *native.Refusal) *http.Response {
-	return httpbody.NewAnswer(r, why.Status(), httpbody.JSON, why.Body())
-}
-
 // Our own headers, which answers have. ThreadHeader may also be in a request.
 const (
 	// ThreadHeader is the conversation: in a request its name, in an answer the id of its log.
@@ -79,26 +85,3 @@ const (
 	Recovered = "recovered" // the provider refused it first
 	Emulated  = "emulated"  // with native compaction done here
 )
-
-// withoutOurHeaders returns a copy of the request without our headers. A RoundTripper may not change the
-// request that it was given.
-func withoutOurHeaders(r *http.Request) *http.Request {
-	out := *r
-	if r.Header.Get(ThreadHeader) != "" {
-		out.Header = r.Header.Clone()
-		out.Header.Del(ThreadHeader)
-	}
-	return &out
-}
-
-// withBody returns the request with another body, without our headers.
-func withBody(r *http.Request, size int, body func() io.Reader) *http.Request {
-	out := withoutOurHeaders(r)
-	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(body()), nil }
-	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(body()), int64(size), nil
-	if values := r.Header["Content-Length"]; len(values) > 0 {
-		out.Header = out.Header.Clone()
-		out.Header.Set("Content-Length", strconv.Itoa(size))
-	}
-	return out
-}

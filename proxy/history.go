@@ -372,8 +372,3 @@ const (
 	heldConversation heldKind = "conversation" // OpenAI
 	heldThread       heldKind = "thread"       // Anthropic: a message thread
 )
-
-// mustReplaceBody reports whether the provider could not answer the client's own bytes.
-func (h *heldHistory) mustReplaceBody() bool {
-	return h != nil && h.rebuilt != nil && h.rebuilt.mustReplaceBody
-}

@@ -208,16 +208,3 @@ func (m *Memory) Bodies() (all int) {
 
 // Bytes is about how much memory the known requests take.
 func (m *Memory) Bytes() int { return m.index.Bytes() }
-
-func (m *Memory) counter(name string) (*token.Counter, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if c := m.counters[name]; c != nil {
-		return c, nil
-	}
-	c, err := token.New(name, nil)
-	if err == nil {
-		m.counters[name] = c
-	}
-	return c, err
-}

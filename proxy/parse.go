@@ -55,9 +55,6 @@ func (ps *parser) parseRequest(ctx context.Context, x *received) (r *parsedReque
 	if x.decompressErr != nil {
 		return nil, "encoding", nil
 	}
-	if !canBeHeld(x.plainBody) {
-		return nil, reasonTooLarge, nil
-	}
 	similar := x.similar
 	if similar.Body != x.plainBody {
 		similar = identify.Similar{Body: x.plainBody}
@@ -118,13 +115,4 @@ func (ps *parser) identifyRequest(ctx context.Context, x *received, r *identify.
 		out.base = out.client.Base(r)
 	}
 	return out
-}
-
-// parsedOr returns r, or parses the request if r is nil. The result is nil if that cannot be
-// done, with the reason or an error.
-func (ps *parser) parsedOr(ctx context.Context, x *received, r *parsedRequest) (*parsedRequest, string, error) {
-	if r != nil {
-		return r, "", nil
-	}
-	return ps.parseRequest(ctx, x)
 }

@@ -172,36 +172,6 @@ func (f *pathMethods) addFrom(table []resource, segments []string) {
 	}
 }
 
-// versionlessPaths are the first segments that need no version before them: some clients have a base URL
-// without one.
-var versionlessPaths = []string{
-	"messages", "chat", "responses", "conversations", "completions", "embeddings", "rerank", "moderations", "models",
-	"files", "uploads", "batches", "audio", "images", "realtime", "vector_stores", "memories", "alpha",
-}
-
-// afterVersion is what follows the version in a path (v1, v1beta), or the deployment in a path of Azure.
-// Without either it is the whole path, if that needs no version.
-func afterVersion(segments []string) []string {
-	for i, s := range segments {
-		switch {
-		case len(s) > 1 && s[0] == 'v' && s[1] >= '0' && s[1] <= '9' && !strings.Contains(s, ":"):
-			segments = segments[i+1:]
-			if len(segments) > 1 && segments[0] == "openai" {
-				segments = segments[1:] // Gemini's own chat/completions
-			}
-			return segments
-		case s == "openai" && len(segments) > i+3 && segments[i+1] == "deployments":
-			return segments[i+3:]
-		case s == "openai" && len(segments) > i+1 && segments[i+1] != "v1":
-			return segments[i+1:]
-		}
-	}
-	if len(segments) == 0 || !slices.Contains(versionlessPaths, segments[0]) {
-		return nil
-	}
-	return segments
-}
-
 // methodsAt are the methods of a path; empty if it is not the resource's.
 func (p resource) methodsAt(segments []string) string {
 	n := 0

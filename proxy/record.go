@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -33,25 +32,8 @@ func (hs *histories) recordAnswer(x *received, res *http.Response, d decision) {
 		hs.watchMessage(x, res, save)
 		return
 	}
-	watchResponse(res, hs.streamFault(x), save)
+	watchResponse(res, func(err error) { hs.emitFault(x, "stream", err, nil) }, save)
 }
-
-// isAnswerStored reports whether the provider keeps the answer, and the history before it is
-// known here, so that a later request can continue it.
-func (x *received) isAnswerStored() bool {
-	switch h := x.held; {
-	case x.endpoint.task != generate:
-		return false
-	case h != nil:
-		return h.stored && (h.name == "" || h.known)
-	case x.endpoint.dialect.API() == wire.Responses:
-		return x.request.Header.Get("Content-Encoding") == "" && !storeFalse.MatchString(x.body)
-	}
-	return false
-}
-
-// storeFalse tells the provider not to keep a response.
-var storeFalse = regexp.MustCompile(`"store"\s*:\s*false`)
 
 // conversation is the id of the conversation; empty for other kinds.
 func (h *heldHistory) conversation() string {
@@ -125,7 +107,7 @@ func (hs *histories) watchMessage(x *received, res *http.Response, save func(pro
 		}
 	}
 	stream, broken := x.endpoint.dialect.NewStream(), false
-	httpbody.RewriteAnswer(res, hs.streamFault(x), func(body string) string {
+	httpbody.RewriteAnswer(res, func(err error) { hs.emitFault(x, "stream", err, nil) }, func(body string) string {
 		saveRead(x.endpoint.dialect.DecodeAnswer([]byte(body)))
 		return body
 	}, func(e sse.Event) []byte {
@@ -221,7 +203,8 @@ func (hs *histories) saveResponse(ctx context.Context, x *received, d decision, 
 			k.ThreadMembers = json.RawMessage(h.threadMembers)
 		}
 	}
-	if err := hs.responses.save(ctx, x.endpoint.responseKey(a.id), k); err != nil || h.conversation() == "" {
+	key := x.endpoint.responseKey(a.id)
+	if err := hs.responses.save(ctx, key, k); err != nil || h.conversation() == "" {
 		return err
 	}
 	return hs.responses.update(ctx, h.name, h.continueConversation(a.id, k.Made))

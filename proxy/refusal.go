@@ -1,11 +1,8 @@
 package proxy
 
 import (
-	"cmp"
 	"io"
 	"net/http"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -15,48 +12,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
-// windowPatterns find the model's window in the refusals of providers.
-var windowPatterns = []*regexp.Regexp{
-	regexp.MustCompile(`tokens? > ([0-9]{4,8}) maximum`),                                 // Anthropic
-	regexp.MustCompile(`exceed context limit: [0-9]+ \+ [0-9]+ > ([0-9]{4,8})`),          // Anthropic, with the output
-	regexp.MustCompile(`maximum context length(?: is| of|:) ([0-9]{4,8})`),               // OpenAI and most compatible servers
-	regexp.MustCompile(`model with ([0-9]{4,8}) maximum context length`),                 // Mistral
-	regexp.MustCompile(`tokens exceed the configured limit of ([0-9]{4,8})`),             // OpenAI: input limit below the window
-	regexp.MustCompile(`maximum number of tokens allowed[^0-9]{0,4}([0-9]{4,8})`),        // Gemini
-	regexp.MustCompile(`maximum prompt length is ([0-9]{4,8})`),                          // xAI
-	regexp.MustCompile(`exceeded model token limit: ([0-9]{4,8})`),                       // Kimi
-	regexp.MustCompile(`prompt token count of [0-9]+ exceeds the limit of ([0-9]{4,8})`), // GitHub Copilot
-	regexp.MustCompile(`loaded with context length of (?:only )?([0-9]{4,8})`),           // LM Studio
-	regexp.MustCompile(`maximum model length of ([0-9]{4,8})`),                           // vLLM
-	regexp.MustCompile(`than the model's context length \(([0-9]{4,8})`),                 // SGLang
-	regexp.MustCompile(`"n_ctx" ?: ?([0-9]{4,8})`),                                       // llama.cpp
-	regexp.MustCompile(`context (?:window|size)[^0-9]{0,20}([0-9]{4,8})`),                // llama.cpp and others
-}
-
-// windowInRefusal finds the window in a refusal; 0 if it names none.
-func windowInRefusal(refusal string) int {
-	refusal = strings.ReplaceAll(strings.ToLower(refusal), "exceeds limit (2013)", "") // MiniMax's code of the error
-	for _, re := range windowPatterns {
-		if m := re.FindStringSubmatch(refusal); m != nil {
-			n, _ := strconv.Atoi(m[1]) // eight digits at most
-			return n
-		}
-	}
-	return 0
-}
-
 // refusal is why a provider refused a request. The kind is empty if it did not, or if that cannot be
 // read; text is what the provider wrote.
 type refusal struct {
 	kind llm.Kind
 	text string
-}
-
-// failureOf is the error of a request that the provider did not take, for the log of whoever runs the
-// proxy: its kind and status, and nothing that was said.
-func failureOf(res *http.Response, why refusal) error {
-	byStatus := llm.Classify("", res.StatusCode, []byte("unread")) // a body without a word says that it is empty
-	return &llm.APIError{Kind: cmp.Or(why.kind, byStatus, llm.ErrResponse), Status: res.StatusCode}
 }
 
 // maxRefusal bounds what is read of an error, in bytes.

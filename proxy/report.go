@@ -121,6 +121,7 @@ func (e unanswered) Timeout() bool { return isTimeout(e.error) }
 type pass struct {
 	t       *Transport
 	request *http.Request
+	route   string
 	start   time.Time
 }
 
@@ -152,7 +153,7 @@ func (p pass) emit(d decision, status int, err error) {
 	e := event.Event{
 		Type: event.RequestProxied, ThreadID: d.logID(), TenantID: p.t.options.Config.Requester.TenantID,
 		TokensBefore: d.tokensBefore, TokensAfter: d.tokensSent, Duration: time.Since(p.start),
-		Details: map[string]any{"route": Route(p.request.URL.Path), "action": d.action},
+		Details: map[string]any{"route": p.route, "action": d.action},
 	}
 	if status != 0 {
 		e.Details["status"] = status

@@ -17,6 +17,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
+// failureOf is the error of a request that the provider did not take, for the log of whoever runs the
+// proxy: its kind and status, and nothing that was said.
+func failureOf(res *http.Response, why refusal) error {
+	byStatus := llm.Classify("", res.StatusCode, []byte("unread")) // a body without a word says that it is empty
+	return &llm.APIError{Kind: cmp.Or(why.kind, byStatus, llm.ErrResponse), Status: res.StatusCode}
+}
+
 // compactMore compacts further than the last rendering, to what the model is now known to take.
 func (st *stepper) compactMore(ctx context.Context, x *received, s *step) (decision, error) {
 	now, refused := *s, *s.prepared
@@ -121,7 +128,7 @@ func (st *stepper) compactAfterOverflow(ctx context.Context, x *received, d deci
 	if d.step != nil {
 		return st.compactMore(ctx, x, d.step)
 	}
-	r, reason, err := st.parser.parsedOr(ctx, x, d.parsed)
+	r, reason, err := st.parsedOr(ctx, x, d.parsed)
 	if r == nil {
 		return forward(reason), err
 	}
@@ -185,7 +192,7 @@ func (st *stepper) withReasoningEverywhere(ctx context.Context, x *received, ref
 
 // withoutReasoning is the request without any reasoning of the model.
 func (st *stepper) withoutReasoning(ctx context.Context, x *received, r *parsedRequest) (decision, error) {
-	r, reason, err := st.parser.parsedOr(ctx, x, r)
+	r, reason, err := st.parsedOr(ctx, x, r)
 	if r == nil {
 		return forward(reason), err
 	}
@@ -217,4 +224,13 @@ func (x *received) unknownHistoryAnswer(res *http.Response) *http.Response {
 		return refusalAnswer(x.request, native.ThreadNotFound())
 	}
 	return refusalAnswer(x.request, native.ResponseNotFound(h.name))
+}
+
+// parsedOr returns r, or parses the request if r is nil. The result is nil if that cannot be
+// done, with the reason or an error.
+func (st *stepper) parsedOr(ctx context.Context, x *received, r *parsedRequest) (*parsedRequest, string, error) {
+	if r != nil {
+		return r, "", nil
+	}
+	return st.parser.parseRequest(ctx, x)
 }

@@ -12,11 +12,18 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
+// forward is the decision to send the client's own bytes.
+func forward(reason string) decision { return decision{action: Passed, reason: reason} }
+
+func refusalAnswer(r *http.Request, why *native.Refusal) *http.Response {
+	return httpbody.NewAnswer(r, why.Status(), httpbody.JSON, why.Body())
+}
+
 // RoundTrip sends a request on its way, smaller if it has to be. It returns the provider's
 // answer; errors are those of the connection. When the body of the answer is closed, an event
 // of type event.RequestProxied says what was done.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	p := pass{t: t, request: r, start: time.Now()}
+	p := pass{t, r, Route(r.URL.Path), time.Now()}
 	res, d, err := t.roundTrip(r, p.start)
 	if isUnanswered(err) && r.Context().Err() == nil {
 		d.reason = reasonNoAnswer

@@ -4,10 +4,73 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 )
+
+// conversationChange is a request that changes what a conversation of OpenAI's holds.
+// https://platform.openai.com/docs/api-reference/conversations
+type conversationChange struct {
+	id   string                 // empty for a new conversation
+	kind conversationChangeKind // empty for requests that change nothing
+}
+
+type conversationChangeKind string
+
+const (
+	conversationCreated   conversationChangeKind = "created"
+	conversationExtended  conversationChangeKind = "extended"  // by items
+	conversationShortened conversationChangeKind = "shortened" // items were deleted, or all of it
+)
+
+// conversationChangeOf says what a request does to a conversation.
+func conversationChangeOf(r *http.Request) conversationChange {
+	path := afterVersion(strings.FieldsFunc(r.URL.Path, func(c rune) bool { return c == '/' }))
+	if len(path) == 0 || path[0] != "conversations" {
+		return conversationChange{}
+	}
+	switch {
+	case r.Method == http.MethodPost && len(path) == 1:
+		return conversationChange{kind: conversationCreated}
+	case r.Method == http.MethodPost && len(path) == 3 && path[2] == "items":
+		return conversationChange{path[1], conversationExtended}
+	case r.Method == http.MethodDelete && len(path) > 1:
+		return conversationChange{path[1], conversationShortened}
+	}
+	return conversationChange{}
+}
+
+// versionlessPaths are the first segments that need no version before them: some clients have a base URL
+// without one.
+var versionlessPaths = []string{
+	"messages", "chat", "responses", "conversations", "completions", "embeddings", "rerank", "moderations", "models",
+	"files", "uploads", "batches", "audio", "images", "realtime", "vector_stores", "memories", "alpha",
+}
+
+// afterVersion is what follows the version in a path (v1, v1beta), or the deployment in a path of Azure.
+// Without either it is the whole path, if that needs no version.
+func afterVersion(segments []string) []string {
+	for i, s := range segments {
+		switch {
+		case len(s) > 1 && s[0] == 'v' && s[1] >= '0' && s[1] <= '9' && !strings.Contains(s, ":"):
+			segments = segments[i+1:]
+			if len(segments) > 1 && segments[0] == "openai" {
+				segments = segments[1:] // Gemini's own chat/completions
+			}
+			return segments
+		case s == "openai" && len(segments) > i+3 && segments[i+1] == "deployments":
+			return segments[i+3:]
+		case s == "openai" && len(segments) > i+1 && segments[i+1] != "v1":
+			return segments[i+1:]
+		}
+	}
+	if len(segments) == 0 || !slices.Contains(versionlessPaths, segments[0]) {
+		return nil
+	}
+	return segments
+}
 
 // task is what an endpoint does with a conversation.
 type task int

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,8 +23,34 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// forward is the decision to send the client's own bytes.
-func forward(reason string) decision { return decision{action: Passed, reason: reason} }
+// withBody returns the request with another body, without our headers.
+func withBody(r *http.Request, size int, body func() io.Reader) *http.Request {
+	out := withoutOurHeaders(r)
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(body()), nil }
+	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(body()), int64(size), nil
+	if values := r.Header["Content-Length"]; len(values) > 0 {
+		out.Header = out.Header.Clone()
+		out.Header.Set("Content-Length", strconv.Itoa(size))
+	}
+	return out
+}
+
+// isAnswerStored reports whether the provider keeps the answer, and the history before it is
+// known here, so that a later request can continue it.
+func (x *received) isAnswerStored() bool {
+	switch h := x.held; {
+	case x.endpoint.task != generate:
+		return false
+	case h != nil:
+		return h.stored && (h.name == "" || h.known)
+	case x.endpoint.dialect.API() == wire.Responses:
+		return x.request.Header.Get("Content-Encoding") == "" && !storeFalse.MatchString(x.body)
+	}
+	return false
+}
+
+// storeFalse tells the provider not to keep a response.
+var storeFalse = regexp.MustCompile(`"store"\s*:\s*false`)
 
 // isNearWindow reports whether a request comes near the model's window.
 func (x *received) isNearWindow(d decision) bool {
@@ -110,7 +138,7 @@ func (sn *sender) watchUsage(x *received, res *http.Response, d decision) {
 	m := &usageWatcher{core: sn.core, x: x, step: d.step}
 	if httpbody.IsStream(res) {
 		m.stream = x.endpoint.dialect.NewStream()
-		httpbody.RewriteEvents(res, sn.streamFault(x), m.event)
+		httpbody.RewriteEvents(res, func(err error) { sn.emitFault(x, "stream", err, nil) }, m.event)
 		return
 	}
 	header := res.Header.Clone()

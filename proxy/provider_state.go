@@ -11,39 +11,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 )
-
-// conversationChange is a request that changes what a conversation of OpenAI's holds.
-// https://platform.openai.com/docs/api-reference/conversations
-type conversationChange struct {
-	id   string                 // empty for a new conversation
-	kind conversationChangeKind // empty for requests that change nothing
-}
-
-type conversationChangeKind string
-
-const (
-	conversationCreated   conversationChangeKind = "created"
-	conversationExtended  conversationChangeKind = "extended"  // by items
-	conversationShortened conversationChangeKind = "shortened" // items were deleted, or all of it
-)
-
-// conversationChangeOf says what a request does to a conversation.
-func conversationChangeOf(r *http.Request) conversationChange {
-	path := afterVersion(strings.FieldsFunc(r.URL.Path, func(c rune) bool { return c == '/' }))
-	if len(path) == 0 || path[0] != "conversations" {
-		return conversationChange{}
-	}
-	switch {
-	case r.Method == http.MethodPost && len(path) == 1:
-		return conversationChange{kind: conversationCreated}
-	case r.Method == http.MethodPost && len(path) == 3 && path[2] == "items":
-		return conversationChange{path[1], conversationExtended}
-	case r.Method == http.MethodDelete && len(path) > 1:
-		return conversationChange{path[1], conversationShortened}
-	}
-	return conversationChange{}
-}
 
 // forwardConversationChange forwards a request that changes a conversation, and remembers what
 // the conversation then holds. A change that cannot be read makes it unknown.
@@ -90,4 +59,45 @@ func (hs *histories) forwardConversationChange(r *http.Request, c conversationCh
 		})
 	})
 	return res, nil
+}
+
+// A stream that several responses were joined into has one id for the client, that of the
+// first. The provider holds the whole under the id of the last, so that requests which name
+// the first must name the last. Only this process knows which is which.
+
+// recordProviderID remembers the provider's id of a response under the client's.
+func (s *lookupStream) recordProviderID() {
+	m, ok := s.translator.(*dialect.ResponseStream)
+	if !ok || m.FirstID == m.LastID {
+		return
+	}
+	s.t.histories.providerIDs.Put(gjson.Parse(m.FirstID).Str, gjson.Parse(m.LastID).Str, 1)
+}
+
+// providerID is the provider's id of a response that the client names; empty if it is the
+// same.
+func (hs *histories) providerID(id string) string {
+	last, _ := hs.providerIDs.Get(id)
+	return last
+}
+
+// requestForProvider is a request about a response, such as GET /v1/responses/ID, under the
+// provider's id.
+func (hs *histories) requestForProvider(r *http.Request) *http.Request {
+	before, rest, found := strings.Cut(r.URL.Path, "/responses/")
+	if !found || r.URL.RawPath != "" {
+		return r
+	}
+	id, rest, deeper := strings.Cut(rest, "/")
+	last := hs.providerID(id)
+	if last == "" {
+		return r
+	}
+	if deeper {
+		last += "/"
+	}
+	out, u := *r, *r.URL
+	u.Path = before + "/responses/" + last + rest
+	out.URL = &u
+	return &out
 }
