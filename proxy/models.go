@@ -52,19 +52,18 @@ func (x *received) windowID(model string) string {
 // models knows models: by the table and the options, and by what their providers said.
 type models struct {
 	*core
-	models         token.ModelSet
-	windows        records[knownWindow]
-	reasoningRules records[reasoningRule]
-	toldWindows    *lru.Cache[string, int]         // of which an event has told, by id
-	assumed        *lru.Cache[string, token.Model] // of models that the table does not know, by name
+	models      token.ModelSet
+	learned     records[learned]
+	toldWindows *lru.Cache[string, int]         // of which an event has told, by id
+	assumed     *lru.Cache[string, token.Model] // of models that the table does not know, by name
 }
 
-// model is what is known of a model. The window that its provider named takes precedence over that
+// modelNow is what is known of a model. The window that its provider named takes precedence over that
 // of the built-in table, but not over a smaller one that the options give.
 func (ms *models) modelNow(ctx context.Context, x *received, name string) token.Model {
 	m := ms.model(name)
-	known := ms.savedWindow(ctx, x, name)
-	if known != nil && known.Window > 0 && (known.Window < m.Window || !ms.givesWindow(m)) {
+	known := ms.learnedOf(ctx, x, name)
+	if known.Window > 0 && (known.Window < m.Window || !ms.givesWindow(m)) {
 		ms.tellWindow(ctx, x, x.windowID(name), known, m.Window)
 		m.Window, m.MaxInput = known.Window, 0
 	}
@@ -119,25 +118,77 @@ func (ms *models) givesWindow(m token.Model) bool {
 	return err != nil || m.Window != builtin.Window
 }
 
-// savedWindow is what saveWindow kept of a model; nil for none. A store that fails costs no more than
-// a refusal.
-func (ms *models) savedWindow(ctx context.Context, x *received, name string) *knownWindow {
-	known, err := ms.windows.get(ctx, x.windowID(name))
-	if err != nil || known.value == nil || time.Since(known.value.Seen) > windowLifetime {
-		return nil
+// learned is what a provider let know of a model, and when. It is believed for learnedLifetime:
+// providers change their models.
+type learned struct {
+	Upstream string `json:"upstream"`
+	Model    string `json:"model"`
+	// Window is the context window, in tokens, that was named in a refusal of a request as too
+	// long; 0 if that named none.
+	Window     int       `json:"window,omitempty"`
+	WindowSeen time.Time `json:"window_seen,omitzero"`
+	// Reasoning says that a request which was refused was taken without messages in the
+	// assistant's role that were made here.
+	Reasoning     bool      `json:"reasoning,omitempty"`
+	ReasoningSeen time.Time `json:"reasoning_seen,omitzero"`
+}
+
+const (
+	// maxModels bounds the models of which something is remembered.
+	maxModels       = 1000
+	learnedLifetime = 30 * 24 * time.Hour
+)
+
+// learnedIn is what is known, by upstream and model.
+func learnedIn(documents store.Documents) records[learned] {
+	return records[learned]{documents: documents, kind: "proxy-model", cache: lru.New[string, record[learned]](maxModels)}
+}
+
+// learnedOf is what is known of a model. A store that fails costs no more than a refusal.
+func (ms *models) learnedOf(ctx context.Context, x *received, name string) (known learned) {
+	found, err := ms.learned.get(ctx, x.windowID(name))
+	if err != nil || found.value == nil {
+		return known
 	}
-	return known.value
+	known = *found.value
+	if time.Since(known.WindowSeen) > learnedLifetime {
+		known.Window, known.WindowSeen = 0, time.Time{}
+	}
+	if time.Since(known.ReasoningSeen) > learnedLifetime {
+		known.Reasoning, known.ReasoningSeen = false, time.Time{}
+	}
+	return known
+}
+
+// learn keeps what was learned of a model. Another process may be faster: then that is kept.
+func (ms *models) learn(x *received, what, name string, add func(known learned, now time.Time) learned) {
+	ms.bestEffort(x, what, nil, func(ctx context.Context) error {
+		was, _ := ms.learned.get(ctx, x.windowID(name)) // one that cannot be read is written again
+		before := learned{Upstream: x.request.URL.Host, Model: name}
+		if was.value != nil {
+			before = *was.value
+		}
+		after := add(before, time.Now().UTC().Truncate(time.Second))
+		if after == before {
+			return nil
+		}
+		_, _, err := ms.learned.put(ctx, x.windowID(name), was, &after)
+		if errors.Is(err, store.ErrConflict) {
+			return nil
+		}
+		return err
+	})
 }
 
 // hasNoLimit reports whether nothing is known that the requests of a model could exceed: neither its
 // window, nor that one was refused as too long.
 func (ms *models) hasNoLimit(ctx context.Context, x *received, name string) bool {
-	return ms.model(name).Window == 0 && ms.savedWindow(ctx, x, name) == nil
+	return ms.model(name).Window == 0 && ms.learnedOf(ctx, x, name).WindowSeen.IsZero()
 }
 
 // tellWindow tells once, and again if the provider names another, that a named window is used in
 // place of another; 0 is an unknown one.
-func (ms *models) tellWindow(ctx context.Context, x *received, id string, w *knownWindow, instead int) {
+func (ms *models) tellWindow(ctx context.Context, x *received, id string, w learned, instead int) {
 	if last, ok := ms.toldWindows.Get(id); ok && last == w.Window || w.Window == instead {
 		return
 	}
@@ -155,77 +206,20 @@ func (ms *models) saveWindow(x *received, model string, window int) {
 	if window == 0 && ms.model(model).Window > 0 {
 		return
 	}
-	upstream := x.request.URL.Host
-	ms.bestEffort(x, "window", nil, func(ctx context.Context) error {
-		id := x.windowID(model)
-		was, _ := ms.windows.get(ctx, id) // one that cannot be read is written again
-		if w := was.value; w != nil && (w.Window == window && time.Since(w.Seen) < windowLifetime/2 || window == 0 && time.Since(w.Seen) < windowLifetime) {
-			return nil
+	ms.learn(x, "window", model, func(known learned, now time.Time) learned {
+		age := now.Sub(known.WindowSeen)
+		if known.Window == window && age < learnedLifetime/2 || window == 0 && age < learnedLifetime {
+			return known
 		}
-		_, _, err := ms.windows.put(ctx, id, was, &knownWindow{Upstream: upstream, Model: model, Window: window, Seen: time.Now().UTC().Truncate(time.Second)})
-		if errors.Is(err, store.ErrConflict) {
-			return nil // another process has written it
-		}
-		return err
+		known.Window, known.WindowSeen = window, now
+		return known
 	})
 }
 
-// reasoningRule is what is known of a model; nil for nothing.
-func (ms *models) reasoningRule(ctx context.Context, x *received, m token.Model) *reasoningRule {
-	known, err := ms.reasoningRules.get(ctx, x.windowID(m.Name))
-	if err != nil || known.value == nil || time.Since(known.value.Seen) > reasoningRuleLifetime {
-		return nil
-	}
-	return known.value
-}
-
-// saveReasoningRule keeps whether the provider demands reasoning everywhere.
-func (ms *models) saveReasoningRule(x *received, m token.Model, holds bool) {
-	ms.bestEffort(x, "reasoning_rule", nil, func(ctx context.Context) error {
-		id := x.windowID(m.Name)
-		was, _ := ms.reasoningRules.get(ctx, id) // one that cannot be read is written again
-		_, _, err := ms.reasoningRules.put(ctx, id, was, &reasoningRule{x.request.URL.Host, m.Name, holds, time.Now().UTC().Truncate(time.Second)})
-		if errors.Is(err, store.ErrConflict) {
-			return nil // another process has written it
-		}
-		return err
+// saveReasoning keeps whether the provider demands reasoning everywhere.
+func (ms *models) saveReasoning(x *received, model string, holds bool) {
+	ms.learn(x, "reasoning_rule", model, func(known learned, now time.Time) learned {
+		known.Reasoning, known.ReasoningSeen = holds, now
+		return known
 	})
-}
-
-// reasoningRule says what became of a request for a model that was refused, and sent again
-// without messages in the assistant's role that were made here.
-type reasoningRule struct {
-	Upstream string    `json:"upstream"`
-	Model    string    `json:"model"`
-	Holds    bool      `json:"holds"` // it was taken
-	Seen     time.Time `json:"seen"`
-}
-
-// reasoningRuleLifetime is how long that is believed: models change behind their names.
-const reasoningRuleLifetime = windowLifetime
-
-// reasoningRulesIn are the known rules, by upstream and model.
-func reasoningRulesIn(documents store.Documents) records[reasoningRule] {
-	return records[reasoningRule]{documents: documents, kind: "proxy-reasoning", cache: lru.New[string, record[reasoningRule]](maxWindows)}
-}
-
-// knownWindow is the context window that a provider named when it refused a request as too long.
-type knownWindow struct {
-	Upstream string    `json:"upstream"`
-	Model    string    `json:"model"`
-	Window   int       `json:"window"` // tokens; 0 if the refusal named none
-	Seen     time.Time `json:"seen"`
-}
-
-const (
-	// maxWindows bounds the models whose windows are remembered.
-	maxWindows = 1000
-	// windowLifetime is how long a window is trusted: providers change theirs, and the next
-	// refusal names it again.
-	windowLifetime = 30 * 24 * time.Hour
-)
-
-// windowsIn are the known windows, by upstream and model.
-func windowsIn(documents store.Documents) records[knownWindow] {
-	return records[knownWindow]{documents: documents, kind: "proxy-window", cache: lru.New[string, record[knownWindow]](maxWindows)}
 }

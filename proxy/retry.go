@@ -163,7 +163,7 @@ func (st *stepper) compactAfterOverflow(ctx context.Context, x *received, d deci
 // the Chat Completions API say it in any words; of other APIs only models come into question
 // that are not known to bind their reasoning.
 func (st *stepper) mayWantReasoning(ctx context.Context, x *received, d decision, why refusal) bool {
-	if d.step == nil || d.step.prepared == nil || d.step.input.Profile.ReasoningEverywhere || st.models.reasoningRule(ctx, x, d.step.parsed.model) != nil {
+	if d.step == nil || d.step.prepared == nil || d.step.input.Profile.ReasoningEverywhere || !st.models.learnedOf(ctx, x, d.step.parsed.model.Name).ReasoningSeen.IsZero() {
 		return false
 	}
 	return x.endpoint.dialect.API() == wire.Chat || !d.step.parsed.model.BindsThinking && reasoningRefusal().MatchString(why.text)

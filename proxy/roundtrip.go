@@ -141,10 +141,10 @@ func (t *Transport) sendWithRetry(ctx context.Context, x *received, d decision) 
 		accepted := why.kind == "" && res.StatusCode == http.StatusOK
 		switch {
 		case accepted && d.retry == retryReasoning:
-			t.models.saveReasoningRule(x, d.step.parsed.model, true)
+			t.models.saveReasoning(x, d.step.parsed.model.Name, true)
 		case accepted && invalid != nil: // ours was wrong, not the client's
 			if invalid.retry == retryReasoning {
-				t.models.saveReasoningRule(x, invalid.step.parsed.model, false)
+				t.models.saveReasoning(x, invalid.step.parsed.model.Name, false)
 			}
 			t.emitFault(x, "invalid", errInvalidHere, invalid.step)
 		case accepted && (d.retry == retryPlanned || d.retry == retrySmaller):

@@ -236,8 +236,7 @@ func isOurDeclaration(t prompt.Tool) bool { return dialect.IsOurTool(t.Name) }
 func (st *stepper) renderProfile(ctx context.Context, x *received, m token.Model) render.Profile {
 	p := render.For(x.endpoint.dialect.API())
 	p.LastUser = true // models of other providers behind the same API demand it too
-	rule := st.models.reasoningRule(ctx, x, m)
-	p.ReasoningEverywhere = rule != nil && rule.Holds
+	p.ReasoningEverywhere = st.models.learnedOf(ctx, x, m.Name).Reasoning
 	p.BoundReasoning = !p.ReasoningEverywhere && (m.BindsThinking || p.BoundReasoning && m.Source == "")
 	return p
 }

@@ -67,7 +67,7 @@ func NewTransport(o *Options) (*Transport, error) {
 		o = &Options{}
 	}
 	all := &core{options: *o}
-	ms := &models{core: all, models: token.Models(), toldWindows: lru.New[string, int](maxWindows), assumed: lru.New[string, token.Model](maxWindows)}
+	ms := &models{core: all, models: token.Models(), toldWindows: lru.New[string, int](maxModels), assumed: lru.New[string, token.Model](maxModels)}
 	cs := &compactors{core: all, models: ms, compactors: map[compactorKey]*palimpsest.Compactor{}}
 	cv := &conversations{core: all, openLookups: openLookups{logs: lru.New[string, bool](maxSessions)}}
 	hs := &histories{core: all, conversations: cv, providerIDs: lru.New[string, string](maxProviderIDs), lostConversations: lru.New[string, bool](maxProviderIDs)}
@@ -133,8 +133,7 @@ func (t *Transport) setUpStores() {
 		documents = inMemory
 	}
 	t.conversations.log, t.conversations.plans = c.Log, c.Plans
-	t.histories.responses.records, t.conversations.beginnings, t.models.windows, t.conversations.lineage = responsesIn(documents), beginningsIn(documents), windowsIn(documents), lineageIn(documents)
-	t.models.reasoningRules = reasoningRulesIn(documents)
+	t.histories.responses.records, t.conversations.beginnings, t.models.learned, t.conversations.lineage = responsesIn(documents), beginningsIn(documents), learnedIn(documents), lineageIn(documents)
 }
 
 // CloseIdleConnections closes idle connections to providers.
