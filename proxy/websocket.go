@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -33,6 +34,14 @@ type socket struct {
 	request *http.Request // the one that became the WebSocket
 	conn    *websocket.Conn
 	count   func() error // before each message
+}
+
+// lane is what a client asks under one stream_id, one request after the other, beside other lanes.
+// Requests without the member have a lane too.
+type lane struct {
+	*socket
+	stream string        // the stream_id as it was written; empty for none
+	free   chan struct{} // closed when the requests so far are answered
 	// id is the last response, and items are input and output up to its end.
 	id       string
 	items    []string
@@ -45,6 +54,8 @@ const (
 	socketLife = time.Hour
 	// socketWriteTimeout bounds how long a client takes to read one event.
 	socketWriteTimeout = 2 * time.Minute
+	// maxLanes bounds the lanes of a connection, and maxWaiting the requests that wait in them.
+	maxLanes, maxWaiting = 64, 64
 )
 
 // socketMessage is a message of the client; busy says that there was no room for it.
@@ -64,39 +75,59 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request, count func()
 	conn.SetReadLimit(-1) // s.read has its own
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), socketLife)
 	defer cancel()
-	s := &socket{proxy: p, request: r, conn: conn, count: count, reserved: p.transport.newReservation()}
-	defer s.forgetItems()
-	asked := make(chan socketMessage)
-	read := make(chan struct{})
-	defer func() { cancel(); conn.CloseNow(); <-read }()
-	go func() {
-		defer close(read)
-		defer cancel() // without the client no answer is needed
-		for {
-			a, err := s.read(ctx)
-			if err != nil {
-				return
-			}
-			select {
-			case asked <- a:
-			case <-ctx.Done():
-				a.reserved.release()
-				return
-			}
+	s := &socket{proxy: p, request: r, conn: conn, count: count}
+	lanes, waiting := map[string]*lane{}, make(chan struct{}, maxWaiting)
+	var work sync.WaitGroup
+	defer func() {
+		cancel()
+		conn.CloseNow()
+		work.Wait()
+		for _, l := range lanes {
+			l.forgetItems()
 		}
 	}()
 	for {
+		a, err := s.read(ctx) // also notices that the client has left
+		if err != nil {
+			break
+		}
+		stream := ""
+		if v := gjson.Get(a.text, "stream_id"); v.Type == gjson.String {
+			stream = rawjson.Quote(v.Str)
+		}
+		l := lanes[stream]
+		if l == nil {
+			l = &lane{socket: s, stream: stream, free: make(chan struct{}), reserved: p.transport.newReservation()}
+			close(l.free)
+		}
 		select {
-		case a := <-asked:
-			err := s.answer(ctx, a)
-			a.reserved.release()
-			if err != nil {
-				return
-			}
+		case waiting <- struct{}{}:
+			a.busy = a.busy || len(lanes) >= maxLanes && lanes[stream] == nil
 		case <-ctx.Done():
-			conn.Close(websocket.StatusGoingAway, "")
+			a.reserved.release()
 			return
 		}
+		if !a.busy {
+			lanes[stream] = l
+		}
+		before, free := l.free, make(chan struct{})
+		l.free = free
+		work.Go(func() {
+			defer close(free)
+			<-before
+			err := ctx.Err()
+			if err == nil {
+				err = l.answer(ctx, a)
+			}
+			a.reserved.release()
+			<-waiting
+			if err != nil {
+				cancel() // without the client no answer is needed
+			}
+		})
+	}
+	if ctx.Err() != nil {
+		conn.Close(websocket.StatusGoingAway, "")
 	}
 }
 
@@ -127,12 +158,12 @@ func (s *socket) read(ctx context.Context) (a socketMessage, err error) {
 }
 
 // answer answers a message. The error is that of the client's connection.
-func (s *socket) answer(ctx context.Context, a socketMessage) error {
-	if err := s.count(); err != nil {
-		return s.refuse(ctx, http.StatusTooManyRequests, "rate_limit_exceeded", "palimpsest: "+err.Error())
+func (l *lane) answer(ctx context.Context, a socketMessage) error {
+	if err := l.count(); err != nil {
+		return l.refuse(ctx, http.StatusTooManyRequests, "rate_limit_exceeded", "palimpsest: "+err.Error())
 	}
 	if a.busy {
-		return s.refuse(ctx, http.StatusServiceUnavailable, "overloaded_error", "palimpsest: "+busyMessage)
+		return l.refuse(ctx, http.StatusServiceUnavailable, "overloaded_error", "palimpsest: "+busyMessage)
 	}
 	var r *native.Responses
 	err := rawjson.Check(a.text)
@@ -147,39 +178,39 @@ func (s *socket) answer(ctx context.Context, a socketMessage) error {
 		}
 	}
 	if err != nil {
-		return s.refuse(ctx, http.StatusBadRequest, "invalid_request_error", "palimpsest: "+err.Error())
+		return l.refuse(ctx, http.StatusBadRequest, "invalid_request_error", "palimpsest: "+err.Error())
 	}
-	items, gone := r.Items, []string{"type", "generate", "stream"}
-	if s.id != "" && r.Previous == s.id {
-		items, gone = slices.Concat(s.items, r.Items), append(gone, "previous_response_id")
+	items, gone := r.Items, []string{"type", "generate", "stream", "stream_id"}
+	if l.id != "" && r.Previous == l.id {
+		items, gone = slices.Concat(l.items, r.Items), append(gone, "previous_response_id")
 	}
 	if gjson.Get(a.text, "generate").Type == gjson.False {
 		// It only adds items, for later requests to continue.
 		now := time.Now()
-		made := native.ResponsesAnswer{ID: "resp_" + canonjson.Digest("socket", s.request.RemoteAddr, now.String()), Created: now.Unix()}
-		return s.relay(ctx, strings.NewReader(made.Events(r)), items)
+		made := native.ResponsesAnswer{ID: "resp_" + canonjson.Digest("socket", l.request.RemoteAddr, now.String()), Created: now.Unix()}
+		return l.relay(ctx, strings.NewReader(made.Events(r)), items)
 	}
-	return s.askProvider(ctx, items, jsonedit.Set(r.Body(r.WithTrigger(items), gone...), "stream", "true"))
+	return l.askProvider(ctx, items, jsonedit.Set(r.Body(r.WithTrigger(items), gone...), "stream", "true"))
 }
 
 // askProvider asks the provider, through the Transport.
-func (s *socket) askProvider(ctx context.Context, items []string, body string) error {
+func (l *lane) askProvider(ctx context.Context, items []string, body string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	res, err := s.proxy.transport.RoundTrip(s.outgoing(ctx, body))
+	res, err := l.proxy.transport.RoundTrip(l.outgoing(ctx, body))
 	if err != nil {
-		return s.refuse(ctx, http.StatusBadGateway, "api_error", "palimpsest: the provider gave no answer: "+connectionTrouble(err))
+		return l.refuse(ctx, http.StatusBadGateway, "api_error", "palimpsest: the provider gave no answer: "+connectionTrouble(err))
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK || !httpbody.IsStream(res) {
 		said, _, _ := httpbody.Read[string](res.Body, maxRefusal, nil)
-		return s.relayRefusal(ctx, res, said)
+		return l.relayRefusal(ctx, res, said)
 	}
-	return s.relay(ctx, res.Body, items)
+	return l.relay(ctx, res.Body, items)
 }
 
 // relay writes the events of an answer, and keeps its output behind items.
-func (s *socket) relay(ctx context.Context, answer io.Reader, items []string) error {
+func (l *lane) relay(ctx context.Context, answer io.Reader, items []string) error {
 	stream, ended := sse.NewReader(answer, 0), false
 	for {
 		e, err := httpbody.NextEvent(stream)
@@ -190,9 +221,9 @@ func (s *socket) relay(ctx context.Context, answer io.Reader, items []string) er
 			case "response.completed", "response.incomplete":
 				ended = true
 				response := gjson.Get(e.Data, "response")
-				s.keepItems(response.Get("id").Str, slices.Concat(items, rawjson.RawItems(response.Get("output"), nil)))
+				l.keepItems(response.Get("id").Str, slices.Concat(items, rawjson.RawItems(response.Get("output"), nil)))
 			}
-			if err := s.write(ctx, e.Data); err != nil {
+			if err := l.write(ctx, e.Data); err != nil {
 				return err
 			}
 		}
@@ -209,8 +240,8 @@ func (s *socket) relay(ctx context.Context, answer io.Reader, items []string) er
 }
 
 // outgoing is a message of the WebSocket as a request over HTTP, with the headers of the WebSocket.
-func (s *socket) outgoing(ctx context.Context, body string) *http.Request {
-	out := s.request.Clone(ctx)
+func (l *lane) outgoing(ctx context.Context, body string) *http.Request {
+	out := l.request.Clone(ctx)
 	out.Method, out.RequestURI = http.MethodPost, ""
 	for name := range out.Header {
 		if strings.HasPrefix(name, "Sec-Websocket-") {
@@ -230,52 +261,55 @@ func (s *socket) outgoing(ctx context.Context, body string) *http.Request {
 	out.Header.Set("Content-Type", httpbody.JSON)
 	out.Header.Set("Accept", "text/event-stream")
 	out.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	routeUpstream(&httputil.ProxyRequest{In: s.request, Out: out}, s.proxy.upstreams)
+	routeUpstream(&httputil.ProxyRequest{In: l.request, Out: out}, l.proxy.upstreams)
 	return withBody(out, len(body), func() io.Reader { return strings.NewReader(body) })
 }
 
 // keepItems keeps what the next request may continue, if there is room.
-func (s *socket) keepItems(id string, items []string) {
-	s.forgetItems()
+func (l *lane) keepItems(id string, items []string) {
+	l.forgetItems()
 	size := 0
 	for _, item := range items {
 		size += len(item)
 	}
-	if id != "" && int64(size) <= s.proxy.transport.options.MaxBody && s.reserved.reserve(size) {
-		s.id, s.items = id, items
+	if id != "" && int64(size) <= l.proxy.transport.options.MaxBody && l.reserved.reserve(size) {
+		l.id, l.items = id, items
 	}
 }
 
-func (s *socket) forgetItems() {
-	s.reserved.release()
-	s.id, s.items = "", nil
+func (l *lane) forgetItems() {
+	l.reserved.release()
+	l.id, l.items = "", nil
 }
 
 // relayRefusal passes on the provider's answer in place of a stream.
-func (s *socket) relayRefusal(ctx context.Context, res *http.Response, said string) error {
+func (l *lane) relayRefusal(ctx context.Context, res *http.Response, said string) error {
 	if why := gjson.Get(said, "error"); rawjson.Valid(said) && why.IsObject() {
-		return s.writeError(ctx, res.StatusCode, why.Raw, res.Header)
+		return l.writeError(ctx, res.StatusCode, why.Raw, res.Header)
 	}
-	return s.refuse(ctx, max(res.StatusCode, http.StatusBadRequest), "api_error", "palimpsest: the provider answered with status "+strconv.Itoa(res.StatusCode)+", and no stream")
+	return l.refuse(ctx, max(res.StatusCode, http.StatusBadRequest), "api_error", "palimpsest: the provider answered with status "+strconv.Itoa(res.StatusCode)+", and no stream")
 }
 
-func (s *socket) refuse(ctx context.Context, status int, code, message string) error {
-	return s.writeError(ctx, status, `{"type":`+rawjson.Quote(code)+`,"code":`+rawjson.Quote(code)+`,"message":`+rawjson.Quote(message)+`,"param":null}`, nil)
+func (l *lane) refuse(ctx context.Context, status int, code, message string) error {
+	return l.writeError(ctx, status, `{"type":`+rawjson.Quote(code)+`,"code":`+rawjson.Quote(code)+`,"message":`+rawjson.Quote(message)+`,"param":null}`, nil)
 }
 
 // writeError writes an error as the API does on a WebSocket.
-func (s *socket) writeError(ctx context.Context, status int, why string, h http.Header) error {
+func (l *lane) writeError(ctx context.Context, status int, why string, h http.Header) error {
 	headers := ""
 	for _, name := range []string{"Retry-After", "X-Request-Id", ActionHeader, ReasonHeader} {
 		if v := h.Get(name); v != "" {
 			headers += `,` + rawjson.Quote(strings.ToLower(name)) + `:` + rawjson.Quote(v)
 		}
 	}
-	return s.write(ctx, `{"type":"error","status":`+strconv.Itoa(status)+`,"error":`+why+`,"headers":{`+strings.TrimPrefix(headers, ",")+`}}`)
+	return l.write(ctx, `{"type":"error","status":`+strconv.Itoa(status)+`,"error":`+why+`,"headers":{`+strings.TrimPrefix(headers, ",")+`}}`)
 }
 
-func (s *socket) write(ctx context.Context, text string) error {
+func (l *lane) write(ctx context.Context, text string) error {
+	if l.stream != "" {
+		text = jsonedit.Set(text, "stream_id", l.stream)
+	}
 	ctx, cancel := context.WithTimeout(ctx, socketWriteTimeout)
 	defer cancel()
-	return s.conn.Write(ctx, websocket.MessageText, []byte(text))
+	return l.conn.Write(ctx, websocket.MessageText, []byte(text))
 }

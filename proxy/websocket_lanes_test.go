@@ -1,0 +1,165 @@
+package proxy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/proxy"
+)
+
+// lanesUpstream answers in streams; a question with "slow" in it waits until something comes from goOn.
+func lanesUpstream(t *testing.T, goOn <-chan struct{}) (url string, bodies func() []string) {
+	var mu sync.Mutex
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		got = append(got, string(body))
+		id := fmt.Sprint("resp_", len(got))
+		mu.Unlock()
+		if strings.Contains(gjson.GetBytes(body, "input.@reverse.0.content").Str, "slow") {
+			select {
+			case <-goOn:
+			case <-r.Context().Done():
+			}
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: {\"type\":\"response.completed\",\"response\":{\"id\":%q,\"status\":\"completed\",\"output\":[{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":%q}]}]}}\n\n", id, "answer "+id)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/v1", func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return got
+	}
+}
+
+// dialLanes opens a WebSocket to a proxy. Its deadline only ends a test that would hang.
+func dialLanes(t *testing.T, handler http.Handler) (ask func(text string), next func() gjson.Result) {
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	c, _, err := websocket.Dial(ctx, strings.Replace(server.URL, "http", "ws", 1)+"/v1/responses", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.CloseNow() })
+	ask = func(text string) {
+		t.Helper()
+		if err := c.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ask, func() gjson.Result {
+		t.Helper()
+		_, text, err := c.Read(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return gjson.ParseBytes(text)
+	}
+}
+
+// TestLanes: requests of one stream_id wait for each other, and for no others; what the connection
+// holds is that of the lane, and the provider, which is asked over HTTP, never sees the member.
+func TestLanes(t *testing.T) {
+	goOn := make(chan struct{})
+	endSlow := sync.OnceFunc(func() { close(goOn) })
+	defer endSlow() // also if the test fails
+	url, bodies := lanesUpstream(t, goOn)
+	p, err := proxy.New(&proxy.Options{OpenAI: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask, next := dialLanes(t, p)
+	say := func(lane, more, text string) {
+		ask(`{"type":"response.create",` + lane + `"model":"m","store":false,` + more + `"input":[{"role":"user","content":"` + text + `"}]}`)
+	}
+	const a, b = `"stream_id":"lane-a",`, `"stream_id":"lane-\u0062",`
+	say(a, "", "slow one")
+	say(a, "", "another of lane a")
+	say(b, "", "quick one")
+	first := next()
+	if first.Get("stream_id").Str != "lane-b" || first.Get("type").Str != "response.completed" {
+		t.Fatalf("first came %s", first.Raw)
+	}
+	say("", "", "without a lane")
+	if e := next(); e.Get("stream_id").Exists() || e.Get("type").Str != "response.completed" {
+		t.Fatalf("then came %s", e.Raw)
+	}
+	say(b, fmt.Sprintf("%q:%q,", "previous_response_id", first.Get("response.id").Str), "and on")
+	if e := next(); e.Get("stream_id").Str != "lane-b" {
+		t.Fatalf("then came %s", e.Raw)
+	}
+	sent := bodies()
+	if on := gjson.Get(sent[len(sent)-1], "input.#.content").Raw; !strings.Contains(on, "quick one") || !strings.Contains(on, "and on") || strings.Contains(on, "slow") {
+		t.Errorf("lane b went on with %s", on)
+	}
+	endSlow()
+	for n := range 2 {
+		if e := next(); e.Get("stream_id").Str != "lane-a" || e.Get("type").Str != "response.completed" {
+			t.Errorf("%d: %s", n, e.Raw)
+		}
+	}
+	sent = bodies()
+	if last := sent[len(sent)-1]; !strings.Contains(last, "another of lane a") {
+		t.Errorf("the last request was %s", last)
+	}
+	for _, body := range sent {
+		if strings.Contains(body, "stream_id") {
+			t.Errorf("the provider got %s", body)
+		}
+	}
+	ask(`{"type":"response.cancel","stream_id":"lane-a"}`)
+	if e := next(); e.Get("stream_id").Str != "lane-a" || e.Get("type").Str != "error" {
+		t.Errorf("an error came as %s", e.Raw)
+	}
+}
+
+// TestSocketRate: each request on a WebSocket counts, in whichever lane, and one too many is refused
+// with the connection left open.
+func TestSocketRate(t *testing.T) {
+	url, bodies := lanesUpstream(t, nil)
+	p, err := proxy.New(&proxy.Options{OpenAI: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	asked := 0
+	ask, next := dialLanes(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.ServeCounted(w, r, func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			if asked++; asked == 3 {
+				return errors.New("too many requests")
+			}
+			return nil
+		})
+	}))
+	for n := range 4 {
+		ask(fmt.Sprintf(`{"type":"response.create","stream_id":"%d","model":"m","input":"hi"}`, n%2))
+		e := next()
+		if n == 2 {
+			if e.Get("status").Int() != http.StatusTooManyRequests || e.Get("error.code").Str != "rate_limit_exceeded" || !strings.Contains(e.Get("error.message").Str, "too many requests") {
+				t.Errorf("the third was answered %s", e.Raw)
+			}
+		} else if e.Get("type").Str != "response.completed" {
+			t.Errorf("request %d: %s", n, e.Raw)
+		}
+	}
+	if len(bodies()) != 3 {
+		t.Errorf("the provider got %d requests", len(bodies()))
+	}
+}
