@@ -145,7 +145,7 @@ func (e *emulated) Record(ctx context.Context, r emulate.Request) string {
 	for range maxTries {
 		at, err := x.findConversation(ctx, p)
 		if err == nil {
-			err = x.t.appendNew(ctx, p, at)
+			err = x.appendNew(ctx, p, at)
 		}
 		if err == nil {
 			return at.Log
@@ -158,10 +158,10 @@ func (e *emulated) Record(ctx context.Context, r emulate.Request) string {
 }
 
 // appendNew appends to a log what is new in a request.
-func (t *Transport) appendNew(ctx context.Context, r *parsedRequest, at identify.Place) error {
-	log, err := t.log.Load(ctx, at.Log)
-	if news := identify.Detach(r.Prompt.Messages[at.Logged:], r.IDs[at.Logged:]); err == nil && len(news) > 0 {
-		_, err = t.log.Append(ctx, at.Log, log.Version(), news)
+func (x *exchange) appendNew(ctx context.Context, r *parsedRequest, at identify.Place) error {
+	log, err := x.t.log.Load(ctx, at.Log)
+	if news := r.News(at.Logged, x.request.UserAgent()); err == nil && len(news) > 0 {
+		_, err = x.t.log.Append(ctx, at.Log, log.Version(), news)
 	}
 	return err
 }

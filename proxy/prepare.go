@@ -46,7 +46,7 @@ func (x *exchange) beginStep(ctx context.Context, r *parsedRequest) (s *step, ch
 			changed = at.HasHidden
 			s.logID, s.openLookups = at.Log, at.OpenLookups
 			s.earlierLogs, _ = x.earlierLogs(ctx, r, at) // without them the model can recall less, and that is all
-			s.input.Messages = identify.Detach(r.Prompt.Messages[at.Logged:], r.IDs[at.Logged:])
+			s.input.Messages = r.News(at.Logged, x.request.UserAgent())
 			s.session = compactor.Session(s.logID, s.earlierLogs...)
 			s.prepared, err = s.session.PrepareStep(ctx, s.input)
 		}
@@ -250,7 +250,7 @@ func (x *exchange) prepareCount(ctx context.Context) (decision, error) {
 	if err != nil || current.Empty() {
 		return x.countUncompacted(r, err)
 	}
-	whole, err := at.Thread.Append(identify.Detach(r.Prompt.Messages[at.Logged:], r.IDs[at.Logged:])...)
+	whole, err := at.Thread.Append(r.News(at.Logged, x.request.UserAgent())...)
 	if err != nil {
 		return decision{}, err
 	}

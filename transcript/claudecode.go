@@ -226,7 +226,7 @@ func (b *builder) markDenied(messages []thread.Message, d ccDenial) {
 			if !ok || r.Outcome != thread.Failure {
 				continue
 			}
-			if r.Denied = d.sure || d.error != "" && b.calls[r.CallID] == "Bash" && r.Text() == d.error; r.Denied {
+			if r.Denied = d.sure || d.error != "" && b.calls[r.CallID].Name == "Bash" && r.Text() == d.error; r.Denied {
 				m.Parts[i] = r
 			}
 		}

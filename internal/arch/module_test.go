@@ -202,6 +202,7 @@ var floors = map[string]arch.Package{
 	// For tests.
 	"internal/arch":              {Support: true},
 	"internal/test/corpus":       {Support: true},
+	"internal/test/items":        {Support: true},
 	"internal/test/cputime":      {Support: true},
 	"internal/test/golden":       {Support: true},
 	"internal/test/leak":         {Support: true},
@@ -254,17 +255,17 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 8961},
+		{Of: "floor 0", Floor: 0, Most: 9016},
 		{Of: "floor 1", Floor: 1, Most: 21210},
-		{Of: "floor 2", Floor: 2, Most: 20089},
+		{Of: "floor 2", Floor: 2, Most: 20091},
 		{Of: "floor 3", Floor: 3, Most: 12011},
-		{Of: "floor 4", Floor: 4, Most: 2289},
+		{Of: "floor 4", Floor: 4, Most: 2290},
 		{Of: "floor 5", Floor: 5, Most: 8726},
 		{Of: "floor 6", Floor: 6, Most: 12178},
 		{Of: "floor 7", Floor: 7, Most: 16548},
 		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 17244},
 	},
-	Packages: 100, Public: 49, Names: 852,
+	Packages: 100, Public: 49, Names: 862,
 	Methods: 25, Types: map[string]int{
 		"transcript.builder":             38,
 		"summarize/internal/work.fold":   49,
@@ -273,8 +274,8 @@ var ceilings = &arch.Ceilings{
 		"strategy.View":                  68,
 		"store/internal/sqlstore.tenant": 37,
 		"store/internal/sqlstore.DB":     29,
-		"proxy.exchange":                 71,
-		"proxy.Transport":                27,
+		"proxy.exchange":                 72,
+		"proxy.Transport":                26,
 		"policy.Situation":               39,
 		"internal/daemon.Server":         36,
 		"api.Client":                     37,

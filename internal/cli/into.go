@@ -127,15 +127,20 @@ func (c *conversation) writeSession(res *palimpsest.Result, out string) (*resume
 }
 
 // isHarnessMessage reports whether the agent itself adds a message to each session: its
-// environment, its rules, the time.
+// environment, its rules, the time. A file that the user attached is in a reminder too, and stays.
 func isHarnessMessage(m thread.Message) bool {
-	if m.Role != thread.User || m.Kind != thread.Injected {
+	if m.Author() != thread.ByHarness {
 		return false
 	}
 	text := strings.TrimSpace(m.Text())
-	return slices.ContainsFunc([]string{"<system-reminder>", "<environment_context>", "<user_instructions>", "# AGENTS.md instructions"}, func(begin string) bool {
-		return strings.HasPrefix(text, begin)
-	})
+	return slices.ContainsFunc(eachSession, func(begin string) bool { return strings.HasPrefix(text, begin) })
+}
+
+// eachSession begin the messages that agents add to each session.
+var eachSession = []string{
+	"<environment_context>", "<user_instructions>", "# AGENTS.md instructions", // Codex
+	"<system-reminder>\n# Environment", "<system-reminder>\nYou are powered by ", "<system-reminder>\nToday's date is ",
+	"<system-reminder>\nCodebase and user instructions are ", "<system-reminder>\nAs you answer the user's questions, ",
 }
 
 // checkRequest returns an error if the API would refuse the messages.
