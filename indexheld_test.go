@@ -31,12 +31,12 @@ func TestIndexIsHeld(t *testing.T) {
 			if held, _ := c.config.Memory.indexes.Stats(); held != 0 != (with != nil) {
 				t.Errorf("%d indexes are held, recall is %v", held, with)
 			}
-			before, _ := c.config.Memory.indexes.Get(conversationKey{c, "t"})
+			before, _ := c.config.Memory.indexes.Get(conversation{c, "t"})
 			if hits, err := s.Recall(t.Context(), "part 3", nil); err != nil || len(hits) == 0 {
 				t.Errorf("%d hits, %v", len(hits), err)
 			}
 			synctest.Wait()
-			if after, _ := c.config.Memory.indexes.Get(conversationKey{c, "t"}); with != nil && after != before {
+			if after, _ := c.config.Memory.indexes.Get(conversation{c, "t"}); with != nil && after != before {
 				t.Error("the question made another index")
 			}
 		}

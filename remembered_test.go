@@ -74,7 +74,7 @@ func TestForgottenInAStep(t *testing.T) {
 		if _, err := c.Session("other").PrepareStep(context.Background(), Step{}); err != nil {
 			return err
 		}
-		if _, ok := c.config.Memory.conversations.Get(s.conversationKey()); ok {
+		if _, ok := c.config.Memory.conversations.Get(s.conversation); ok {
 			t.Error("the conversation is not forgotten: the test shows nothing")
 		}
 		if held.state() != before {

@@ -279,7 +279,6 @@ var ceilings = &arch.Ceilings{
 		"policy.Situation":               39,
 		"internal/daemon.Server":         36,
 		"api.Client":                     37,
-		"..Session":                      65,
 	},
 }
 
