@@ -67,6 +67,15 @@ func (c *Compactor) Work(ctx context.Context, j job.Job) (err error) {
 	return err
 }
 
+// checkDueSoon says whether the policy wants a compaction made or prepared, and why.
+func (c *Compactor) checkDueSoon(situation *policy.Situation) dueCheck {
+	yes, why := c.config.Policy.Due(situation)
+	if early, ok := policy.As[policy.Background](c.config.Policy); ok && !yes {
+		yes, why = early.DueSoon(situation)
+	}
+	return dueCheck{isDue: yes, trigger: "auto", reason: why}
+}
+
 // enqueueCompaction enqueues a compaction when the policy wants one soon, and reports
 // whether it did. When the queue fails, the compaction is made when it is due.
 func enqueueCompaction(ctx context.Context, s *Session, situation *policy.Situation, step Step) bool {

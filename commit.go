@@ -17,12 +17,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// maxAttempts bounds how often a write is repeated after a conflict.
-const maxAttempts = 5
-
-// isConflict reports whether another writer was first, so that the write may be repeated.
-func isConflict(err error) bool { return errors.Is(err, store.ErrConflict) }
-
 // commit saves what the plan externalizes, then the plan together with its events. Its
 // error is the decision's, or why the plan could not be stored; an event reports it.
 func commit(ctx context.Context, s *Session, loaded snapshot, situation *policy.Situation, d decision, attempt int) error {

@@ -32,15 +32,6 @@ func (c *Compactor) checkDue(situation *policy.Situation) dueCheck {
 	return dueCheck{isDue: yes, trigger: "auto", reason: why}
 }
 
-// checkDueSoon says whether the policy wants a compaction made or prepared, and why.
-func (c *Compactor) checkDueSoon(situation *policy.Situation) dueCheck {
-	yes, why := c.config.Policy.Due(situation)
-	if early, ok := policy.As[policy.Background](c.config.Policy); ok && !yes {
-		yes, why = early.DueSoon(situation)
-	}
-	return dueCheck{isDue: yes, trigger: "auto", reason: why}
-}
-
 // decision is what a policy made of a situation.
 type decision struct {
 	dueCheck

@@ -2,6 +2,7 @@ package palimpsest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -62,6 +63,12 @@ func roundOf(p *plan.Plan, version int) int {
 	return p.Round
 }
 
+// maxAttempts bounds how often a write is repeated after a conflict.
+const maxAttempts = 5
+
+// isConflict reports whether another writer was first, so that the write may be repeated.
+func isConflict(err error) bool { return errors.Is(err, store.ErrConflict) }
+
 // appendMessages appends messages to the log, after whatever was added meanwhile. Messages that
 // are there already are not added again: those with a known id, and, where mayRepeat says
 // that a step may be prepared again, those that the log ends with.
@@ -94,6 +101,14 @@ func appendMessages(ctx context.Context, s *Session, l snapshot, messages []thre
 		}
 	}
 	return l, fmt.Errorf("after %d tries: %w", maxAttempts, store.ErrConflict)
+}
+
+// checkVersion compares a version with the one that a condition names; nil accepts any.
+func checkVersion(want *int, have int) error {
+	if want != nil && *want != have {
+		return &VersionError{*want, have}
+	}
+	return nil
 }
 
 // allFromAssistant reports whether all messages are a model's. The same answer twice in a

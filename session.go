@@ -59,14 +59,6 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("the write expects version %d, the stored one is %d", e.Want, e.Have)
 }
 
-// checkVersion compares a version with the one that a condition names; nil accepts any.
-func checkVersion(want *int, have int) error {
-	if want != nil && *want != have {
-		return &VersionError{*want, have}
-	}
-	return nil
-}
-
 // OnlyIf returns the same conversation with conditional writes: unless the condition
 // holds, they fail with a *VersionError. In PrepareStep, only appending fails; a
 // compaction that is refused is left out, and the step continues under the plan in force.
