@@ -42,7 +42,7 @@ func readChatLike(j *importJob) ([]Transcript, error) {
 			}
 			b.Model, b.Title = model, title
 			for m := range rawjson.Items(list) {
-				b.chatLike(m)
+				chatMessage(b, m)
 			}
 			t, err := b.build()
 			if err != nil {
@@ -58,8 +58,8 @@ func readChatLike(j *importJob) ([]Transcript, error) {
 	})
 }
 
-// chatLike adds one message.
-func (b *builder) chatLike(m gjson.Result) {
+// chatMessage adds one message.
+func chatMessage(b *builder, m gjson.Result) {
 	b.time = parseTime(m.Get("timestamp").String())
 	if m.Get("requestor").Str == "user" { // tau2-bench: the agent sees nothing of the user's tools
 		b.report.skip("result for the user")

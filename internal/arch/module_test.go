@@ -267,7 +267,6 @@ var ceilings = &arch.Ceilings{
 	},
 	Packages: 100, Public: 49, Names: 862,
 	Methods: 25, Types: map[string]int{
-		"transcript.builder":             38,
 		"summarize/internal/work.fold":   49,
 		"summarize.selection":            30,
 		"summarize.builder":              65,
