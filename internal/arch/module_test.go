@@ -18,6 +18,7 @@ const (
 	goyaml     = "github.com/goccy/go-yaml"
 	goleak     = "go.uber.org/goleak"
 	gocmp      = "github.com/google/go-cmp"
+	jsonschema = "github.com/google/jsonschema-go"
 	rapid      = "pgregory.net/rapid"
 	testscript = "github.com/rogpeppe/go-internal"
 	mcpsdk     = "github.com/modelcontextprotocol/go-sdk"
@@ -284,7 +285,7 @@ var ceilings = &arch.Ceilings{
 func TestModule(t *testing.T) {
 	problems, err := arch.Check("../..", arch.Rules{
 		Packages:      floors,
-		TestLibraries: []string{gocmp, goleak, sqlite, rapid, testscript, mcpsdk},
+		TestLibraries: []string{gocmp, jsonschema, goleak, sqlite, rapid, testscript, mcpsdk},
 		Reserved:      reserved,
 		Properties:    "internal/test/property",
 		Ceilings:      ceilings,
