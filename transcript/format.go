@@ -69,57 +69,37 @@ type Place struct {
 
 // table has a row for each format, in the order in which people should be shown them.
 var table = []row{
-	{
-		Format: "claude-code", codec: anthropic.Codec{}, read: readClaudeCode, matches: isClaudeCode, write: (*writer).claudeCode,
+	{Format: "claude-code", codec: anthropic.Codec{}, read: readClaudeCode, matches: isClaudeCode, write: (*writer).claudeCode,
 		resume: "cd DIR && claude --resume ID", // it finds only sessions of the current directory
-		place:  Place{"CLAUDE_CONFIG_DIR", ".claude", "projects", "", []string{".jsonl"}, 1, false},
-	},
-	{
-		Format: "codex", codec: openai.Responses{}, read: readCodex, write: (*writer).codex, resume: "codex resume ID",
+		place:  Place{"CLAUDE_CONFIG_DIR", ".claude", "projects", "", []string{".jsonl"}, 1, false}},
+	{Format: "codex", codec: openai.Responses{}, read: readCodex, write: (*writer).codex, resume: "codex resume ID",
 		signs: []sign{
 			{[]string{"session_meta", "response_item", "event_msg", "turn_context", "compacted"}, []string{"payload"}},
 			{[]string{""}, []string{"record_type"}}, // the older form, whose other lines are bare items
 			{[]string{""}, []string{"id", "timestamp", "instructions"}},
 		},
-		place: Place{"CODEX_HOME", ".codex", "sessions", "rollout-", []string{".jsonl"}, 0, false},
-	},
-	{
-		Format: "pi", read: readPi, write: (*writer).pi, resume: "pi --session FILE",
+		place: Place{"CODEX_HOME", ".codex", "sessions", "rollout-", []string{".jsonl"}, 0, false}},
+	{Format: "pi", read: readPi, write: (*writer).pi, resume: "pi --session FILE",
 		signs: []sign{{[]string{"session"}, []string{"cwd", "timestamp"}}, {[]string{"message"}, []string{"message.role", "timestamp"}}},
-		place: Place{"PI_CODING_AGENT_DIR", ".pi/agent", "sessions", "", []string{".jsonl"}, 1, false},
-	},
-	{
-		Format: "opencode", read: readOpenCode, write: (*writer).openCode, resume: "cd DIR && opencode import FILE && opencode --session ID",
+		place: Place{"PI_CODING_AGENT_DIR", ".pi/agent", "sessions", "", []string{".jsonl"}, 1, false}},
+	{Format: "opencode", read: readOpenCode, write: (*writer).openCode, resume: "cd DIR && opencode import FILE && opencode --session ID",
 		signs: []sign{{nil, []string{"info", "messages.0.info.role"}}},
-		place: Place{"XDG_DATA_HOME", ".local/share", "opencode", "opencode", []string{".db"}, 0, true}, // one for each release channel
-	},
-	{
-		Format: "gemini-cli", codec: gemini.Codec{}, read: readGeminiCLI,
+		place: Place{"XDG_DATA_HOME", ".local/share", "opencode", "opencode", []string{".db"}, 0, true}}, // one for each release channel
+	{Format: "gemini-cli", codec: gemini.Codec{}, read: readGeminiCLI,
 		signs: []sign{{[]string{""}, []string{"sessionId", "projectHash"}}, {[]string{"gemini"}, []string{"id", "content"}}},
-		place: Place{"", ".gemini", "tmp", "session-", []string{".json", ".jsonl"}, 2, false},
-	},
-	{
-		Format: "kimi-code", codec: openai.Chat{}, read: readKimiCode,
-		signs: []sign{{[]string{"metadata"}, []string{"protocol_version"}}, {[]string{"context.append_message"}, []string{"message"}}},
-	},
+		place: Place{"", ".gemini", "tmp", "session-", []string{".json", ".jsonl"}, 2, false}},
+	{Format: "kimi-code", codec: openai.Chat{}, read: readKimiCode,
+		signs: []sign{{[]string{"metadata"}, []string{"protocol_version"}}, {[]string{"context.append_message"}, []string{"message"}}}},
 	{Format: "openhands", codec: openai.Chat{}, read: readOpenHands, matches: isOpenHands},
-	{
-		Format: chatFormat, codec: openai.Chat{}, read: readRequests, list: "messages", decode: openai.DecodeChatMessages,
-		parts: []string{"image_url", "input_audio", "refusal"},
-	},
-	{
-		Format: anthropicFormat, codec: anthropic.Codec{}, read: readRequests, list: "messages", decode: anthropicMessages,
-		parts: []string{"tool_use", "tool_result", "thinking", "redacted_thinking", "document", "server_tool_use"},
-	},
-	{
-		Format: responsesFormat, codec: openai.Responses{}, read: readRequests, list: "input", decode: openai.DecodeItems,
-		parts: []string{"input_text", "output_text", "input_image", "input_file"},
-	},
+	{Format: chatFormat, codec: openai.Chat{}, read: readRequests, list: "messages", decode: openai.DecodeChatMessages,
+		parts: []string{"image_url", "input_audio", "refusal"}},
+	{Format: anthropicFormat, codec: anthropic.Codec{}, read: readRequests, list: "messages", decode: anthropicMessages,
+		parts: []string{"tool_use", "tool_result", "thinking", "redacted_thinking", "document", "server_tool_use"}},
+	{Format: responsesFormat, codec: openai.Responses{}, read: readRequests, list: "input", decode: openai.DecodeItems,
+		parts: []string{"input_text", "output_text", "input_image", "input_file"}},
 	{Format: geminiFormat, codec: gemini.Codec{}, read: readRequests, list: "contents", decode: geminiContents},
-	{
-		Format: aiSDKFormat, codec: openai.Chat{}, read: readAISDK,
-		parts: []string{"tool-call", "tool-result", "tool-approval-request", "reasoning", "file"},
-	},
+	{Format: aiSDKFormat, codec: openai.Chat{}, read: readAISDK,
+		parts: []string{"tool-call", "tool-result", "tool-approval-request", "reasoning", "file"}},
 	{Format: inspectFormat, codec: openai.Chat{}, read: readChatLike, list: "messages"},
 	// A trajectory's steps in "trajectory" repeat its history.
 	{Format: "swe-agent", codec: openai.Chat{}, read: readChatLike, list: "history", signs: []sign{{nil, []string{"history.0.role"}}}},

@@ -67,6 +67,9 @@ func TestWritten(t *testing.T) {
 	}
 	for _, format := range transcript.Writers() {
 		t.Run(string(format), func(t *testing.T) {
+			if format.Resume() == "" || format.Place().Sub == "" {
+				t.Error("nobody knows where its sessions lie, or how the agent goes on with one")
+			}
 			p := compacted(t, apis[format].API())
 			w, err := transcript.Write(format, p, session())
 			if err != nil {
