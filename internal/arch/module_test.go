@@ -114,7 +114,7 @@ var floors = map[string]arch.Package{
 	"store":      {Floor: 2, Same: []string{"store/apikey", "artifact", "event", "store/keyring"}},
 	"event":      {Floor: 2},
 	"job":        {Floor: 2},
-	"llm":        {Floor: 2, Same: []string{"internal/retry"}, External: []string{gjson}},
+	"llm":        {Floor: 2, External: []string{gjson}},
 
 	"store/apikey":  {Floor: 2},
 	"store/keyring": {Floor: 2},
@@ -126,7 +126,7 @@ var floors = map[string]arch.Package{
 	"internal/crash": {Floor: 2, External: []string{pgx}},
 
 	// What the clients of models have in common.
-	"internal/retry":        {Floor: 2},
+	"internal/retry":        {Floor: 2, Same: []string{"llm"}},
 	"internal/apicodec":     {Floor: 2},
 	"internal/sse":          {Floor: 2},
 	"internal/httpbody":     {Floor: 2, Same: []string{"internal/sse", "internal/failsafe"}, External: []string{zstd}},
