@@ -47,7 +47,7 @@ type step struct {
 // newBuilder returns a builder for the conversation in v.
 func (j *importJob) newBuilder(v value) *builder {
 	return &builder{
-		Transcript: Transcript{Name: v.name}, format: j.format, report: j.report, line: v.line,
+		Transcript: Transcript{Name: v.name}, format: j.Format, report: j.report, line: v.line,
 		calls: map[string]thread.ToolCall{}, answered: map[string]bool{}, asked: map[string]time.Time{},
 	}
 }
