@@ -139,7 +139,7 @@ func (r *renderer) walk(from int) {
 		if ref.Action != plan.Include {
 			r.manifest.Hidden = append(r.manifest.Hidden, Hidden{m.ID, ref})
 		}
-		cutOff := r.hiddenCalls(i)
+		cutOff := hiddenCalls(r, i)
 		hosted := r.pairs.Hosted(i) && m.Frame != nil && m.Frame.API() == r.profile.API && len(cutOff) == 0 // its call is sent as it was
 		if m.Role == thread.Tool && !ref.Action.Removes() && !hosted {
 			if _, paired := r.pairs.Call(i); !paired || len(cutOff) > 0 {
@@ -185,7 +185,7 @@ func (r *renderer) message(i int, ref plan.Ref) {
 	if ref.Action == plan.Clear {
 		m = r.profile.Replacement(m, r.plan.Record(ref), true)[0]
 	}
-	m = r.translate(r.lateResults(m, i), i)
+	m = r.translate(lateResults(r, m, i), i)
 	if len(m.Parts) == 0 {
 		if ref.Action == plan.Include {
 			r.repair(m.ID, unsendable)
@@ -298,7 +298,7 @@ func (r *renderer) orphan(i int, ref plan.Ref) {
 
 // hiddenCalls are the ids of hosted calls, and "" for one of the client, that the plan hides while the
 // message at i has a late result of them.
-func (r *renderer) hiddenCalls(i int) map[string]bool {
+func hiddenCalls(r *renderer, i int) map[string]bool {
 	var hidden map[string]bool
 	for _, at := range r.pairs.Late(i) {
 		if r.stays(at) {
@@ -318,8 +318,8 @@ func (r *renderer) hiddenCalls(i int) map[string]bool {
 
 // lateResults makes the hosted results in a message of the model whose calls are hidden a text each,
 // quoted as in orphan: no provider accepts them as results.
-func (r *renderer) lateResults(m thread.Message, i int) thread.Message {
-	hidden := r.hiddenCalls(i)
+func lateResults(r *renderer, m thread.Message, i int) thread.Message {
+	hidden := hiddenCalls(r, i)
 	if hidden == nil || m.Role != thread.Assistant {
 		return m
 	}
