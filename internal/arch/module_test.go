@@ -206,7 +206,7 @@ var floors = map[string]arch.Package{
 	"internal/test/items":        {Support: true},
 	"internal/test/cputime":      {Support: true},
 	"internal/test/golden":       {Support: true},
-	"internal/test/items":        {Support: true},
+	"internal/test/items":        {Support: true, External: []string{gjson}},
 	"internal/test/leak":         {Support: true},
 	"internal/test/longhistory":  {Support: true},
 	"internal/test/hostile":      {Support: true, External: []string{gjson, zstd, ws}},
