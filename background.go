@@ -56,11 +56,11 @@ func (c *Compactor) Work(ctx context.Context, j job.Job) (err error) {
 	}
 	s := c.Session(a.Thread)
 	s.stateOverride = &sessionState{sizes: s.state().sizes} // a job waits for no step, and holds up none
-	l, err := s.load(ctx)
+	l, err := load(ctx, s)
 	if err != nil {
 		return err
 	}
-	_, err = s.compactNow(ctx, l, a.step(), stepOptions{usage: a.Usage, attempt: j.Attempt, attempts: j.Attempts}, c.checkDueSoon)
+	_, err = compactNow(ctx, s, l, planRequest{Step: a.step(), usage: a.Usage, attempt: j.Attempt, attempts: j.Attempts})
 	if errors.Is(err, policy.ErrNothing) {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (c *Compactor) checkDueSoon(situation *policy.Situation) dueCheck {
 
 // enqueueCompaction enqueues a compaction when the policy wants one soon, and reports
 // whether it did. When the queue fails, the compaction is made when it is due.
-func (s *Session) enqueueCompaction(ctx context.Context, situation *policy.Situation, step Step) bool {
+func enqueueCompaction(ctx context.Context, s *Session, situation *policy.Situation, step Step) bool {
 	if s.c.config.Jobs == nil || !s.c.checkDueSoon(situation).isDue {
 		return false
 	}
@@ -111,7 +111,7 @@ const (
 // for such a policy a due compaction is made by the queue, which retries, and not by the
 // step. A step compacts by itself where its request cannot be sent otherwise, or where the
 // job's worker is gone.
-func (s *Session) waitForJob(ctx context.Context, situation *policy.Situation, due bool, step Step) waitOutcome {
+func waitForJob(ctx context.Context, s *Session, situation *policy.Situation, due bool, step Step) waitOutcome {
 	if s.c.config.Jobs == nil {
 		return notWaited
 	}
@@ -121,7 +121,7 @@ func (s *Session) waitForJob(ctx context.Context, situation *policy.Situation, d
 	}
 	busy, err := s.c.config.Jobs.Busy(ctx, job.CompactKey(s.c.config.Domain, s.id))
 	if err == nil && !busy && due && patient && fitsLimit(s.c.config.Policy, situation) {
-		busy = s.enqueueCompaction(ctx, situation, step)
+		busy = enqueueCompaction(ctx, s, situation, step)
 	}
 	out := notWaited
 	if err == nil && busy {

@@ -3,7 +3,6 @@ package palimpsest
 import (
 	"context"
 	"math"
-	"time"
 
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -58,61 +57,27 @@ type calibrationState struct {
 	document[calibration]
 }
 
-// calibration is the newest one, of an earlier process too. If the document cannot be
+// current is the newest one, of an earlier process too. If the document cannot be
 // read, the next step tries again and this one counts without a correction. The lock is
 // held.
-func (s *Session) calibration(ctx context.Context) calibration {
-	c := &s.state().calibration
-	if !c.isLoaded && c.load(ctx, s, calibrationKind) == nil && c.newest.Input == 0 {
+func (c *calibrationState) current(ctx context.Context, in conversation) calibration {
+	if !c.isLoaded && c.load(ctx, in, calibrationKind) == nil && c.newest.Input == 0 {
 		c.newest = c.value
 	}
 	return c.newest
 }
 
-// calibrate takes over what a provider counted, unless it has already counted a later
+// update takes over what a provider counted, unless it has already counted a later
 // prompt. It is stored only when the factor changes, which it rarely does.
-func (s *Session) calibrate(ctx context.Context, now calibration) {
-	last := s.calibration(ctx)
+func (c *calibrationState) update(ctx context.Context, in conversation, now calibration) {
+	last := c.current(ctx, in)
 	if last.Version == now.Version && last.Position > now.Position {
 		return
 	}
-	c := &s.state().calibration
 	c.newest = now
 	if !c.isLoaded || now.Version != c.value.Version || now.initialFactor() != c.value.initialFactor() {
-		c.save(ctx, s, calibrationKind, now)
+		c.save(ctx, in, calibrationKind, now)
 	}
-}
-
-const (
-	// measureTimeout bounds the call for a size; measurePause is how long to wait after
-	// one that failed.
-	measureTimeout = 10 * time.Second
-	measurePause   = time.Minute
-)
-
-// measure completes what was loaded with the provider's own size of the request, where the
-// counter only estimates, nothing under this plan was counted yet, and the request is so
-// large that the difference may matter.
-func (s *Session) measure(ctx context.Context, l snapshot, step Step, options stepOptions) snapshot {
-	counter, now, k := s.c.config.Measure, s.c.config.Now, s.state()
-	known := l.usage.Input > 0 && l.usage.Version == l.version && l.usage.Position <= l.log.Len()
-	if counter == nil || known || s.c.config.Counter.Exact() || now().Before(k.measureAfter) {
-		return l
-	}
-	situation, _, err := s.trySituate(ctx, l, step, options)
-	if err != nil || situation.PromptTokens < max(minCalibrated, requestLimit(s.c.config.Policy, situation)/2) {
-		return l // situating again reports the error
-	}
-	bounded, cancel := context.WithTimeout(ctx, measureTimeout)
-	defer cancel()
-	n, err := counter.CountTokens(bounded, situation.Rendered.Prompt)
-	if err != nil || n <= 0 {
-		k.measureAfter = now().Add(measurePause)
-		return l
-	}
-	l.usage = calibration{Position: l.log.Len(), Version: l.version, Tokens: float64(situation.PromptTokens), Input: n}
-	k.calibration.newest = l.usage
-	return l
 }
 
 // calibrateSituation multiplies all figures of a situation with a factor, so that trigger,

@@ -17,15 +17,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// maxAttempts bounds how often a write is repeated after a conflict.
-const maxAttempts = 5
-
-// isConflict reports whether another writer was first, so that the write may be repeated.
-func isConflict(err error) bool { return errors.Is(err, store.ErrConflict) }
-
 // commit saves what the plan externalizes, then the plan together with its events. Its
 // error is the decision's, or why the plan could not be stored; an event reports it.
-func (s *Session) commit(ctx context.Context, loaded snapshot, situation *policy.Situation, d decision, attempt int) error {
+func commit(ctx context.Context, s *Session, loaded snapshot, situation *policy.Situation, d decision, attempt int) error {
 	err := d.err
 	if err == nil {
 		err = validateAgainstLog(ctx, s.c.config.Log, situation, d.fitted.Plan)
@@ -34,7 +28,10 @@ func (s *Session) commit(ctx context.Context, loaded snapshot, situation *policy
 		err = s.c.saveArtifacts(ctx, situation.Thread, loaded.plan, d.fitted.Plan)
 	}
 	if err == nil {
-		err = s.commitWithEvents(ctx, loaded, situation, d, attempt)
+		err = checkVersion(s.condition.Plans, loaded.version)
+	}
+	if err == nil {
+		err = commitWithEvents(ctx, s, loaded, situation, d, attempt)
 	}
 	if err == nil || errors.Is(err, policy.ErrNothing) {
 		return err // no failure: the thread continues as it is
@@ -58,9 +55,9 @@ func (s *Session) commit(ctx context.Context, loaded snapshot, situation *policy
 }
 
 // commitWithEvents stores the plan with its events, and emits them.
-func (s *Session) commitWithEvents(ctx context.Context, loaded snapshot, situation *policy.Situation, d decision, attempt int) error {
+func commitWithEvents(ctx context.Context, s *Session, loaded snapshot, situation *policy.Situation, d decision, attempt int) error {
 	events := s.c.compactionEvents(loaded, situation, d, attempt)
-	if err := s.commitPlan(ctx, loaded.version, store.Commit{Plan: d.fitted.Plan, Events: events}); err != nil {
+	if _, err := s.c.config.Plans.Commit(ctx, s.id, loaded.version, store.Commit{Plan: d.fitted.Plan, Events: events}); err != nil {
 		return err
 	}
 	if k := s.state(); k.monitor != nil {
@@ -69,15 +66,6 @@ func (s *Session) commitWithEvents(ctx context.Context, loaded snapshot, situati
 	}
 	s.emit(ctx, events...)
 	return nil
-}
-
-// commitPlan stores a plan if the session's condition holds.
-func (s *Session) commitPlan(ctx context.Context, version int, c store.Commit) error {
-	if want := s.condition.Plans; want != nil && *want != version {
-		return &VersionError{*want, version}
-	}
-	_, err := s.c.config.Plans.Commit(ctx, s.id, version, c)
-	return err
 }
 
 // validateAgainstLog checks a plan against the messages that arrived while it was made. A

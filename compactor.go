@@ -180,7 +180,7 @@ func (c *Compactor) requestSituation(ctx context.Context, q Request) (policy.Sit
 	}
 	s := c.Session(q.Thread.ID())
 	k := s.state()
-	defer c.config.Memory.updateSize(s, k)
+	defer c.config.Memory.updateSize(s.conversation, k)
 	situation, err := c.baseSituation(ctx, q.Thread, &base, q.Profile, k.sizes)
 	situation.SentBase, situation.SentFixed = &sent, c.tokenMemo.Prompt(&sent)
 	if q.Fixed > 0 {

@@ -20,9 +20,38 @@ import (
 // to continue an answer of their own.
 func (s *Session) CutOff(ctx context.Context, p *Prepared, usage llm.Usage, answer thread.Message) (*Prepared, error) {
 	var next *Prepared
-	err := s.runLocked(ctx, "CutOff", func(s *Session) (err error) {
-		next, err = s.cutOff(ctx, p, usage, answer)
-		return err
+	err := s.runLocked(ctx, "CutOff", func(s *Session) error {
+		kept := policy.DiscardTruncatedCalls(answer)
+		var messages []thread.Message
+		if len(kept.Parts) > 0 {
+			messages = append(messages, kept)
+		}
+		if err := finish(ctx, s, p, usage, messages); err != nil {
+			return err
+		}
+		s = s.OnlyIf(Condition{Plans: s.condition.Plans}) // the condition was about the answer
+		l, err := load(ctx, s)
+		if err != nil {
+			return err
+		}
+		situation, err := situateAfterCutOff(ctx, s, l, p)
+		if err == nil && len(messages) > 0 {
+			l, err = appendMessages(ctx, s, l, cutOffNotes(kept), true)
+		}
+		if err != nil {
+			return err
+		}
+		made, err := prepare(ctx, s, l, planRequest{Step: p.Step})
+		switch {
+		case err != nil:
+			return err
+		case made.Tokens >= situation.PromptTokens && made.Failed != nil:
+			return made.Failed
+		case made.Tokens >= situation.PromptTokens:
+			return fmt.Errorf("compacting left %d of %d tokens: %w", made.Tokens, situation.PromptTokens, ErrMaxTokens)
+		}
+		next = made
+		return nil
 	})
 	return next, err
 }
@@ -39,7 +68,7 @@ func (s *Session) CutOffMessages(ctx context.Context, p *Prepared, answer thread
 		if l.log, err = l.log.Append(kept); err != nil {
 			return err
 		}
-		_, err = s.situationAfterCutOff(ctx, l, p)
+		_, err = situateAfterCutOff(ctx, s, l, p)
 		return err
 	})
 	if err != nil {
@@ -48,46 +77,11 @@ func (s *Session) CutOffMessages(ctx context.Context, p *Prepared, answer thread
 	return append([]thread.Message{kept}, cutOffNotes(kept)...), nil
 }
 
-func (s *Session) cutOff(ctx context.Context, p *Prepared, usage llm.Usage, answer thread.Message) (*Prepared, error) {
-	kept := policy.DiscardTruncatedCalls(answer)
-	var messages []thread.Message
-	if len(kept.Parts) > 0 {
-		messages = append(messages, kept)
-	}
-	if err := s.finish(ctx, p, usage, messages); err != nil {
-		return nil, err
-	}
-	s = s.OnlyIf(Condition{Plans: s.condition.Plans}) // the condition was about the answer
-	l, err := s.load(ctx)
-	if err != nil {
-		return nil, err
-	}
-	situation, err := s.situationAfterCutOff(ctx, l, p)
-	if err != nil {
-		return nil, err
-	}
-	if len(messages) > 0 {
-		if l, err = s.append(ctx, l, cutOffNotes(kept), true); err != nil {
-			return nil, err
-		}
-	}
-	next, err := s.prepare(ctx, l, p.Step, stepOptions{})
-	switch {
-	case err != nil:
-		return nil, err
-	case next.Tokens >= situation.PromptTokens && next.Failed != nil:
-		return nil, next.Failed
-	case next.Tokens >= situation.PromptTokens:
-		return nil, fmt.Errorf("compacting left %d of %d tokens: %w", next.Tokens, situation.PromptTokens, ErrMaxTokens)
-	}
-	return next, nil
-}
-
-// situationAfterCutOff is the situation after an answer that was cut off. The error wraps
+// situateAfterCutOff is the situation after an answer that was cut off. The error wraps
 // ErrMaxTokens where no compaction is due.
-func (s *Session) situationAfterCutOff(ctx context.Context, l snapshot, p *Prepared) (*policy.Situation, error) {
-	l = s.measure(ctx, l, p.Step, stepOptions{})
-	situation, err := s.situate(ctx, l, p.Step, stepOptions{})
+func situateAfterCutOff(ctx context.Context, s *Session, l snapshot, p *Prepared) (*policy.Situation, error) {
+	l = measure(ctx, s, l, planRequest{Step: p.Step})
+	situation, err := situate(ctx, s, l, planRequest{Step: p.Step})
 	if err == nil {
 		err = policy.CheckCutOff(s.c.config.Policy, situation)
 	}

@@ -19,11 +19,11 @@ type document[T any] struct {
 }
 
 // load reads the document once. A body that cannot be decoded counts as missing.
-func (d *document[T]) load(ctx context.Context, s *Session, kind string) error {
-	if d.isLoaded || s.c.config.Documents == nil {
+func (d *document[T]) load(ctx context.Context, in conversation, kind string) error {
+	if d.isLoaded || in.c.config.Documents == nil {
 		return nil
 	}
-	found, err := s.c.config.Documents.Document(ctx, kind, s.id)
+	found, err := in.c.config.Documents.Document(ctx, kind, in.id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
@@ -37,13 +37,13 @@ func (d *document[T]) load(ctx context.Context, s *Session, kind string) error {
 
 // save replaces the stored value, whoever wrote it. After a failure the old value is
 // assumed.
-func (d *document[T]) save(ctx context.Context, s *Session, kind string, value T) {
+func (d *document[T]) save(ctx context.Context, in conversation, kind string, value T) {
 	body, err := json.Marshal(value)
-	if err != nil || s.c.config.Documents == nil {
+	if err != nil || in.c.config.Documents == nil {
 		return
 	}
 	for range 2 { // another process may have stored its own meanwhile
-		next, err := s.c.config.Documents.Put(ctx, store.Document{Kind: kind, ID: s.id, Version: d.version, Body: body})
+		next, err := in.c.config.Documents.Put(ctx, store.Document{Kind: kind, ID: in.id, Version: d.version, Body: body})
 		if conflict, ok := errors.AsType[*store.ConflictError](err); ok {
 			d.version = conflict.Have
 			continue
@@ -94,25 +94,24 @@ const (
 // system and tools. The zero Step means that nothing is stored.
 func (s *Session) LastStep(ctx context.Context) (Step, error) {
 	var d document[savedStep]
-	err := d.load(ctx, s, lastStepKind)
+	err := d.load(ctx, s.conversation, lastStepKind)
 	nameCall(&err, "LastStep", s.id)
 	return d.value.step(), err
 }
 
 // saveLastStep stores what LastStep returns, where it changed. After a failure the next
 // step tries again. The lock is held.
-func (s *Session) saveLastStep(ctx context.Context, step Step, fixed int) {
+func (k *sessionState) saveLastStep(ctx context.Context, in conversation, step Step, fixed int) {
 	now := newSavedStep(step, fixed)
 	now.Profile.Key = "" // never stored
-	k := &s.state().step
-	if k.load(ctx, s, lastStepKind) != nil {
+	if k.step.load(ctx, in, lastStepKind) != nil {
 		return
 	}
-	if nearlyEqual(now.Fixed, k.value.Fixed) {
-		now.Fixed = k.value.Fixed
+	if stored := k.step.value.Fixed; nearlyEqual(now.Fixed, stored) {
+		now.Fixed = stored
 	}
-	if now != k.value {
-		k.save(ctx, s, lastStepKind, now)
+	if now != k.step.value {
+		k.step.save(ctx, in, lastStepKind, now)
 	}
 }
 

@@ -15,11 +15,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-func (s *Session) emit(ctx context.Context, events ...event.Event) {
+func (in conversation) emit(ctx context.Context, events ...event.Event) {
 	for _, e := range events {
-		e.ThreadID, e.TenantID = s.id, s.c.config.Requester.TenantID
-		e.Policy = cmp.Or(e.Policy, s.c.config.Policy.Name())
-		event.Emit(ctx, s.c.config.Events, e)
+		e.ThreadID, e.TenantID = in.id, in.c.config.Requester.TenantID
+		e.Policy = cmp.Or(e.Policy, in.c.config.Policy.Name())
+		event.Emit(ctx, in.c.config.Events, e)
 	}
 }
 

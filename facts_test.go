@@ -13,11 +13,18 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
 // fact is something that a user said and that must not get lost.
@@ -309,4 +316,261 @@ func TestFactsOfRecordedSessions(t *testing.T) {
 	if many.asked > 0 && many.rate() < 0.8 {
 		t.Errorf("where the user has said much, only %v rules stand", many)
 	}
+}
+
+// rounds is how often a summary is summarized again.
+const rounds = 10
+
+// TestSummariesDoNotDrift: ten summarizations, each of which sees only the
+// summary before it and what is new. A pinned constraint stands in the last as
+// it was said, no value has changed on the way, nothing is there twice, and
+// the summary stays within its budget. A21
+func TestSummariesDoNotDrift(t *testing.T) {
+	counter := o200k(t)
+	for _, budget := range []int{600, 1_500, 4_000} {
+		t.Run(fmt.Sprint(budget), func(t *testing.T) {
+			e := &summarize.Extractive{Counter: counter.Text}
+			log := thread.New("drift")
+			values := map[string]string{} // what the log says, by key
+			var previous *summary.Summary
+			for round := 1; round <= rounds; round++ {
+				before := log.Len()
+				next, err := log.Append(driftRound(round, values)...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				log = next
+				sum, err := e.Summarize(t.Context(), summarize.Input{Messages: log.Messages()[before:], Previous: previous, Budget: budget})
+				if err != nil {
+					t.Fatalf("round %d: %v", round, err)
+				}
+				text := sum.Render()
+				if n := counter.Text(text); n > budget {
+					t.Errorf("round %d: %d tokens, the budget is %d", round, n, budget)
+				}
+				for _, rule := range driftRules {
+					if !strings.Contains(text, rule) {
+						t.Errorf("round %d: lost the rule %q", round, rule)
+					}
+				}
+				unchanged(t, round, text, values)
+				once(t, round, sum.Summary)
+				previous = &sum.Summary
+			}
+			found := canary.FindAllString(previous.Render(), -1)
+			t.Logf("%d of %d values stand after %d rounds", len(found), len(values), rounds)
+			if len(found) == 0 {
+				t.Error("no value is left")
+			}
+		})
+	}
+}
+
+var driftRules = []string{"Never delete production data.", "The budget is $1000 at most", "I prefer Python over Go for scripts."}
+
+// canary is a value under a key that is used once, so that any change shows.
+var canary = regexp.MustCompile(`\bcanary_(\d+)=([A-Za-z0-9_.-]+)`)
+
+// driftRound is what happens between two summarizations. The rules are said in
+// the first round only.
+func driftRound(round int, values map[string]string) []thread.Message {
+	value := func(n int) string {
+		key := fmt.Sprintf("%d", round*100+n)
+		values[key] = fmt.Sprintf("v%d.%d-%x", round, n, (round*7919+n*104729)%65521)
+		return "canary_" + key + "=" + values[key]
+	}
+	var out []thread.Message
+	ask := fmt.Sprintf("Go on with part %d of the migration, %s is its ticket.", round, value(0))
+	if round == 1 {
+		ask = "Please migrate the queue in parts. " + strings.Join(driftRules[:2], " ") + ". " + driftRules[2] + " " + ask
+	}
+	out = append(out, plain(thread.User, ask))
+	for n := 1; n <= 6; n++ {
+		id := fmt.Sprintf("call_%d_%d", round, n)
+		path := fmt.Sprintf("queue/part%d/file%d.py", round, n)
+		call := thread.ToolCall{ID: id, Name: "Read", Arguments: fmt.Sprintf(`{"file_path":%q}`, path)}
+		result := thread.ToolResult{CallID: id, Tool: "Read", Outcome: thread.Success, Content: []thread.Part{thread.Text{
+			Text: fmt.Sprintf("# %s\nlimit = %d\n%s\ndef drain(queue_%d):\n    return queue_%d.pop()\n", path, round*n, value(n), n, n),
+		}}}
+		if n%3 == 0 {
+			call.Name, call.Arguments, result.Tool = "Bash", fmt.Sprintf(`{"command":"pytest queue/part%d -k case%d"}`, round, n), "Bash"
+			result.Outcome = thread.Failure
+			result.Content = []thread.Part{thread.Text{Text: fmt.Sprintf("FAILED queue/part%d/test.py::case%d - AssertionError: %s\n1 failed, %d passed", round, n, value(n+50), round*n)}}
+		}
+		out = append(out,
+			thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: fmt.Sprintf("Looking at file %d of part %d.", n, round)}, call}},
+			thread.Message{Role: thread.Tool, Parts: []thread.Part{result}})
+	}
+	return append(out, plain(thread.Assistant, fmt.Sprintf("Part %d is migrated. I decided to keep drain because callers use it; %s.", round, value(90))))
+}
+
+// unchanged checks that every value that the text shows is the one of the log.
+func unchanged(t *testing.T, round int, text string, values map[string]string) {
+	t.Helper()
+	for _, m := range canary.FindAllStringSubmatch(text, -1) {
+		key, got := m[1], strings.TrimRight(m[2], ".")
+		if want, known := values[key]; !known || got != want {
+			t.Errorf("round %d: canary_%s is %q, it was said to be %q", round, key, got, want)
+		}
+	}
+}
+
+// once checks that no entry of a section stands there twice.
+func once(t *testing.T, round int, s summary.Summary) {
+	t.Helper()
+	for _, section := range s.Sections() {
+		seen := map[string]bool{}
+		for _, entry := range section.Entries {
+			if seen[entry] {
+				t.Errorf("round %d: %s twice: %q", round, section.Heading, entry)
+			}
+			seen[entry] = true
+		}
+	}
+}
+
+// TestFailedRepetition: what a call has given is not out of date because the same call
+// failed later, or has not been answered yet, nor because an edit of the file failed. A
+// failure is out of date when the call is made again, with whatever end.
+func TestFailedRepetition(t *testing.T) {
+	text := strings.Repeat("func price(o Order) int { return o.Cents } // the price of an order\n", 120)
+	read := thread.ToolCall{ID: "first", Name: "Read", Arguments: `{"file_path":"a.go"}`}
+	edit := thread.ToolCall{ID: "edit", Name: "Edit", Arguments: `{"file_path":"a.go","old_string":"x","new_string":"y"}`}
+	run := thread.ToolCall{ID: "test", Name: "Bash", Arguments: `{"command":"go test ./..."}`}
+	asks := func(id string, c thread.ToolCall) thread.Message {
+		c.ID = id
+		return thread.Message{Role: thread.Assistant, Parts: []thread.Part{c}}
+	}
+	gives := func(id, tool, text string, o thread.Outcome) thread.Message {
+		return thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: id, Tool: tool, Outcome: o, Content: []thread.Part{thread.Text{Text: text}}}}}
+	}
+	for _, tt := range []struct {
+		name  string
+		first thread.Message
+		call  thread.ToolCall
+		then  []thread.Message
+		want  bool // the first result is out of date
+	}{
+		{"read again", gives("first", "Read", text, thread.Success), read, []thread.Message{asks("c2", read), gives("c2", "Read", text, thread.Success)}, true},
+		{"read again in part", gives("first", "Read", text, thread.Success), read, []thread.Message{asks("c2", read), gives("c2", "Read", text, thread.Partial)}, true},
+		{"reading again failed", gives("first", "Read", text, thread.Success), read, []thread.Message{asks("c2", read), gives("c2", "Read", "no such file", thread.Failure)}, false},
+		{"reading again was aborted", gives("first", "Read", text, thread.Success), read, []thread.Message{asks("c2", read), plain(thread.User, "Stop.")}, false},
+		{"reading again is under way", gives("first", "Read", text, thread.Success), read, []thread.Message{asks("c2", read)}, false},
+		{"edited", gives("first", "Read", text, thread.Success), read, []thread.Message{asks("c2", edit), gives("c2", "Edit", "ok", thread.Success)}, true},
+		{"the edit failed", gives("first", "Read", text, thread.Success), read, []thread.Message{asks("c2", edit), gives("c2", "Edit", "x was not found", thread.Failure)}, false},
+		{"failed twice", gives("first", "Bash", text, thread.Failure), run, []thread.Message{asks("c2", run), gives("c2", "Bash", "FAIL", thread.Failure)}, true},
+		{"failed and then passed", gives("first", "Bash", text, thread.Failure), run, []thread.Message{asks("c2", run), gives("c2", "Bash", "ok", thread.Success)}, true},
+		{"passed and then failed", gives("first", "Bash", text, thread.Success), run, []thread.Message{asks("c2", run), gives("c2", "Bash", "FAIL", thread.Failure)}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := palimpsest.New(palimpsest.Config{Policy: policy.Ladder{DisableSummarization: true, DisableDropping: true}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := c.Session("t")
+			filler := gives("filler", "Read", strings.ReplaceAll(text, "price", "weight"), thread.Success)
+			log := []thread.Message{plain(thread.User, "Look."), asks("first", tt.call), tt.first, asks("filler", thread.ToolCall{Name: "Read", Arguments: `{"file_path":"b.go"}`}), filler, plain(thread.User, "Go on.")}
+			step := palimpsest.Step{Budget: 3_500, Messages: append(log, tt.then...)}
+			p, err := s.Compact(t.Context(), step, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var reasons []string
+			stale := false
+			for _, r := range p.Since(nil) {
+				why := r.Made().Reason
+				reasons = append(reasons, why)
+				stale = stale || strings.Contains(why, "again") || strings.Contains(why, "was changed")
+			}
+			if len(reasons) == 0 || stale != tt.want {
+				t.Errorf("out of date: %v, want %v: %q", stale, tt.want, reasons)
+			}
+		})
+	}
+}
+
+// TestPlansGrow: over 60 steps of an agent that reads files, each policy makes a
+// handful of plans, so that most of what a provider has cached is the same at the
+// next step, and records of auto and ladder stay from plan to plan. Session by the
+// letter of its seed compacts at each step where the newest ten messages alone are
+// over its threshold, so it has a larger window here. F7
+func TestPlansGrow(t *testing.T) {
+	for name, want := range map[string]struct {
+		plans int     // at most
+		same  float64 // of the bytes of a request, at least
+		stay  bool
+	}{
+		"auto": {12, 0.7, true}, "ladder": {16, 0.65, true}, "session": {16, 0.5, false}, "timeline": {12, 0.4, false}, "workstream": {12, 0.7, false}, "loop": {14, 0.7, false},
+	} {
+		p := policyNamed(t, name)
+		budget := loopBudget
+		if name == "session" {
+			budget = 2 * loopBudget
+		}
+		t.Run(name, func(t *testing.T) {
+			kept := &store.Memory{}
+			c, err := palimpsest.New(palimpsest.Config{Policy: p, Log: kept, Plans: kept, Recall: &palimpsest.Recall{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := c.Session("t")
+			step := palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: budget, Messages: []thread.Message{plain(thread.User, "Tidy the queue. Never touch internal/api.")}}
+			var last string
+			same, all := 0, 0
+			for n := range 60 {
+				prepared, err := s.PrepareStep(t.Context(), step)
+				if err != nil {
+					t.Fatal(err)
+				}
+				unmarked := *prepared.Prompt
+				unmarked.CachePoints = nil // a mark that moves on breaks no cache
+				body, err := anthropic.Codec{}.Encode(&unmarked)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n > 0 {
+					same += commonPrefix(last, string(body))
+					all += len(body)
+				}
+				last = string(body)
+				call, result := work(n)
+				if err := s.FinishStep(t.Context(), prepared, llm.Usage{}, call); err != nil {
+					t.Fatal(err)
+				}
+				step.Messages = []thread.Message{result}
+			}
+			plans, err := s.Plans(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			stay := 0
+			for i := 1; i < len(plans); i++ {
+				stay += len(plans[i].Refs()) - len(plans[i].Since(plans[i-1]))
+			}
+			share := float64(same) / float64(all)
+			t.Logf("%d plans, %.1f %% of the bytes as a step before, %d records stay", len(plans), 100*share, stay)
+			if len(plans) == 0 || len(plans) > want.plans || share < want.same || want.stay && stay == 0 {
+				t.Errorf("want %+v", want)
+			}
+		})
+	}
+}
+
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+func policyNamed(t *testing.T, name string) policy.Policy {
+	t.Helper()
+	for _, p := range allPolicies() {
+		if p.Name() == name {
+			return p
+		}
+	}
+	t.Fatalf("no policy is called %s", name)
+	return nil
 }

@@ -2,8 +2,10 @@ package palimpsest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -24,7 +26,7 @@ type snapshot struct {
 }
 
 // load reads log, plan and usage.
-func (s *Session) load(ctx context.Context) (l snapshot, err error) {
+func load(ctx context.Context, s *Session) (l snapshot, err error) {
 	if err = s.c.loadSigningKey(ctx); err != nil {
 		return l, err
 	}
@@ -37,7 +39,7 @@ func (s *Session) load(ctx context.Context) (l snapshot, err error) {
 	}
 	l.round = roundOf(l.plan, l.version)
 	k := s.state()
-	if err := s.readPlans(ctx, l.version); err != nil {
+	if err := readPlans(ctx, s, l.version); err != nil {
 		return l, err
 	}
 	if k.monitor != nil && l.version != k.monitoredPlan {
@@ -45,7 +47,7 @@ func (s *Session) load(ctx context.Context) (l snapshot, err error) {
 			k.monitor.Compacted(l.log, l.plan)
 		}
 	}
-	l.usage = s.calibration(ctx)
+	l.usage = k.calibration.current(ctx, s.conversation)
 	return l, nil
 }
 
@@ -61,15 +63,18 @@ func roundOf(p *plan.Plan, version int) int {
 	return p.Round
 }
 
-// append appends messages to the log, after whatever was added meanwhile. Messages that
+// maxAttempts bounds how often a write is repeated after a conflict.
+const maxAttempts = 5
+
+// isConflict reports whether another writer was first, so that the write may be repeated.
+func isConflict(err error) bool { return errors.Is(err, store.ErrConflict) }
+
+// appendMessages appends messages to the log, after whatever was added meanwhile. Messages that
 // are there already are not added again: those with a known id, and, where mayRepeat says
 // that a step may be prepared again, those that the log ends with.
-func (s *Session) append(ctx context.Context, l snapshot, messages []thread.Message, mayRepeat bool) (snapshot, error) {
+func appendMessages(ctx context.Context, s *Session, l snapshot, messages []thread.Message, mayRepeat bool) (snapshot, error) {
 	if len(messages) == 0 {
-		if want := s.condition.Log; want != nil && *want != l.log.Version() {
-			return l, &VersionError{*want, l.log.Version()}
-		}
-		return l, nil
+		return l, checkVersion(s.condition.Log, l.log.Version())
 	}
 	messages = s.c.stampMessages(l.log, messages)
 	captureSources(s.c.config.Tools, l.log, messages)
@@ -91,11 +96,19 @@ func (s *Session) append(ctx context.Context, l snapshot, messages []thread.Mess
 		if l.log, err = s.c.config.Log.Load(ctx, s.id); err != nil {
 			return l, err
 		}
-		if want := s.condition.Log; want != nil && l.log.Version() != first {
-			return l, &VersionError{*want, l.log.Version()}
+		if err := checkVersion(s.condition.Log, l.log.Version()); err != nil {
+			return l, err
 		}
 	}
 	return l, fmt.Errorf("after %d tries: %w", maxAttempts, store.ErrConflict)
+}
+
+// checkVersion compares a version with the one that a condition names; nil accepts any.
+func checkVersion(want *int, have int) error {
+	if want != nil && *want != have {
+		return &VersionError{*want, have}
+	}
+	return nil
 }
 
 // allFromAssistant reports whether all messages are a model's. The same answer twice in a
@@ -147,7 +160,7 @@ func (c Condition) appendPosition(log *thread.Thread, messages []thread.Message,
 	return at
 }
 
-// newMessages are those of the messages that append would add to the log.
+// newMessages are those of the messages that appendMessages would add to the log.
 func (c Condition) newMessages(log *thread.Thread, messages []thread.Message) []thread.Message {
 	if len(messages) == 0 {
 		return nil
@@ -167,8 +180,40 @@ func (k *sessionState) monitorMessages(ctx context.Context, log *thread.Thread, 
 }
 
 // reload loads again after a conflict. firstNew stays.
-func (s *Session) reload(ctx context.Context, l snapshot) (snapshot, error) {
-	next, err := s.load(ctx)
+func reload(ctx context.Context, s *Session, l snapshot) (snapshot, error) {
+	next, err := load(ctx, s)
 	next.firstNew = l.firstNew
 	return next, err
+}
+
+const (
+	// measureTimeout bounds the call for a size; measurePause is how long to wait after
+	// one that failed.
+	measureTimeout = 10 * time.Second
+	measurePause   = time.Minute
+)
+
+// measure completes what was loaded with the provider's own size of the request, where the
+// counter only estimates, nothing under this plan was counted yet, and the request is so
+// large that the difference may matter.
+func measure(ctx context.Context, s *Session, l snapshot, q planRequest) snapshot {
+	counter, now, k := s.c.config.Measure, s.c.config.Now, s.state()
+	known := l.usage.Input > 0 && l.usage.Version == l.version && l.usage.Position <= l.log.Len()
+	if counter == nil || known || s.c.config.Counter.Exact() || now().Before(k.measureAfter) {
+		return l
+	}
+	situation, _, err := trySituate(ctx, s, l, q)
+	if err != nil || situation.PromptTokens < max(minCalibrated, requestLimit(s.c.config.Policy, situation)/2) {
+		return l // situating again reports the error
+	}
+	bounded, cancel := context.WithTimeout(ctx, measureTimeout)
+	defer cancel()
+	n, err := counter.CountTokens(bounded, situation.Rendered.Prompt)
+	if err != nil || n <= 0 {
+		k.measureAfter = now().Add(measurePause)
+		return l
+	}
+	l.usage = calibration{Position: l.log.Len(), Version: l.version, Tokens: float64(situation.PromptTokens), Input: n}
+	k.calibration.newest = l.usage
+	return l
 }

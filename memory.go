@@ -21,26 +21,20 @@ import (
 // cooldowns and quality figures begin anew. It is safe for concurrent use and may be
 // shared by the compactors of many tenants.
 type Memory struct {
-	conversations    *lru.Cache[conversationKey, *sessionState]
-	indexes          *lru.Cache[conversationKey, *removedIndex]
+	conversations    *lru.Cache[conversation, *sessionState]
+	indexes          *lru.Cache[conversation, *removedIndex]
 	summarizerMemory *summarize.Memory
 
 	mu          sync.Mutex
 	summarizers map[*token.Counter]*summarize.Extractive
 }
 
-// conversationKey is a conversation of a compactor.
-type conversationKey struct {
-	compactor *Compactor
-	id        string
-}
-
 // NewMemory returns a Memory of about that many bytes; 0 is DefaultMemory.
 func NewMemory(bytes int) *Memory {
 	bytes = cmp.Or(bytes, DefaultMemory)
 	return &Memory{
-		conversations:    lru.New[conversationKey, *sessionState](bytes / 2),
-		indexes:          lru.New[conversationKey, *removedIndex](bytes / 4),
+		conversations:    lru.New[conversation, *sessionState](bytes / 2),
+		indexes:          lru.New[conversation, *removedIndex](bytes / 4),
 		summarizerMemory: summarize.NewMemory(bytes / 4),
 		summarizers:      map[*token.Counter]*summarize.Extractive{},
 	}
@@ -64,12 +58,10 @@ func (m *Memory) Summarizer(c *token.Counter) *summarize.Extractive {
 }
 
 // updateSize accounts for what k has grown by, if it is still in memory.
-func (m *Memory) updateSize(s *Session, k *sessionState) {
+func (m *Memory) updateSize(in conversation, k *sessionState) {
 	bytes := k.sizes.bytes()
-	m.conversations.Grow(s.conversationKey(), int(bytes-k.countedBytes.Swap(bytes)), func(held *sessionState) bool { return held == k })
+	m.conversations.Grow(in, int(bytes-k.countedBytes.Swap(bytes)), func(held *sessionState) bool { return held == k })
 }
-
-func (s *Session) conversationKey() conversationKey { return conversationKey{s.c, s.id} }
 
 // The cost of a conversation in memory: about 2 KB by itself, half a kilobyte for each
 // message and, for each token, four bytes of text in the log and four in the
@@ -108,7 +100,7 @@ func (s *Session) Delete(ctx context.Context, remove func(context.Context) error
 	return s.runLocked(ctx, "Delete", func(s *Session) error {
 		err := remove(ctx)
 		if err == nil {
-			s.forget()
+			forget(s)
 		}
 		return err
 	})
@@ -117,25 +109,26 @@ func (s *Session) Delete(ctx context.Context, remove func(context.Context) error
 // Release forgets what this process holds of the conversation in memory, unless a step is
 // running. The next step reads it from the stores.
 func (s *Session) Release() {
-	k, ok := s.c.config.Memory.conversations.Get(s.conversationKey())
+	k, ok := s.c.config.Memory.conversations.Get(s.conversation)
 	if !ok {
 		return
 	}
 	select {
 	case k.lock <- struct{}{}:
-		s.forget()
+		forget(s)
 		<-k.lock
 	default:
 	}
 }
 
-func (s *Session) forget() {
+// forget is for the holder of the lock.
+func forget(s *Session) {
 	r := &s.state().removedContent
 	r.mu.Lock()
 	r.building = nil
 	r.mu.Unlock()
-	s.c.config.Memory.conversations.Delete(s.conversationKey())
-	s.c.config.Memory.indexes.Delete(s.conversationKey())
+	s.c.config.Memory.conversations.Delete(s.conversation)
+	s.c.config.Memory.indexes.Delete(s.conversation)
 }
 
 // state returns what is remembered of the conversation.
@@ -143,7 +136,7 @@ func (s *Session) state() *sessionState {
 	if s.stateOverride != nil {
 		return s.stateOverride
 	}
-	return s.c.config.Memory.conversations.GetOrCreate(s.conversationKey(), bytesPerSession, func() *sessionState {
+	return s.c.config.Memory.conversations.GetOrCreate(s.conversation, bytesPerSession, func() *sessionState {
 		k := &sessionState{lock: make(chan struct{}, 1), sizes: &sizeCache{}}
 		if r := s.c.config.Recall; r != nil {
 			k.rehydrator = s.c.newRehydrator(s.id, r.Rehydrate, &k.pendingEvents)

@@ -1,123 +1,122 @@
-package palimpsest_test
+package palimpsest
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
-	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire"
-	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
-	"github.com/palimpsest-ai/palimpsest/wire/gemini"
-	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// TestMemoryBlock: entries stand behind the system prompt of every prompt from
-// then on, whatever is compacted or undone, and fold in their own cycle. D10
-func TestMemoryBlock(t *testing.T) {
-	for _, p := range allPolicies() {
-		t.Run(p.Name(), func(t *testing.T) {
-			c, err := palimpsest.New(palimpsest.Config{Policy: p})
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx := t.Context()
-			th := c.Session("ticket-4711")
-			for n := range 17 {
-				if err := th.Remember(ctx, fmt.Sprintf("Note %d: the port is 80%02d.", n, n)); err != nil {
+// TestMemoryIsBounded: two dozen conversations of about 130 KB share a memory that has room
+// for a few. It stays within its bound, and each prompt is what a compactor that forgets
+// nothing sends.
+func TestMemoryIsBounded(t *testing.T) {
+	const bound = 2 << 20
+	db := [2]*store.Memory{{}, {}}
+	noon := func() time.Time { return time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) }
+	var compactors [2]*Compactor
+	for i, memory := range []*Memory{NewMemory(bound), nil} {
+		c, err := New(Config{Policy: policy.Loop{ContextLimit: 9_000, MaxOutput: 1_000}, Memory: memory, Now: noon, Log: db[i], Plans: db[i], Documents: db[i]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		compactors[i] = c
+	}
+	text := strings.Repeat("of the queue ", 100)
+	for step := range 3 {
+		for n := range 24 {
+			var prompts [2][]byte
+			for i, c := range compactors {
+				var news []thread.Message
+				for k := range 33 {
+					news = append(news, thread.Message{ID: thread.ID(fmt.Sprint(n, "-", step, "-", k)), Role: thread.Role([]string{"user", "assistant"}[k%2]), Parts: []thread.Part{thread.Text{Text: fmt.Sprint("part ", k, text)}}})
+				}
+				p, err := c.Session(fmt.Sprint(n)).PrepareStep(t.Context(), Step{Messages: news})
+				if err != nil {
 					t.Fatal(err)
 				}
+				prompts[i], _ = json.Marshal(p.Prompt.Messages)
 			}
-			th, step, _ := longLoop(t, c)
-			shows := func() string {
-				t.Helper()
-				out, err := th.PrepareStep(ctx, step)
-				if err != nil || len(out.System) != 1 {
-					t.Fatalf("%d system blocks, %v", len(out.System), err)
-				}
-				return out.System[0].Text
+			if !bytes.Equal(prompts[0], prompts[1]) {
+				t.Fatalf("step %d of conversation %d is another prompt", step, n)
 			}
-			text := shows()
-			for n := range 17 {
-				if !strings.Contains(text, fmt.Sprintf("the port is 80%02d.", n)) {
-					t.Errorf("entry %d is gone:\n%s", n, text)
-				}
-			}
-			if !strings.HasPrefix(text, "Memory summary:\n- Note 0") || strings.Count(text, "\n- Note") != 17 {
-				t.Errorf("it was not folded:\n%s", text)
-			}
-			plans, err := th.Plans(ctx)
-			if err != nil || len(plans) < 19 {
-				t.Fatalf("%d plans, %v: nothing was compacted", len(plans), err)
-			}
-			if err := th.Undo(ctx, 0); err != nil {
-				t.Fatal(err)
-			}
-			step.Budget = 0
-			if p, err := th.PrepareStep(ctx, step); err != nil || len(p.System) != 0 {
-				t.Errorf("%v; undoing everything leaves notes: %+v", err, p.System)
-			}
-			if err := th.Undo(ctx, len(plans)); err != nil {
-				t.Fatal(err)
-			}
-			if shows() != text {
-				t.Error("the plan that is in force again has other notes")
-			}
-		})
+		}
+		few, all := compactors[0].config.Memory, compactors[1].config.Memory
+		if few.Bytes() > bound {
+			t.Errorf("%d bytes are remembered", few.Bytes())
+		}
+		if entries, _ := few.conversations.Stats(); entries == 0 || entries > 12 {
+			t.Errorf("%d conversations are remembered, with room for a few", entries)
+		}
+		if entries, _ := all.conversations.Stats(); entries != 24 {
+			t.Errorf("%d conversations are remembered, with room for all", entries)
+		}
 	}
 }
 
-// TestDecodedRequest: the tools and the memory block stand in a request that was
-// read from a client, beside what the client put there, for each API.
-func TestDecodedRequest(t *testing.T) {
-	for _, codec := range []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, gemini.Codec{}} {
-		t.Run(codec.API(), func(t *testing.T) {
-			base, err := codec.Encode(&prompt.Prompt{
-				Model: "m", MaxOutput: 1000, System: []prompt.System{{Text: "Be careful."}},
-				Tools:    []prompt.Tool{{Name: "Read", Description: "Reads a file.", Schema: `{"type":"object","properties":{"file_path":{"type":"string"}}}`}},
-				Messages: []thread.Message{plain(thread.User, "Tidy the queue.")},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			client, err := codec.Decode(string(base))
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, err := palimpsest.New(palimpsest.Config{Recall: &palimpsest.Recall{}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			th := c.Session("t")
-			if err := th.Remember(t.Context(), "The port is 8080."); err != nil {
-				t.Fatal(err)
-			}
-			step := palimpsest.Step{Base: client, Profile: render.For(codec.API()), Budget: loopBudget, Messages: client.Messages}
-			for n := range 20 {
-				call, result := work(n)
-				step.Messages = append(step.Messages, call, result)
-			}
-			p, err := th.PrepareStep(t.Context(), step)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, err := codec.Encode(p.Prompt)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, problem := range codec.Validate(body) {
-				if !problem.Advice {
-					t.Errorf("the provider would refuse: %v", problem)
-				}
-			}
-			for _, want := range []string{"Be careful.", "The port is 8080.", "read_artifact", "\"recall\"", "Reads a file."} {
-				if !strings.Contains(string(body), want) {
-					t.Errorf("%s is not in the request", want)
-				}
-			}
-		})
+// TestForgottenInAStep: what is remembered stays with the step that is being taken,
+// though other conversations have taken its place.
+func TestForgottenInAStep(t *testing.T) {
+	c, err := New(Config{Memory: NewMemory(1)})
+	if err != nil {
+		t.Fatal(err)
 	}
+	s := c.Session("t")
+	err = s.runLocked(t.Context(), "Test", func(held *Session) error {
+		before := held.state()
+		if _, err := c.Session("other").PrepareStep(context.Background(), Step{}); err != nil {
+			return err
+		}
+		if _, ok := c.config.Memory.conversations.Get(s.conversation); ok {
+			t.Error("the conversation is not forgotten: the test shows nothing")
+		}
+		if held.state() != before {
+			t.Error("the step goes on with what another one holds")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestIndexIsHeld: with the first plan an index is there before anybody asks, and it is
+// the one that the question uses. Without Config.Recall there is none.
+func TestIndexIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var news []thread.Message
+		for n := range 40 {
+			news = append(news, thread.Message{Role: thread.Role([]string{"user", "assistant"}[n%2]), Parts: []thread.Part{thread.Text{Text: fmt.Sprintf("part %d %s", n, strings.Repeat("of the queue ", 100))}}})
+		}
+		for _, with := range []*Recall{nil, {}} {
+			c, err := New(Config{Policy: policy.Loop{ContextLimit: 9_000, MaxOutput: 1_000}, Recall: with})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := c.Session("t")
+			if p, err := s.PrepareStep(t.Context(), Step{Messages: news}); err != nil || p.Compacted == nil {
+				t.Fatal("nothing was removed", err)
+			}
+			synctest.Wait()
+			if held, _ := c.config.Memory.indexes.Stats(); held != 0 != (with != nil) {
+				t.Errorf("%d indexes are held, recall is %v", held, with)
+			}
+			before, _ := c.config.Memory.indexes.Get(conversation{c, "t"})
+			if hits, err := s.Recall(t.Context(), "part 3", nil); err != nil || len(hits) == 0 {
+				t.Errorf("%d hits, %v", len(hits), err)
+			}
+			synctest.Wait()
+			if after, _ := c.config.Memory.indexes.Get(conversation{c, "t"}); with != nil && after != before {
+				t.Error("the question made another index")
+			}
+		}
+	})
 }

@@ -25,11 +25,10 @@ import (
 func (s *Session) Compact(ctx context.Context, step Step, instructions string) (*plan.Plan, error) {
 	var p *plan.Plan
 	err := s.runLoaded(ctx, "Compact", func(s *Session, l snapshot) (err error) {
-		if l, err = s.append(ctx, l, step.Messages, true); err != nil {
+		if l, err = appendMessages(ctx, s, l, step.Messages, true); err != nil {
 			return err
 		}
-		manual := func(*policy.Situation) dueCheck { return dueCheck{isDue: true, trigger: "manual"} }
-		p, err = s.compactNow(ctx, l, step, stepOptions{forced: true, fill: step.asksForSize(), instructions: instructions}, manual)
+		p, err = compactNow(ctx, s, l, planRequest{Step: step, forced: true, fill: step.asksForSize(), instructions: instructions})
 		return err
 	})
 	return p, err
@@ -47,8 +46,8 @@ func (s *Session) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
 		if l.log, err = l.log.Append(s.c.signing.markInjected(s.condition.newMessages(l.log, step.Messages), lastMessage(l.log))...); err != nil {
 			return err
 		}
-		l = s.measure(ctx, l, step, stepOptions{})
-		situation, err := s.situate(ctx, l, step, stepOptions{forced: true, fill: step.asksForSize()})
+		l = measure(ctx, s, l, planRequest{Step: step})
+		situation, err := situate(ctx, s, l, planRequest{Step: step, forced: true, fill: step.asksForSize()})
 		if err != nil {
 			return err
 		}
@@ -81,7 +80,7 @@ func (s *Session) Plans(ctx context.Context) (_ []*plan.Plan, err error) {
 // stands for no plan and no memory block, so that everything is shown as it was said. That
 // is a new version, so it can be undone too, but no compaction: the count of rounds stays.
 func (s *Session) Undo(ctx context.Context, n int) error {
-	return s.editPlan(ctx, "Undo", func(_ *thread.Thread, next *plan.Plan) error {
+	return editPlan(ctx, s, "Undo", func(_ *thread.Thread, next *plan.Plan) error {
 		created := next.CreatedAt
 		*next = plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id, Policy: "undo"}
 		if n != 0 {
@@ -100,7 +99,7 @@ func (s *Session) Undo(ctx context.Context, n int) error {
 // whole span is shown as it was said. For a message that is shown already the error wraps
 // store.ErrNotFound.
 func (s *Session) Expand(ctx context.Context, id thread.ID) error {
-	return s.editPlan(ctx, "Expand", func(_ *thread.Thread, next *plan.Plan) error {
+	return editPlan(ctx, s, "Expand", func(_ *thread.Thread, next *plan.Plan) error {
 		ref := next.Actions()[id]
 		if ref.Action == plan.Include {
 			return fmt.Errorf("message %s is not hidden: %w", id, store.ErrNotFound)
@@ -116,7 +115,7 @@ func (s *Session) Expand(ctx context.Context, id thread.ID) error {
 // of your own that hides one is refused. For an id that is not in the log the error
 // wraps thread.ErrUnknownID.
 func (s *Session) Pin(ctx context.Context, id thread.ID, pinned bool) error {
-	return s.editPlan(ctx, "Pin", func(log *thread.Thread, next *plan.Plan) error {
+	return editPlan(ctx, s, "Pin", func(log *thread.Thread, next *plan.Plan) error {
 		if _, ok := log.Index(id); !ok {
 			return fmt.Errorf("message %s: %w", id, thread.ErrUnknownID)
 		}
@@ -152,11 +151,11 @@ func withoutIndex[T any](records []T, ref plan.Ref, action plan.Action) []T {
 
 // editPlan puts in force what change makes of the plan in force, or of an empty one. The
 // result must be valid for the thread. An edit is no compaction, so the round stays.
-func (s *Session) editPlan(ctx context.Context, name string, change func(log *thread.Thread, next *plan.Plan) error) error {
+func editPlan(ctx context.Context, s *Session, name string, change func(log *thread.Thread, next *plan.Plan) error) error {
 	return s.runLoaded(ctx, name, func(s *Session, l snapshot) (err error) {
 		for range maxAttempts {
-			if want := s.condition.Plans; want != nil && *want != l.version {
-				return &VersionError{*want, l.version}
+			if err := checkVersion(s.condition.Plans, l.version); err != nil {
+				return err
 			}
 			before := cmp.Or(l.plan, &plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id})
 			if before.Validate(l.log) != nil { // a late result, say: its records are not in use
@@ -177,13 +176,13 @@ func (s *Session) editPlan(ctx context.Context, name string, change func(log *th
 			if err := next.Validate(l.log); err != nil {
 				return err
 			}
-			err = s.commitPlan(ctx, l.version, store.Commit{Plan: &next, Events: []event.Event{{
+			_, err = s.c.config.Plans.Commit(ctx, s.id, l.version, store.Commit{Plan: &next, Events: []event.Event{{
 				Type: event.PlanCommitted, Time: next.CreatedAt, ThreadID: s.id, TenantID: s.c.config.Requester.TenantID, Details: map[string]any{"version": l.version + 1},
 			}}})
 			if !isConflict(err) {
 				return err
 			}
-			if l, err = s.load(ctx); err != nil {
+			if l, err = load(ctx, s); err != nil {
 				return err
 			}
 		}
@@ -214,7 +213,7 @@ func memoryText(p *plan.Plan) string {
 // block is part of the plan, so adding to it changes the beginning of the prompt once; do
 // it where a change is due anyway.
 func (s *Session) Remember(ctx context.Context, entries ...string) error {
-	return s.editPlan(ctx, "Remember", func(_ *thread.Thread, next *plan.Plan) (err error) {
+	return editPlan(ctx, s, "Remember", func(_ *thread.Thread, next *plan.Plan) (err error) {
 		var memory state.Memory
 		if next.Memory != nil {
 			memory = *next.Memory
@@ -222,14 +221,14 @@ func (s *Session) Remember(ctx context.Context, entries ...string) error {
 		if next.Empty() && next.Policy == "" {
 			next.Policy = "memory"
 		}
-		memory, err = s.foldMemory(ctx, memory.Add(entries...))
+		memory, err = foldMemory(ctx, s, memory.Add(entries...))
 		next.Memory = &memory
 		return err
 	})
 }
 
 // foldMemory folds the oldest entries of a full memory block. The error is that of ctx.
-func (s *Session) foldMemory(ctx context.Context, m state.Memory) (state.Memory, error) {
+func foldMemory(ctx context.Context, s *Session, m state.Memory) (state.Memory, error) {
 	if _, due := m.Due(); !due {
 		return m, nil
 	}

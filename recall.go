@@ -20,7 +20,7 @@ import (
 // they never change.
 func (s *Session) Tools(ctx context.Context) (_ []prompt.Tool, err error) {
 	defer nameCall(&err, "Tools", s.id)
-	if err := s.readAllPlans(ctx); err != nil || s.c.config.Recall == nil || !s.state().removedContent.hasAny(s.earlier) {
+	if err := readAllPlans(ctx, s); err != nil || s.c.config.Recall == nil || !s.state().removedContent.hasAny(s.earlier) {
 		return nil, err
 	}
 	return logSource{session: s}.handler(0).Tools(), nil
@@ -87,7 +87,7 @@ func (f logSource) handler(room int) *rehydrate.Handler {
 // ownArtifact is what the thread itself has under that id.
 func (f logSource) ownArtifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	s := f.session
-	if err := s.readAllPlans(ctx); err != nil {
+	if err := readAllPlans(ctx, s); err != nil {
 		return rehydrate.Content{}, err
 	}
 	if digest := s.state().removedContent.digest(id); digest != nil {
@@ -160,7 +160,7 @@ func (s *Session) Recall(ctx context.Context, query string, o *recall.Options) (
 	if err != nil {
 		return nil, err
 	}
-	return s.search(ctx, log, current, version, query, *cmp.Or(o, &recall.Options{}))
+	return search(ctx, s, log, current, version, query, *cmp.Or(o, &recall.Options{}))
 }
 
 // searchTokens bounds the answer to one search, in tokens, given how large a request may be: less

@@ -16,11 +16,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// rehydrate reads stored content that the agent means without asking for it, within what
+// bringBack reads stored content that the agent means without asking for it, within what
 // the limit leaves. A policy that reserves room for it makes that room with the next
 // compaction. What cannot be read is skipped. The rehydrator's events wait for render,
 // which knows what of the content fits the prompt.
-func (s *Session) rehydrate(ctx context.Context, situation *policy.Situation) (*policy.Situation, []render.Rehydrated, error) {
+func bringBack(ctx context.Context, s *Session, situation *policy.Situation) (*policy.Situation, []render.Rehydrated, error) {
 	k := s.state()
 	k.pendingEvents.take() // of an earlier attempt
 	if k.rehydrator == nil || situation.Current.Empty() {
@@ -85,7 +85,7 @@ func (w *pendingEvents) take() []event.Event {
 
 // emitRehydrated emits the rehydrator's events. Content that did not fit the prompt counts
 // as blocked.
-func (s *Session) emitRehydrated(ctx context.Context, shown []render.Rehydrated) {
+func emitRehydrated(ctx context.Context, s *Session, shown []render.Rehydrated) {
 	to := s.c.config.Events
 	if r := s.c.config.Recall; r != nil && r.Rehydrate.Events != nil {
 		to = r.Rehydrate.Events
@@ -102,7 +102,7 @@ func (s *Session) emitRehydrated(ctx context.Context, shown []render.Rehydrated)
 }
 
 // injection is what was recalled for a user's message under one plan. It stays the same, and
-// in its place (see Session.place), for all steps of the turn, so that the prompt keeps its
+// in its place (see place), for all steps of the turn, so that the prompt keeps its
 // prefix. What has no room any more does not come back.
 type injection struct {
 	message    thread.ID
@@ -116,7 +116,7 @@ const maxInjected = 3
 
 // inject searches the removed messages for those that match the user's last message. room
 // is what the limit leaves, in tokens; negative for no limit.
-func (s *Session) inject(ctx context.Context, l snapshot, situation *policy.Situation, p *plan.Plan, room int) []render.Rehydrated {
+func inject(ctx context.Context, s *Session, l snapshot, situation *policy.Situation, p *plan.Plan, room int) []render.Rehydrated {
 	r := s.c.config.Recall
 	if r == nil || r.Inject <= 0 || p.Empty() {
 		return nil
@@ -138,7 +138,7 @@ func (s *Session) inject(ctx context.Context, l snapshot, situation *policy.Situ
 		return last.contents
 	}
 	query := injected.UserWords(question)
-	hits, err := s.search(ctx, situation.Thread, p, l.version, query[:clip.Boundary(query, maxQuery)], recall.Options{Limit: maxInjected})
+	hits, err := search(ctx, s, situation.Thread, p, l.version, query[:clip.Boundary(query, maxQuery)], recall.Options{Limit: maxInjected})
 	if err != nil {
 		return nil // a failed search stops nobody
 	}
@@ -157,7 +157,7 @@ func (s *Session) inject(ctx context.Context, l snapshot, situation *policy.Situ
 const maxQuery = 1000
 
 // emitRecalled emits, once per user message, which recalled messages the prompt shows.
-func (s *Session) emitRecalled(ctx context.Context, situation *policy.Situation, shown []render.Rehydrated) {
+func emitRecalled(ctx context.Context, s *Session, situation *policy.Situation, shown []render.Rehydrated) {
 	k := &s.state().removedContent
 	k.mu.Lock()
 	known := k.injected.wasEmitted

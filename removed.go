@@ -27,7 +27,7 @@ type removedContent struct {
 }
 
 // readPlans reads the plans up to a version that were not read yet.
-func (s *Session) readPlans(ctx context.Context, version int) error {
+func readPlans(ctx context.Context, s *Session, version int) error {
 	if s.c.config.Recall == nil {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (s *Session) readPlans(ctx context.Context, version int) error {
 	defer r.mu.Unlock()
 	if version < r.plansRead { // the thread was deleted and began anew
 		r.plansRead, r.hasRemovals, r.pointers, r.digests, r.building = 0, false, nil, nil, nil
-		s.c.config.Memory.indexes.Delete(s.conversationKey())
+		s.c.config.Memory.indexes.Delete(s.conversation)
 	}
 	for r.plansRead < version {
 		p, err := s.c.config.Plans.Plan(ctx, s.id, r.plansRead+1)
@@ -50,12 +50,12 @@ func (s *Session) readPlans(ctx context.Context, version int) error {
 }
 
 // readAllPlans reads the plans up to the one in force.
-func (s *Session) readAllPlans(ctx context.Context) error {
+func readAllPlans(ctx context.Context, s *Session) error {
 	_, version, err := s.c.config.Plans.Current(ctx, s.id)
 	if err != nil {
 		return err
 	}
-	return s.readPlans(ctx, version)
+	return readPlans(ctx, s, version)
 }
 
 func (r *removedContent) add(p *plan.Plan) {
@@ -94,8 +94,8 @@ func (r *removedContent) copyPointers() map[string][]thread.ID {
 
 // search finds removed messages by words, and by meaning where there is an Embedder. When
 // that fails, words alone decide.
-func (s *Session) search(ctx context.Context, log *thread.Thread, p *plan.Plan, version int, query string, o recall.Options) ([]recall.Hit, error) {
-	index, err := s.indexFor(ctx, log, p, version)
+func search(ctx context.Context, s *Session, log *thread.Thread, p *plan.Plan, version int, query string, o recall.Options) ([]recall.Hit, error) {
+	index, err := indexFor(ctx, s, log, p, version)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (x *removedIndex) isFor(version int, earlier []string) bool {
 // indexInBackground builds the index while the model answers, so that its first search
 // need not wait. One is built at a time; the index of a newer plan waits for the next
 // step.
-func (s *Session) indexInBackground(ctx context.Context, log *thread.Thread, p *plan.Plan, version int) {
+func indexInBackground(ctx context.Context, s *Session, log *thread.Thread, p *plan.Plan, version int) {
 	if s.c.config.Recall == nil || p.Empty() && len(s.earlier) == 0 {
 		return // nothing to search
 	}
@@ -174,15 +174,15 @@ func (s *Session) indexInBackground(ctx context.Context, log *thread.Thread, p *
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.building == nil {
-		s.startIndex(ctx, r, log, p, version)
+		startIndex(ctx, s, r, log, p, version)
 	}
 }
 
 // indexFor is the index for a plan and the earlier threads, built once.
-func (s *Session) indexFor(ctx context.Context, log *thread.Thread, p *plan.Plan, version int) (*recall.Index, error) {
+func indexFor(ctx context.Context, s *Session, log *thread.Thread, p *plan.Plan, version int) (*recall.Index, error) {
 	r := &s.state().removedContent
 	r.mu.Lock()
-	x := s.startIndex(ctx, r, log, p, version)
+	x := startIndex(ctx, s, r, log, p, version)
 	r.mu.Unlock()
 	select {
 	case <-x.done:
@@ -194,11 +194,11 @@ func (s *Session) indexFor(ctx context.Context, log *thread.Thread, p *plan.Plan
 
 // startIndex returns the index of a version, which may still be in the making. r is
 // locked.
-func (s *Session) startIndex(ctx context.Context, r *removedContent, log *thread.Thread, p *plan.Plan, version int) *removedIndex {
+func startIndex(ctx context.Context, s *Session, r *removedContent, log *thread.Thread, p *plan.Plan, version int) *removedIndex {
 	if r.building.isFor(version, s.earlier) {
 		return r.building
 	}
-	if x, _ := s.c.config.Memory.indexes.Get(s.conversationKey()); x.isFor(version, s.earlier) {
+	if x, _ := s.c.config.Memory.indexes.Get(s.conversation); x.isFor(version, s.earlier) {
 		return x
 	}
 	x := &removedIndex{version: version, earlier: s.earlier, done: make(chan struct{})}
@@ -215,7 +215,7 @@ func (s *Session) startIndex(ctx context.Context, r *removedContent, log *thread
 		}
 		r.building = nil
 		if x.err == nil {
-			s.c.config.Memory.indexes.Put(s.conversationKey(), x, bytes)
+			s.c.config.Memory.indexes.Put(s.conversation, x, bytes)
 		}
 	}()
 	return x

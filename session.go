@@ -22,8 +22,7 @@ import (
 // one after the other. When two processes write at the same time, the second one loads
 // what the first has written and tries again.
 type Session struct {
-	c         *Compactor
-	id        string
+	conversation
 	earlier   []string
 	condition Condition
 	// stateOverride is the state of the running step or job; nil takes it from Memory.
@@ -35,7 +34,13 @@ type Session struct {
 // own history and began anew with the summary, they can still be searched and read with
 // the tools of Config.Recall.
 func (c *Compactor) Session(id string, earlier ...string) *Session {
-	return &Session{c: c, id: id, earlier: earlier}
+	return &Session{conversation: conversation{c, id}, earlier: earlier}
+}
+
+// conversation is one of a compactor's.
+type conversation struct {
+	c  *Compactor
+	id string
 }
 
 // Condition names the versions that writes expect. The zero value accepts any.
@@ -128,11 +133,11 @@ type Prepared struct {
 func (s *Session) PrepareStep(ctx context.Context, step Step) (*Prepared, error) {
 	var p *Prepared
 	err := s.runLoaded(ctx, "PrepareStep", func(s *Session, l snapshot) (err error) {
-		if l, err = s.append(ctx, l, step.Messages, true); err != nil {
+		if l, err = appendMessages(ctx, s, l, step.Messages, true); err != nil {
 			return err
 		}
 		step.Messages = nil
-		p, err = s.prepare(ctx, l, step, stepOptions{})
+		p, err = prepare(ctx, s, l, planRequest{Step: step})
 		return err
 	})
 	return p, err
@@ -148,7 +153,7 @@ func (s *Session) runLocked(ctx context.Context, name string, do func(*Session) 
 	case locked.stateOverride.lock <- struct{}{}:
 		defer func() { <-locked.stateOverride.lock }()
 		err = do(&locked)
-		s.c.config.Memory.updateSize(s, locked.stateOverride)
+		s.c.config.Memory.updateSize(s.conversation, locked.stateOverride)
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
@@ -158,7 +163,7 @@ func (s *Session) runLocked(ctx context.Context, name string, do func(*Session) 
 // runLoaded is runLocked with what the stores hold of the conversation.
 func (s *Session) runLoaded(ctx context.Context, name string, do func(*Session, snapshot) error) error {
 	return s.runLocked(ctx, name, func(s *Session) error {
-		l, err := s.load(ctx)
+		l, err := load(ctx, s)
 		if err == nil {
 			err = do(s, l)
 		}
@@ -171,26 +176,26 @@ func (s *Session) runLoaded(ctx context.Context, name string, do func(*Session, 
 // covers more than the prompt (Usage.Mixed). The zero Usage stands for a provider that
 // reports none. With a nil p only the answer is appended.
 func (s *Session) FinishStep(ctx context.Context, p *Prepared, usage llm.Usage, answer ...thread.Message) error {
-	return s.runLocked(ctx, "FinishStep", func(s *Session) error { return s.finish(ctx, p, usage, answer) })
+	return s.runLocked(ctx, "FinishStep", func(s *Session) error { return finish(ctx, s, p, usage, answer) })
 }
 
-func (s *Session) finish(ctx context.Context, p *Prepared, usage llm.Usage, answer []thread.Message) error {
+func finish(ctx context.Context, s *Session, p *Prepared, usage llm.Usage, answer []thread.Message) error {
 	if p != nil && usage.Known && !usage.Mixed && usage.Input > 0 && p.calibration.Tokens > 0 {
 		now := p.calibration
 		now.Input = usage.Input
-		s.calibrate(ctx, now)
+		s.state().calibration.update(ctx, s.conversation, now)
 	}
 	if len(answer) == 0 && s.c.config.Jobs == nil {
 		return nil // nothing to be written, and nobody to prepare a plan
 	}
-	l, err := s.load(ctx)
+	l, err := load(ctx, s)
 	if err == nil {
-		l, err = s.append(ctx, l, answer, true)
+		l, err = appendMessages(ctx, s, l, answer, true)
 	}
 	if err == nil && s.c.config.Jobs != nil && p != nil {
-		l = s.measure(ctx, l, p.Step, stepOptions{})
-		if situation, err := s.situate(ctx, l, p.Step, stepOptions{}); err == nil {
-			s.enqueueCompaction(ctx, situation, p.Step)
+		l = measure(ctx, s, l, planRequest{Step: p.Step})
+		if situation, err := situate(ctx, s, l, planRequest{Step: p.Step}); err == nil {
+			enqueueCompaction(ctx, s, situation, p.Step)
 		}
 	}
 	return err
@@ -207,7 +212,7 @@ type Appended struct {
 func (s *Session) Append(ctx context.Context, messages ...thread.Message) (Appended, error) {
 	var out Appended
 	err := s.runLoaded(ctx, "Append", func(s *Session, l snapshot) error {
-		l, err := s.append(ctx, l, messages, allFromAssistant(messages))
+		l, err := appendMessages(ctx, s, l, messages, allFromAssistant(messages))
 		if err == nil {
 			out = Appended{Log: l.log, First: l.firstNew, N: len(messages)}
 		}
@@ -233,7 +238,7 @@ func (s *Session) Overflowed(ctx context.Context, refused *Prepared) (*Prepared,
 		if l.plan != nil && l.plan.ThreadVersion == l.log.Len() {
 			times = max(times, l.plan.Refused) // by another process, or for a client that asks again
 		}
-		p, err := s.prepare(ctx, l, refused.Step, stepOptions{forced: true, refusals: times + 1})
+		p, err := prepare(ctx, s, l, planRequest{Step: refused.Step, forced: true, refusals: times + 1})
 		switch {
 		case err != nil:
 			return err

@@ -14,8 +14,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// stepOptions say how a plan is asked for.
-type stepOptions struct {
+// planRequest is a step, and how its plan is asked for.
+type planRequest struct {
+	Step
 	forced       bool         // compact, whether it is due or not
 	fill         bool         // the step's budget is the size that was asked for
 	refusals     int          // how often the provider has refused the step
@@ -27,8 +28,8 @@ type stepOptions struct {
 
 // situate makes the value that policies decide on: what was loaded, counted as the
 // provider counts, with limits, prices and the time.
-func (s *Session) situate(ctx context.Context, l snapshot, step Step, options stepOptions) (*policy.Situation, error) {
-	situation, broken, err := s.trySituate(ctx, l, step, options)
+func situate(ctx context.Context, s *Session, l snapshot, q planRequest) (*policy.Situation, error) {
+	situation, broken, err := trySituate(ctx, s, l, q)
 	if broken != nil {
 		s.emit(ctx, event.Event{Type: event.Failed, Details: map[string]any{"fallback": "passthrough"}}.Failing(broken))
 	}
@@ -37,8 +38,8 @@ func (s *Session) situate(ctx context.Context, l snapshot, step Step, options st
 
 // trySituate is situate without an event: broken says that the plan does not hold for the
 // log any more, so that its records are not used.
-func (s *Session) trySituate(ctx context.Context, l snapshot, step Step, options stepOptions) (situation *policy.Situation, broken, err error) {
-	given, err := s.buildSituation(ctx, l, step, options)
+func trySituate(ctx context.Context, s *Session, l snapshot, q planRequest) (situation *policy.Situation, broken, err error) {
+	given, err := buildSituation(ctx, s, l, q)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,8 +57,8 @@ func (s *Session) trySituate(ctx context.Context, l snapshot, step Step, options
 }
 
 // buildSituation is the situation in the counter's own figures.
-func (s *Session) buildSituation(ctx context.Context, l snapshot, step Step, options stepOptions) (policy.Situation, error) {
-	reach, k := s.c.reach(step.Profile.Reach), s.state()
+func buildSituation(ctx context.Context, s *Session, l snapshot, q planRequest) (policy.Situation, error) {
+	reach, k := s.c.reach(q.Profile.Reach), s.state()
 	var tools, offered []prompt.Tool
 	if reach == render.Tools && s.c.config.Recall != nil {
 		tools = logSource{session: s}.handler(0).Tools()
@@ -65,30 +66,30 @@ func (s *Session) buildSituation(ctx context.Context, l snapshot, step Step, opt
 	if k.removedContent.hasAny(s.earlier) {
 		offered = tools
 	}
-	sent := baseRequest(step, l.plan, reach, offered, !l.plan.Empty() || len(s.earlier) > 0)
-	next := baseRequest(step, l.plan, reach, tools, true)
-	situation, err := s.c.baseSituation(ctx, l.log, next, s.c.profile(step.Profile), k.sizes)
+	sent := baseRequest(q.Step, l.plan, reach, offered, !l.plan.Empty() || len(s.earlier) > 0)
+	next := baseRequest(q.Step, l.plan, reach, tools, true)
+	situation, err := s.c.baseSituation(ctx, l.log, next, s.c.profile(q.Profile), k.sizes)
 	if err != nil {
 		return situation, err
 	}
 	situation.SentBase, situation.SentFixed = sent, s.c.tokenMemo.Prompt(sent)
-	if step.Fixed > 0 {
-		situation.Fixed, situation.SentFixed = step.Fixed, step.Fixed
+	if q.Fixed > 0 {
+		situation.Fixed, situation.SentFixed = q.Fixed, q.Fixed
 	}
 	situation.Namer = s.c.namer(ctx)
 	if p, ok := policy.As[policy.Caching](s.c.config.Policy); ok {
 		situation.CacheRule = p.CacheRule()
 	}
 	situation.Current, situation.Round = l.plan, l.round
-	situation.Window, situation.Output, situation.Budget = step.Window, step.Output, step.Budget
-	situation.Forced, situation.Refusals, situation.Instructions = options.forced, options.refusals, options.instructions
-	situation.Fill = options.fill
-	situation.Attempt, situation.Attempts = options.attempt, options.attempts
+	situation.Window, situation.Output, situation.Budget = q.Window, q.Output, q.Budget
+	situation.Forced, situation.Refusals, situation.Instructions = q.forced, q.refusals, q.instructions
+	situation.Fill = q.fill
+	situation.Attempt, situation.Attempts = q.attempt, q.attempts
 	if l.plan != nil && situation.Profile.BoundReasoning {
-		last, _ := s.lastPrompt(ctx, l)
+		last, _ := k.readLastPrompt(ctx, s.conversation, l.log.Len())
 		situation.Rewritten = last.Rewritten
 	}
-	situation.Answers = situation.Answers.For(step.Agent)
+	situation.Answers = situation.Answers.For(q.Agent)
 	return situation, nil
 }
 

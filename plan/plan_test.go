@@ -299,3 +299,30 @@ func TestHostedUnit(t *testing.T) {
 		}
 	}
 }
+
+// TestLateResult: a plan that hides a call stays valid when the result comes after somebody has spoken.
+func TestLateResult(t *testing.T) {
+	person := func(id thread.ID) thread.Message {
+		return thread.Message{ID: id, Role: thread.User, Parts: []thread.Part{thread.Text{Text: "go on"}}}
+	}
+	for name, c := range map[string]struct{ call, result thread.Message }{
+		"of the client":   {thread.Message{ID: "call", Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: "a", Name: "read"}}}, thread.Message{ID: "result", Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "a", Tool: "read"}}}},
+		"of the provider": {thread.Message{ID: "call", Role: thread.Assistant, Parts: []thread.Part{thread.Opaque{Kind: "code", Call: "a"}}}, thread.Message{ID: "result", Role: thread.Assistant, Parts: []thread.Part{thread.Opaque{Kind: "out", Call: "a", Answers: true}}}},
+		"as an output":    {thread.Message{ID: "call", Role: thread.Assistant, Parts: []thread.Part{thread.Opaque{Kind: "code", Call: "a"}}}, thread.Message{ID: "result", Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "a"}}}},
+	} {
+		th, err := thread.New("t").Append(person("ask"), c.call, person("next"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &plan.Plan{ThreadID: "t", ThreadVersion: 3, Drops: []plan.Removal{{Span: th.Range(0, 2)}}}
+		if err := p.Validate(th); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if th, err = th.Append(c.result, person("last")); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Validate(th); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -148,7 +148,8 @@ func (r Replacement) check() string {
 
 // checkCalls checks the two rules of tool pairs. While a call stays, its result may be
 // replaced in place by a pointer, a summary or a placeholder, but not dropped. Where the
-// call is removed, its results are removed too. Of a unit of a hosted call all goes, or nothing.
+// call is removed, its results are removed too, except for one that came late: whoever made the
+// plan may not have seen it, and it is shown as text. Of a unit of a hosted call all goes, or nothing.
 func (p *Plan) checkCalls(t *thread.Thread, pairs *thread.Pairing) error {
 	actions := p.Actions()
 	messages := t.Messages()
@@ -167,7 +168,7 @@ func (p *Plan) checkCalls(t *thread.Thread, pairs *thread.Pairing) error {
 		for _, r := range pairs.Results(i) {
 			result := actions[messages[r].ID]
 			switch {
-			case ref.Action.Removes() && !result.Action.Removes():
+			case ref.Action.Removes() && !result.Action.Removes() && len(pairs.Late(r)) == 0:
 				return &InvalidError{Record: ref, ID: m.ID, Reason: fmt.Sprintf("the call goes but its result %s stays; cover both", messages[r].ID)}
 			case !ref.Action.Removes() && result.Action == Drop:
 				return &InvalidError{Record: result, ID: messages[r].ID, Reason: fmt.Sprintf("the result goes but its call in %s stays; clear the result, or cover both", m.ID)}

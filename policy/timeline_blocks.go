@@ -37,18 +37,18 @@ func blocksOf(messages []thread.Message, from int, tokens []int) []block {
 		m := &messages[i]
 		first := len(out)
 		add := func(kind, author string) { out = append(out, block{kind: kind, author: author, position: i}) }
-		switch {
-		case m.Kind == thread.Recap:
+		switch m.Author() {
+		case thread.ByCompaction:
 			add(blockSummary, "system")
-		case m.StartsTurn():
+		case thread.ByPerson:
 			add(blockTurn, "system")
 			first++
 			add(blockUser, "user")
-		case m.Role == thread.User:
+		case thread.ByHarness:
 			add(blockNote, "harness") // text that a program put in the user's name
-		case m.Role == thread.System:
+		case thread.ByDeveloper:
 			add(blockNote, "system")
-		case m.Role == thread.Tool:
+		case thread.ByTool:
 			add(blockResult, "tool")
 		default:
 			said := false

@@ -45,9 +45,9 @@ type loggedHistory struct {
 var errHistoryChanged = errors.New("the log no longer holds the history that the request continues")
 
 // appendNew appends to a log what is new in a request.
-func (cv *conversations) appendNew(ctx context.Context, r *parsedRequest, at identify.Place) error {
+func (cv *conversations) appendNew(ctx context.Context, r *parsedRequest, at identify.Place, userAgent string) error {
 	log, err := cv.log.Load(ctx, at.Log)
-	if news := identify.Detach(r.Prompt.Messages[at.Logged:], r.IDs[at.Logged:]); err == nil && len(news) > 0 {
+	if news := r.News(at.Logged, userAgent); err == nil && len(news) > 0 {
 		_, err = cv.log.Append(ctx, at.Log, log.Version(), news)
 	}
 	return err

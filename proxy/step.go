@@ -38,7 +38,7 @@ func (st *stepper) prepareCount(ctx context.Context, x *received) (decision, err
 	if err != nil || current.Empty() {
 		return st.countUncompacted(x, r, err)
 	}
-	whole, err := at.Thread.Append(identify.Detach(r.Prompt.Messages[at.Logged:], r.IDs[at.Logged:])...)
+	whole, err := at.Thread.Append(r.News(at.Logged, x.request.UserAgent())...)
 	if err != nil {
 		return decision{}, err
 	}
@@ -207,7 +207,7 @@ func (st *stepper) beginStep(ctx context.Context, x *received, r *parsedRequest)
 			changed = at.HasHidden
 			s.logID, s.openLookups = at.Log, at.OpenLookups
 			s.earlierLogs, _ = st.conversations.earlierLogs(ctx, x, r, at) // without them the model can recall less, and that is all
-			s.input.Messages = identify.Detach(r.Prompt.Messages[at.Logged:], r.IDs[at.Logged:])
+			s.input.Messages = r.News(at.Logged, x.request.UserAgent())
 			s.session = compactor.Session(s.logID, s.earlierLogs...)
 			s.prepared, err = s.session.PrepareStep(ctx, s.input)
 		}

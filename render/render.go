@@ -139,9 +139,10 @@ func (r *renderer) walk(from int) {
 		if ref.Action != plan.Include {
 			r.manifest.Hidden = append(r.manifest.Hidden, Hidden{m.ID, ref})
 		}
-		hosted := r.pairs.Hosted(i) && m.Frame != nil && m.Frame.API() == r.profile.API // its call is sent as it was
+		cutOff := hiddenCalls(r, i)
+		hosted := r.pairs.Hosted(i) && m.Frame != nil && m.Frame.API() == r.profile.API && len(cutOff) == 0 // its call is sent as it was
 		if m.Role == thread.Tool && !ref.Action.Removes() && !hosted {
-			if _, paired := r.pairs.Call(i); !paired {
+			if _, paired := r.pairs.Call(i); !paired || len(cutOff) > 0 {
 				r.orphan(i, ref)
 			}
 			continue
@@ -184,7 +185,7 @@ func (r *renderer) message(i int, ref plan.Ref) {
 	if ref.Action == plan.Clear {
 		m = r.profile.Replacement(m, r.plan.Record(ref), true)[0]
 	}
-	m = r.translate(m, i)
+	m = r.translate(lateResults(r, m, i), i)
 	if len(m.Parts) == 0 {
 		if ref.Action == plan.Include {
 			r.repair(m.ID, unsendable)
@@ -293,6 +294,43 @@ func (r *renderer) orphan(i int, ref plan.Ref) {
 	}
 	r.repair(m.ID, "a result without a call is kept as text")
 	r.push(synthetic(&m, thread.Assistant, ownformat.ResultText(result.Tool, text)), Origin{ID: m.ID, Record: ref, Synthetic: true})
+}
+
+// hiddenCalls are the ids of hosted calls, and "" for one of the client, that the plan hides while the
+// message at i has a late result of them.
+func hiddenCalls(r *renderer, i int) map[string]bool {
+	var hidden map[string]bool
+	for _, at := range r.pairs.Late(i) {
+		if r.stays(at) {
+			continue
+		}
+		if hidden == nil {
+			hidden = map[string]bool{"": true}
+		}
+		for _, part := range r.messages[at].Parts {
+			if o, ok := part.(thread.Opaque); ok && !o.Answers {
+				hidden[o.Call] = true
+			}
+		}
+	}
+	return hidden
+}
+
+// lateResults makes the hosted results in a message of the model whose calls are hidden a text each,
+// quoted as in orphan: no provider accepts them as results.
+func lateResults(r *renderer, m thread.Message, i int) thread.Message {
+	hidden := hiddenCalls(r, i)
+	if hidden == nil || m.Role != thread.Assistant {
+		return m
+	}
+	parts := slices.Clone(m.Parts)
+	for n, part := range parts {
+		if o, ok := part.(thread.Opaque); ok && o.Answers && hidden[o.Call] {
+			parts[n] = thread.Text{Text: ownformat.ResultText(cmp.Or(o.Tool, o.Kind), o.Text)}
+		}
+	}
+	r.repair(m.ID, "a result without a call is kept as text")
+	return edited(m, parts)
 }
 
 // setOrphansApart puts the user's turn around results without a call where a summary in their place

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -102,6 +103,7 @@ func TestRejectedCall(t *testing.T) {
 		last := k.messages[len(k.messages)-1].Parts
 		r := last[0].(thread.ToolResult)
 		r.Denied = tt.denied
+		injected.Settle("claude-code", "", &thread.ToolCall{Name: tt.tool}, &r)
 		last[0] = r
 		k.calls("Bash", args{"command": "git push"}, "done", thread.Success)
 		var got []string

@@ -100,13 +100,12 @@ const (
 // read extracts the facts of a message. It is pure.
 func read(m *thread.Message) *facts {
 	f := &facts{}
-	switch {
-	case m.Kind == thread.Recap:
+	switch m.Author() {
+	case thread.ByCompaction:
 		text := scan.Clean(m.Text())
 		f.recap = lines(text)
 		f.artifacts = mentionedArtifacts(text)
-	case m.Kind == thread.Injected, m.Role == thread.System:
-	case m.Role == thread.User:
+	case thread.ByPerson:
 		f.user = strings.TrimSpace(scan.Clean(injected.UserWords(m)))
 		f.command = slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
 			text, ok := p.(thread.Text)
@@ -114,7 +113,7 @@ func read(m *thread.Message) *facts {
 		})
 		f.readRules()
 		f.idents = mentions(nil, f.user)
-	case m.Role == thread.Assistant:
+	case thread.ByModel:
 		f.said = paragraphs(scan.Clean(m.Text()))
 	}
 	for n, p := range m.Parts {

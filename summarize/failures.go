@@ -13,7 +13,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
-	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -96,7 +95,7 @@ type attempt struct {
 func (b *builder) rejection(i int, m, asked *thread.Message, c *callFacts, r *resultFacts) {
 	why, worth := "the user did not allow it", float32(missWorth)
 	var idents []mention
-	if words := work.RefusedWith(m); words != "" {
+	if words := m.Said(); words != "" {
 		why, worth = "the user said: "+clip.Brief(oneLine(words), maxSaid), saidWorth
 		idents = mentions(nil, words)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
@@ -147,6 +148,9 @@ type callRef struct{ message, call int }
 
 // newPool collects what the messages and the previous summary hold.
 func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *pool {
+	span, unfolded := spanOf(in), *in
+	unfolded.Messages = hosted.Unfold(in.Messages)
+	in = &unfolded
 	b := &builder{
 		pool: &pool{task: -1, attempts: map[int]*attempt{}, effort: effort.New(ctx, in.bytes())}, in: in, read: of, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
 		outcomes: map[string]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{}, placed: map[string]bool{},
@@ -181,7 +185,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 		b.previous(in.Previous)
 	}
 	b.together = in.Together
-	b.Span, b.asked = spanOf(in), stemsOf(in.Instructions)
+	b.Span, b.asked = span, stemsOf(in.Instructions)
 	if b.logged = loggedRecaps(in.Log); in.Log == nil {
 		b.logged = loggedRecaps(in.Messages)
 	}
@@ -244,6 +248,9 @@ func (b *builder) findCommandTexts() {
 	}
 	i := 0 // in the span
 	for k := range log {
+		for i > 0 && i < len(b.messages) && b.messages[i].ID != "" && b.messages[i].ID == b.messages[i-1].ID {
+			i++ // a result that was unfolded
+		}
 		switch {
 		case i == len(b.messages):
 			return

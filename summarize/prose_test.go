@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -180,7 +181,9 @@ func TestProseRefusals(t *testing.T) {
 		return thread.Message{Role: role, Parts: parts}
 	}
 	failed := func(id, tool, text string) thread.Message {
-		return turn(thread.Tool, thread.ToolResult{CallID: id, Tool: tool, Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: text}}})
+		r := thread.ToolResult{CallID: id, Tool: tool, Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: text}}}
+		injected.Settle("claude-code", "", &thread.ToolCall{Name: tool}, &r)
+		return turn(thread.Tool, r)
 	}
 	log, err := thread.New("refusals").Append(
 		turn(thread.User, thread.Text{Text: "Archive the chunks of a session. "}),

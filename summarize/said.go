@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -222,18 +221,20 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 
 // answered takes what the user answered through a tool that asks, as words of the user. It is false
 // for a result that holds none.
-func (b *builder) answered(m, asked *thread.Message, part int) bool {
-	call, _ := asked.Parts[part].(thread.ToolCall)
+func (b *builder) answered(m *thread.Message) (some bool) {
 	result, _ := m.Result()
-	answers := injected.ReadAnswers(call, &result)
-	for _, a := range answers {
-		it := summary.Item{Text: scan.Clean(a.Text), Asked: clip.Brief(scan.Clean(a.Question), maxSentence), Turn: m.Turn, Sources: []thread.ID{m.ID}}
+	for _, a := range result.Said {
+		if a.Asked == "" {
+			continue
+		}
+		some = true
+		it := summary.Item{Text: scan.Clean(a.Text), Asked: clip.Brief(scan.Clean(a.Asked), maxSentence), Turn: m.Turn, Sources: []thread.ID{m.ID}}
 		if b.unseen(seenRequest, it.Text+it.Asked) {
 			b.Requests = append(b.Requests, it)
 			b.requests = append(b.requests, request{idents: mentions(nil, it.Text)})
 		}
 	}
-	return len(answers) > 0
+	return some
 }
 
 // lastTurn reports whether the message at i belongs to the last turn of the span.

@@ -18,7 +18,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
-	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -109,7 +108,7 @@ func newGrounds(ctx context.Context, messages []thread.Message, before earlier) 
 			heard = text
 			g.addAboutUser(text)
 		default:
-			if text = work.RefusedWith(m); text == "" {
+			if text = m.Said(); text == "" {
 				return
 			}
 			g.user = append(g.user, folded(text))
@@ -122,7 +121,7 @@ func newGrounds(ctx context.Context, messages []thread.Message, before earlier) 
 		case thread.Assistant:
 			text = m.Text()
 		case thread.Tool:
-			text = work.RefusedWith(m)
+			text = m.Said()
 		}
 		if text != "" {
 			all.WriteString(text + "\n")
@@ -238,7 +237,7 @@ func spoken(m *thread.Message) (all, voice string) {
 			a.WriteString(p.Text + "\n")
 		}
 	}
-	v.WriteString(injected.UserWords(m) + "\n" + work.RefusedWith(m) + "\n")
+	v.WriteString(injected.UserWords(m) + "\n" + m.Said() + "\n")
 	return a.String(), v.String()
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -42,14 +43,18 @@ func (l *logOf) call(tool string, args map[string]any) *logOf {
 }
 
 func (l *logOf) result(tool string, outcome thread.Outcome, out string) *logOf {
-	return l.add(thread.Message{Role: thread.Tool, Parts: []thread.Part{
-		thread.ToolResult{CallID: fmt.Sprint("c", l.n), Tool: tool, Outcome: outcome, Content: []thread.Part{thread.Text{Text: out}}}}})
+	return l.settled(thread.ToolResult{Tool: tool, Outcome: outcome}, out)
 }
 
 // rejected is the result of a call that the agent's own record shows was not allowed.
 func (l *logOf) rejected(tool, out string) *logOf {
-	return l.add(thread.Message{Role: thread.Tool, Parts: []thread.Part{
-		thread.ToolResult{CallID: fmt.Sprint("c", l.n), Tool: tool, Outcome: thread.Failure, Denied: true, Content: []thread.Part{thread.Text{Text: out}}}}})
+	return l.settled(thread.ToolResult{Tool: tool, Outcome: thread.Failure, Denied: true}, out)
+}
+
+func (l *logOf) settled(r thread.ToolResult, out string) *logOf {
+	r.CallID, r.Content = fmt.Sprint("c", l.n), []thread.Part{thread.Text{Text: out}}
+	injected.Settle("claude-code", "", &thread.ToolCall{Name: r.Tool}, &r)
+	return l.add(thread.Message{Role: thread.Tool, Parts: []thread.Part{r}})
 }
 
 // ok, bad and plain run a command: with a tool that flags failures, and with one

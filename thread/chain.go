@@ -123,7 +123,7 @@ func fingerprint(seed maphash.Seed, sum uint64, parts []Part) uint64 {
 		case ToolCall:
 			fields = [9]string{"call", p.ID, p.Name, p.Arguments, p.Type, p.Signature}
 		case ToolResult:
-			fields = [9]string{"result", p.CallID, p.Tool, string(p.Outcome), p.Structured, p.KeyFields.String(), strconv.Itoa(len(p.Content)), strconv.FormatBool(p.Denied)}
+			fields = [9]string{"result", p.CallID, p.Tool, string(p.Outcome), p.Structured, p.KeyFields.String(), strconv.Itoa(len(p.Content)), strconv.FormatBool(p.Denied), strconv.FormatBool(p.Program)}
 			sum = fingerprint(seed, sum, p.Content)
 		case Opaque:
 			fields = [9]string{"opaque", p.Kind, p.Text, p.Raw}

@@ -133,11 +133,11 @@ func (m *Message) Result() (ToolResult, bool) {
 // stands wherever it was given, until it is given anew. A summary of another tool may have the
 // system's role too, and is none.
 func (m *Message) IsInstruction() bool {
-	return m.Kind == Plain && (m.Role == System || slices.ContainsFunc(m.Parts, func(p Part) bool {
+	return m.Kind == Plain && (m.Author() == ByDeveloper || slices.ContainsFunc(m.Parts, func(p Part) bool {
 		o, ok := p.(Opaque)
 		return ok && o.Instruction
 	}))
 }
 
 // StartsTurn reports whether the message opens a turn: a plain user message.
-func (m *Message) StartsTurn() bool { return m.Role == User && m.Kind == Plain }
+func (m *Message) StartsTurn() bool { return m.Author() == ByPerson }

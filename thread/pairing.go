@@ -18,6 +18,7 @@ type Pairing struct {
 	missing  map[int][]ToolCall
 	tail     int          // position of the last assistant message if nothing but results follows it, else -1
 	hosted   map[int]bool // tool messages that answer a hosted call
+	late     map[int][]int
 	units    map[int]*unit
 	waiting  int // position of the first hosted call that waits for its result; beyond the end if none does
 }
@@ -50,8 +51,10 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 		extra:   map[int]bool{},
 		missing: map[int][]ToolCall{},
 		hosted:  map[int]bool{},
+		late:    map[int][]int{},
 		tail:    -1,
 	}
+	given := map[string]int{}               // all hosted calls so far, by id: where they stand
 	hosted := map[string]int{}              // hosted calls without their result, by id: where they stand
 	parents := map[string]string{}          // of these, by id
 	goesOn := map[string]bool{}             // those that the message at hand has to do with
@@ -86,9 +89,11 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 					within(o.Parent, i)
 					if !o.Answers {
 						hosted[o.Call], parents[o.Call], goesOn[o.Call] = i, o.Parent, true
+						given[o.Call] = i
 					} else if within(o.Call, i) {
 						delete(hosted, o.Call)
 					} else {
+						p.comesLate(i, given, o.Call)
 						whole = false
 					}
 				}
@@ -111,12 +116,16 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 			a := open[r.CallID]
 			if a == nil {
 				if p.hosted[i] = within(r.CallID, i); !p.hosted[i] {
+					p.hosted[i] = p.comesLate(i, given, r.CallID)
 					whole = false
 				}
 				delete(hosted, r.CallID)
 				break
 			}
 			p.call[n], p.part[n] = a.at, a.part
+			if p.tail != a.at {
+				p.late[i] = []int{a.at}
+			}
 			if c, _ := messages[a.at-from].Parts[a.part].(ToolCall); c.Parent != "" {
 				within(c.Parent, i)
 			}
@@ -153,6 +162,15 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 		}
 	}
 	return p, whole
+}
+
+// comesLate notes that the message at i answers a hosted call that was given up, if there is one.
+func (p *Pairing) comesLate(i int, given map[string]int, id string) bool {
+	at, ok := given[id]
+	if ok {
+		p.late[i] = append(p.late[i], at)
+	}
+	return ok
 }
 
 // units merges stretches that share a message, and lists them by their messages.
@@ -196,6 +214,10 @@ func (p *Pairing) Call(i int) (int, bool) { return p.call[i-p.from], p.call[i-p.
 
 // Hosted reports whether the tool message at i answers a hosted call, which is no ToolCall.
 func (p *Pairing) Hosted(i int) bool { return p.hosted[i] }
+
+// Late returns the positions of the calls of which the message at i has the result after somebody
+// else has spoken, or the model has gone on without it. They may be hidden while it stays.
+func (p *Pairing) Late(i int) []int { return p.late[i] }
 
 // Answered returns the call that the tool message at i answers. It is false for
 // orphans and for messages that are no results.

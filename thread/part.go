@@ -24,7 +24,8 @@ type Source struct {
 	// or empty.
 	Cache string
 	// Beside says that the part is a member beside the content of a message, which is kept to be
-	// written again. It does not count for the message's id.
+	// written again, or that it was not read when the first conversations were stored. It does not
+	// count for the message's id.
 	Beside bool
 }
 
@@ -114,7 +115,8 @@ type Opaque struct {
 	Tool string
 	// Parent is the id of the hosted call whose program made this one, or empty.
 	Parent string
-	// Instruction says that the block changes instructions or tools for all that follows.
+	// Instruction says that the block holds for all that follows: instructions, tools, settings, or
+	// an earlier part of the conversation that only the provider can read.
 	Instruction bool
 	Source
 }

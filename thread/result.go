@@ -51,6 +51,13 @@ type ToolResult struct {
 	// of it: the content is the program's words, with what the user said. The content itself
 	// never tells: any tool could print the same. It does not count for the message's id.
 	Denied bool
+	// Said is what the user said in the content, by the agent's own structure: an identified agent, a
+	// tool of its own, and the place where it puts the user's words. The rest of the content is the
+	// tool's. It does not count for the message's id.
+	Said []Said
+	// Program says that a program of the provider made the call, and it alone reads the content: the
+	// model does not, so that it takes no tokens. It does not count for the message's id.
+	Program bool
 	// Content is what the model saw: text, media and opaque parts.
 	Content []Part
 	// Structured is the content as JSON if the tool returned data, else empty.

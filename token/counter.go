@@ -177,10 +177,14 @@ func (c *Counter) Text(s string) int {
 	return max(1, c.text(s))
 }
 
-// Message returns the tokens of a message, including the overhead of its role.
+// Message returns the tokens of a message, including the overhead of its role. It is 0 for a result
+// that only a program of the provider reads.
 func (c *Counter) Message(m *thread.Message) int {
 	if c.base != nil {
 		return c.scale(c.base.Message(m))
+	}
+	if r, ok := m.Result(); ok && r.Program {
+		return 0
 	}
 	n := c.family.message + c.parts(m.Parts)
 	if m.Role == thread.Tool {
@@ -248,6 +252,9 @@ func (c *Counter) parts(parts []thread.Part) int {
 				n += c.Text(p.Structured)
 			}
 		case thread.Opaque:
+			if p.Answers && p.Parent != "" {
+				continue // the program that made the call reads it, the model does not
+			}
 			if p.Text != "" {
 				n += c.Text(p.Text)
 			} else {

@@ -22,13 +22,13 @@ func readAISDK(j *importJob) ([]Transcript, error) {
 		}
 		if !list.IsArray() {
 			alone.line = v.line
-			alone.aiSDK(v.Result)
+			aiSDKMessage(alone, v.Result)
 			return
 		}
 		b.Model = v.Get("model").String()
 		b.addSystem("system", v.Get("system").Str)
 		for m := range rawjson.Items(list) {
-			b.aiSDK(m)
+			aiSDKMessage(b, m)
 		}
 	})
 	if err != nil {
@@ -38,8 +38,8 @@ func readAISDK(j *importJob) ([]Transcript, error) {
 	return append(found, last...), err
 }
 
-// aiSDK adds a message. An answer of several steps becomes several.
-func (b *builder) aiSDK(m gjson.Result) {
+// aiSDKMessage adds a message. An answer of several steps becomes several.
+func aiSDKMessage(b *builder, m gjson.Result) {
 	b.time = parseTime(m.Get("createdAt").String())
 	content := m.Get("parts")
 	if !content.IsArray() {
@@ -51,11 +51,11 @@ func (b *builder) aiSDK(m gjson.Result) {
 			b.addPart(textParts(content.Str)...)
 		}
 		for p := range rawjson.Items(content) {
-			b.aiPart(p)
+			aiPart(b, p)
 		}
 		if !m.Get("parts").IsArray() {
 			for p := range rawjson.Items(m.Get("toolInvocations")) {
-				b.aiInvocation(p, p.Get("toolName").Str)
+				aiInvocation(b, p, p.Get("toolName").Str)
 			}
 		}
 		if len(b.step.parts) == 0 && len(b.step.results) == 0 {
@@ -68,7 +68,7 @@ func (b *builder) aiSDK(m gjson.Result) {
 			said.Parts = textParts(content.Str)
 		}
 		for p := range rawjson.Items(content) {
-			if !b.aiSilent(p.Get("type").Str) {
+			if !aiSilent(b, p.Get("type").Str) {
 				said.Parts = append(said.Parts, readParts(p)...)
 			}
 		}
@@ -83,7 +83,7 @@ func (b *builder) aiSDK(m gjson.Result) {
 }
 
 // aiSilent counts a part that no model sees, and reports whether it is one.
-func (b *builder) aiSilent(kind string) bool {
+func aiSilent(b *builder, kind string) bool {
 	silent := kind == "step-start" || kind == "tool-approval-request" || kind == "tool-approval-response" ||
 		strings.HasPrefix(kind, "data-") || strings.HasPrefix(kind, "source-")
 	if silent {
@@ -93,7 +93,7 @@ func (b *builder) aiSilent(kind string) bool {
 }
 
 // aiPart adds a part of an answer.
-func (b *builder) aiPart(p gjson.Result) {
+func aiPart(b *builder, p gjson.Result) {
 	kind := p.Get("type").Str
 	name, tool := strings.CutPrefix(kind, "tool-")
 	// What a model says after the results of its calls is another answer.
@@ -102,22 +102,22 @@ func (b *builder) aiPart(p gjson.Result) {
 	}
 	switch {
 	case kind == "tool-call":
-		b.aiCall(p, p.Get("toolName").Str)
+		aiCall(b, p, p.Get("toolName").Str)
 	case kind == "tool-result":
-		b.aiResult(p)
+		aiResult(b, p)
 	case kind == "tool-invocation":
-		b.aiInvocation(p.Get("toolInvocation"), p.Get("toolInvocation.toolName").Str)
+		aiInvocation(b, p.Get("toolInvocation"), p.Get("toolInvocation.toolName").Str)
 	case kind == "dynamic-tool":
-		b.aiInvocation(p, p.Get("toolName").Str)
+		aiInvocation(b, p, p.Get("toolName").Str)
 	case tool && p.Get("toolCallId").Exists() && p.Get("state").Exists():
-		b.aiInvocation(p, name)
-	case !b.aiSilent(kind):
+		aiInvocation(b, p, name)
+	case !aiSilent(b, kind):
 		b.addPart(readParts(p)...)
 	}
 }
 
 // aiCall adds a call and returns its id.
-func (b *builder) aiCall(p gjson.Result, name string) string {
+func aiCall(b *builder, p gjson.Result, name string) string {
 	input := p.Get("input")
 	if !input.Exists() {
 		input = p.Get("args")
@@ -126,7 +126,7 @@ func (b *builder) aiCall(p gjson.Result, name string) string {
 }
 
 // aiResult adds a tool-result part.
-func (b *builder) aiResult(p gjson.Result) {
+func aiResult(b *builder, p gjson.Result) {
 	r := thread.ToolResult{CallID: b.openCallID(p.Get("toolCallId").Str), Tool: p.Get("toolName").Str}
 	out := p.Get("output")
 	kind, data := out.Get("type").Str, out.Get("value")
@@ -149,8 +149,8 @@ func (b *builder) aiResult(p gjson.Result) {
 }
 
 // aiInvocation adds a call and its result, which applications keep in one part.
-func (b *builder) aiInvocation(p gjson.Result, name string) {
-	r := thread.ToolResult{CallID: b.aiCall(p, name), Outcome: thread.Success}
+func aiInvocation(b *builder, p gjson.Result, name string) {
+	r := thread.ToolResult{CallID: aiCall(b, p, name), Outcome: thread.Success}
 	switch p.Get("state").Str {
 	case "output-available":
 		r.Structured, r.Content = structuredResult(p.Get("output"))

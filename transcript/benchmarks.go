@@ -9,15 +9,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
 // The files of benchmarks and evaluation frameworks hold messages much like
 // those of the chat API, each with its own way to write calls and results.
-
-// chatLists are the members that hold the messages: of an inspect_ai sample, of a tau2-bench
-// simulation, and of a SWE-agent trajectory, whose steps in "trajectory" repeat them.
-var chatLists = map[Format]string{Inspect: "messages", Tau2: "messages", SWEAgent: "history"}
 
 // readChatLike reads the lists of messages in each value, or the list that it is.
 func readChatLike(j *importJob) ([]Transcript, error) {
@@ -25,9 +20,9 @@ func readChatLike(j *importJob) ([]Transcript, error) {
 		var all []Transcript
 		found := []gjson.Result{v.Result}
 		if !v.IsArray() {
-			found[0] = v.Get(chatLists[j.format])
+			found[0] = v.Get(j.list)
 		}
-		if j.format == Tau2 && !found[0].IsArray() {
+		if j.Format == tau2Format && !found[0].IsArray() {
 			found = v.Get("simulations.#.messages").Array()
 		}
 		// Read once for the whole value: a file may hold many lists.
@@ -42,7 +37,7 @@ func readChatLike(j *importJob) ([]Transcript, error) {
 			}
 			b.Model, b.Title = model, title
 			for m := range rawjson.Items(list) {
-				b.chatLike(m)
+				chatMessage(b, m)
 			}
 			t, err := b.build()
 			if err != nil {
@@ -58,8 +53,8 @@ func readChatLike(j *importJob) ([]Transcript, error) {
 	})
 }
 
-// chatLike adds one message.
-func (b *builder) chatLike(m gjson.Result) {
+// chatMessage adds one message.
+func chatMessage(b *builder, m gjson.Result) {
 	b.time = parseTime(m.Get("timestamp").String())
 	if m.Get("requestor").Str == "user" { // tau2-bench: the agent sees nothing of the user's tools
 		b.report.skip("result for the user")
@@ -128,8 +123,7 @@ func readToolBench(j *importJob) ([]Transcript, error) {
 		for range lists[1:] {
 			j.report.skip("train_messages before the last")
 		}
-		api := provider{list: "messages", messages: openai.DecodeChatMessages}
-		t, err := j.messages(api, v, "answer_generation.train_messages", lists[len(lists)-1].Raw)
+		t, err := j.messages(v, "answer_generation.train_messages", lists[len(lists)-1].Raw)
 		if err != nil {
 			return nil, err
 		}

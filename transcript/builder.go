@@ -16,6 +16,7 @@ import (
 // read; what they then add gets its line and its time.
 type builder struct {
 	Transcript
+	format    Format
 	report    *Report
 	keepEmpty bool // keep messages without parts
 
@@ -23,8 +24,8 @@ type builder struct {
 	time time.Time // of that entry
 
 	messages    []thread.Message
-	calls       map[string]string // tool by call id
-	answered    map[string]bool   // by call id
+	calls       map[string]thread.ToolCall // by id
+	answered    map[string]bool            // by call id
 	asked       map[string]time.Time
 	recaps      []bool // per compaction: a recap follows
 	local       int    // calls that got an id of ours
@@ -46,8 +47,8 @@ type step struct {
 // newBuilder returns a builder for the conversation in v.
 func (j *importJob) newBuilder(v value) *builder {
 	return &builder{
-		Transcript: Transcript{Name: v.name}, report: j.report, line: v.line,
-		calls: map[string]string{}, answered: map[string]bool{}, asked: map[string]time.Time{},
+		Transcript: Transcript{Name: v.name}, format: j.Format, report: j.report, line: v.line,
+		calls: map[string]thread.ToolCall{}, answered: map[string]bool{}, asked: map[string]time.Time{},
 	}
 }
 
@@ -137,7 +138,7 @@ func (b *builder) add(kind thread.Kind, messages ...thread.Message) {
 				if _, twice := b.calls[c.ID]; twice && !b.answered[c.ID] {
 					b.report.warn(b.line, "the call %s stands in the file twice", c.ID)
 				}
-				b.calls[c.ID], b.asked[c.ID] = c.Name, m.Time
+				b.calls[c.ID], b.asked[c.ID] = c, m.Time
 				delete(b.answered, c.ID)
 			}
 		case thread.Tool:
@@ -161,7 +162,7 @@ func (b *builder) completeResult(m *thread.Message) {
 		if !ok {
 			continue
 		}
-		tool, known := b.calls[r.CallID]
+		call, known := b.calls[r.CallID]
 		switch {
 		case !known:
 			b.report.warn(b.line, "the result %s answers no call in the file", r.CallID)
@@ -169,8 +170,9 @@ func (b *builder) completeResult(m *thread.Message) {
 			b.report.warn(b.line, "the call %s has a second result", r.CallID)
 		}
 		b.answered[r.CallID] = true
-		r.Tool = cmp.Or(r.Tool, tool)
+		r.Tool = cmp.Or(r.Tool, call.Name)
 		r.Outcome = cmp.Or(r.Outcome, thread.Success)
+		injected.Settle(string(b.format), "", &call, &r)
 		r.Started, r.Completed = b.asked[r.CallID], m.Time
 		m.Parts[i] = r
 	}

@@ -230,7 +230,7 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 		if first.partial {
 			markInterrupted(messages)
 		}
-		b.markDenied(messages, first.denial)
+		markDenied(b, messages, first.denial)
 		if first.kind == thread.Recap || pending != nil {
 			b.addCompaction(*cmp.Or(pending, &Compaction{}), first.kind == thread.Recap)
 			pending = nil

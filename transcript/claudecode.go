@@ -219,14 +219,14 @@ func denialOf(kind string, result gjson.Result, version string) (d ccDenial) {
 }
 
 // markDenied marks the results of calls that the client's record shows were not allowed.
-func (b *builder) markDenied(messages []thread.Message, d ccDenial) {
+func markDenied(b *builder, messages []thread.Message, d ccDenial) {
 	for _, m := range messages {
 		for i, p := range m.Parts {
 			r, ok := p.(thread.ToolResult)
 			if !ok || r.Outcome != thread.Failure {
 				continue
 			}
-			if r.Denied = d.sure || d.error != "" && b.calls[r.CallID] == "Bash" && r.Text() == d.error; r.Denied {
+			if r.Denied = d.sure || d.error != "" && b.calls[r.CallID].Name == "Bash" && r.Text() == d.error; r.Denied {
 				m.Parts[i] = r
 			}
 		}

@@ -248,7 +248,7 @@ func (s *codexItems) addTo(b *builder) error {
 			marks = marks[1:]
 		}
 		b.at(s.places[at].line, s.places[at].time)
-		if r, ok := m.Result(); ok && r.Text() == codexRejected && codexShells[cmp.Or(r.Tool, b.calls[r.CallID])] {
+		if r, ok := m.Result(); ok && r.Text() == codexRejected && codexShells[cmp.Or(r.Tool, b.calls[r.CallID].Name)] {
 			r.Denied = true
 			m.Parts = []thread.Part{r}
 		}

@@ -54,11 +54,11 @@ var formats = []struct {
 	prefix string
 	format transcript.Format
 }{
-	{"kimi", transcript.KimiCode}, {"codex", transcript.Codex}, {"claude-code", transcript.ClaudeCode},
-	{"gemini-cli", transcript.GeminiCLI}, {"inspect_ai", transcript.Inspect}, {"pi-session", transcript.Pi},
-	{"anthropic", transcript.Anthropic}, {"openai-responses", transcript.Responses}, {"gemini-gen", transcript.Gemini},
-	{"openai-chat legacy", transcript.ToolBench}, {"openai-chat", transcript.OpenAIChat},
-	{"swe-agent", transcript.SWEAgent}, {"tau2", transcript.Tau2},
+	{"kimi", "kimi-code"}, {"codex", "codex"}, {"claude-code", "claude-code"},
+	{"gemini-cli", "gemini-cli"}, {"inspect_ai", "inspect"}, {"pi-session", "pi"},
+	{"anthropic", "anthropic"}, {"openai-responses", "responses"}, {"gemini-gen", "gemini"},
+	{"openai-chat legacy", "toolbench"}, {"openai-chat", "openai-chat"},
+	{"swe-agent", "swe-agent"}, {"tau2", "tau2"},
 }
 
 // tally is what was read of a file.
@@ -153,13 +153,13 @@ func TestCorpus(t *testing.T) {
 					t.Errorf("%d messages, %d turns, %d calls; want %d, %d, %d because %s",
 						n.messages, n.plain, n.calls, e.messages, e.turns, e.calls, e.why)
 				}
-			case f.Format == transcript.ClaudeCode:
+			case f.Format == "claude-code":
 				checkClaude(t, path, r, f, n)
 			default:
 				// Instructions stand apart, and what an agent that acts by
 				// text is shown in the user's name opens no turn.
 				turns := n.plain
-				if f.Format == transcript.SWEAgent {
+				if f.Format == "swe-agent" {
 					turns += n.injected
 				}
 				if n.messages+n.system != r.Messages || turns != r.UserTurns || n.calls != r.ToolCalls {
@@ -384,8 +384,8 @@ func TestOwnRuns(t *testing.T) {
 // byte, whatever it was wrapped in.
 func TestRequestsKeepTheirBody(t *testing.T) {
 	codecs := map[transcript.Format]wire.Codec{
-		transcript.Anthropic: anthropic.Codec{}, transcript.OpenAIChat: openai.Chat{},
-		transcript.Responses: openai.Responses{}, transcript.Gemini: gemini.Codec{},
+		"anthropic": anthropic.Codec{}, "openai-chat": openai.Chat{},
+		"responses": openai.Responses{}, "gemini": gemini.Codec{},
 	}
 	read := map[transcript.Format]int{}
 	err := filepath.WalkDir(corpus.Dir(t, "wire-samples"), func(path string, d fs.DirEntry, err error) error {
@@ -416,7 +416,7 @@ func TestRequestsKeepTheirBody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range []transcript.Format{transcript.Anthropic, transcript.OpenAIChat, transcript.Responses} {
+	for _, f := range []transcript.Format{"anthropic", "openai-chat", "responses"} {
 		if read[f] == 0 {
 			t.Errorf("no sample was read as %s: %v", f, read)
 		}

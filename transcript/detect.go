@@ -1,14 +1,17 @@
 package transcript
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // detectLines is how many lines are searched for the format.
@@ -37,6 +40,184 @@ func detect(in *input) (Format, error) {
 		return "", fmt.Errorf("%w: the file starts with %s; name the format if it is one of %s", ErrUnknownFormat, describeValue(gjson.ParseBytes(in.pending[0].line)), joinFormats(Formats()))
 	}
 	return format, nil
+}
+
+// sniff returns the format that a line or a document shows, or "".
+func sniff(v gjson.Result) Format {
+	kind := v.Get("type").Str
+	for _, f := range table {
+		if f.matches != nil && f.matches(v) || slices.ContainsFunc(f.signs, func(s sign) bool { return (s.kinds == nil || slices.Contains(s.kinds, kind)) && hasAll(v, s.has) }) {
+			return f.Format
+		}
+	}
+	switch {
+	case v.IsArray():
+		return listFormat(v)
+	case v.Get("traj").IsArray():
+		return listFormat(v.Get("traj"))
+	case v.Get("body").Exists():
+		api := wire.APIOf(v.Get("path").Str + v.Get("url").Str)
+		for _, f := range table {
+			if f.decode != nil && f.API() == api {
+				return f.Format
+			}
+		}
+		if f := bodyFormat(unwrap(v.Get("body"))); f != "" {
+			return f
+		}
+	}
+	return bodyFormat(v)
+}
+
+func hasAll(v gjson.Result, paths []string) bool {
+	return !slices.ContainsFunc(paths, func(path string) bool { return !v.Get(path).Exists() })
+}
+
+// unwrap reads a body that is kept as a JSON text inside a string.
+func unwrap(v gjson.Result) gjson.Result {
+	if v.Type == gjson.String && rawjson.Valid(v.Str) {
+		return gjson.Parse(v.Str)
+	}
+	return v
+}
+
+// bodyFormat recognises a request body, another object that holds a list of messages,
+// or a message that stands alone on its line.
+func bodyFormat(v gjson.Result) Format {
+	messages := v.Get("messages")
+	switch {
+	case v.Get("contents").IsArray():
+		return geminiFormat
+	case v.Get("input").Exists() && (v.Get("model").Exists() || v.Get("instructions").Exists()):
+		return responsesFormat
+	case messages.IsArray():
+		format := listFormat(messages)
+		if format == chatFormat || format == "" {
+			if v.Get("system").Exists() || v.Get("anthropic_version").Exists() || v.Get("tools.0.input_schema").Exists() ||
+				v.Get("max_tokens").Exists() && strings.HasPrefix(v.Get("model").Str, "claude") {
+				return anthropicFormat
+			}
+		}
+		return format
+	case v.Get("role").Type == gjson.String && (v.Get("content").Exists() || v.Get("tool_calls").Exists() ||
+		v.Get("parts").Exists() || v.Get("function_call").Exists()):
+		return cmp.Or(messageFormat(v), chatFormat)
+	}
+	return ""
+}
+
+// listFormat recognises an array of messages by the first one that is not the same in all
+// formats.
+func listFormat(v gjson.Result) (format Format) {
+	for m := range rawjson.Items(v) {
+		if told := messageFormat(m); told != "" {
+			return told
+		}
+		if m.Get("role").Exists() {
+			format = chatFormat
+		}
+		if !m.IsObject() {
+			break
+		}
+	}
+	return format
+}
+
+// messageFormat recognises the format of a message that shows it.
+func messageFormat(m gjson.Result) Format {
+	if parts := m.Get("parts"); parts.IsArray() {
+		if parts.Get("0.type").Exists() {
+			return aiSDKFormat
+		}
+		if parts.Get("0").IsObject() {
+			return geminiFormat
+		}
+	}
+	if m.Get("toolInvocations").IsArray() {
+		return aiSDKFormat
+	}
+	kind := m.Get("type").Str
+	if !m.Get("role").Exists() {
+		if isResponseItem(kind) {
+			return responsesFormat
+		}
+		return ""
+	}
+	if call := m.Get("tool_calls.0"); call.IsObject() {
+		switch {
+		case call.Get("function").IsObject() || call.Get("custom").IsObject():
+			return chatFormat
+		case call.Get("function").Type == gjson.String:
+			return inspectFormat
+		case call.Get("name").Exists() && call.Get("arguments").Exists():
+			return tau2Format
+		}
+	}
+	if m.Get("function_call").IsObject() || m.Get("role").Str == "function" {
+		return chatFormat
+	}
+	content := m.Get("content")
+	if !content.IsArray() {
+		if m.Get("role").Str == "tool" && m.Get("function").Type == gjson.String {
+			return inspectFormat
+		}
+		if m.Get("source").Str == "generate" {
+			return inspectFormat
+		}
+		if kind == "message" {
+			return responsesFormat
+		}
+		return ""
+	}
+	for part := range rawjson.Items(content) {
+		kind := part.Get("type").Str
+		switch {
+		case kind == "reasoning" && part.Get("reasoning").Exists():
+			return inspectFormat
+		case kind == "image" && part.Get("source").IsObject():
+			return anthropicFormat
+		case kind == "image" && part.Get("image").Exists():
+			return aiSDKFormat
+		case kind == "file" && part.Get("file").IsObject():
+			return chatFormat
+		}
+		for _, f := range table {
+			if slices.Contains(f.parts, kind) {
+				return f.Format
+			}
+		}
+	}
+	return ""
+}
+
+// isResponseItem reports whether kind is an item type of the Responses API.
+func isResponseItem(kind string) bool {
+	switch kind {
+	case "message", "reasoning", "item_reference", "compaction":
+		return true
+	}
+	return strings.HasSuffix(kind, "_call") || strings.HasSuffix(kind, "_call_output")
+}
+
+// isClaudeCode recognises a line of a Claude Code session.
+func isClaudeCode(v gjson.Result) bool {
+	kind := v.Get("type").Str
+	switch kind {
+	case "":
+		return false
+	case "user", "assistant":
+		return v.Get("message").IsObject() && (v.Get("uuid").Exists() || v.Get("sessionId").Exists() || v.Get("session_id").Exists())
+	case "system":
+		if v.Get("session_id").Exists() {
+			return true
+		}
+	case "summary":
+		return v.Get("leafUuid").Exists()
+	case "file-history-snapshot":
+		return v.Get("snapshot").Exists()
+	}
+	return v.Get("parentUuid").Exists() && v.Get("uuid").Exists() ||
+		claudeSilent[kind] && v.Get("sessionId").Exists()
 }
 
 // describeValue describes a JSON value in messages about unknown content.

@@ -15,7 +15,7 @@ var (
 	// ErrTooLong is wrapped by errors about a line over Options.MaxLine.
 	ErrTooLong = errors.New("line too long")
 	// ErrTooDeep is wrapped by errors about JSON nested over 1,000 levels.
-	ErrTooDeep = rawjson.ErrDepth
+	ErrTooDeep error = rawjson.ErrDepth
 	// ErrUnknownFormat is wrapped by errors about a file in none of the known formats. The
 	// message lists them.
 	ErrUnknownFormat = errors.New("unknown transcript format")

@@ -27,8 +27,8 @@ func TestSessionsCanBeSent(t *testing.T) {
 		}
 	}
 	codecs := map[transcript.Format]wire.Codec{
-		transcript.ClaudeCode: anthropic.Codec{}, transcript.Pi: anthropic.Codec{},
-		transcript.Codex: openai.Responses{}, transcript.GeminiCLI: gemini.Codec{},
+		"claude-code": anthropic.Codec{}, "pi": anthropic.Codec{},
+		"codex": openai.Responses{}, "gemini-cli": gemini.Codec{},
 	}
 	checked := map[transcript.Format]int{}
 	for _, file := range files {

@@ -1,48 +1,147 @@
 package transcript
 
-// Format is the format of a file.
-type Format string
+import (
+	"slices"
 
-// The formats. Session files of agents come first, then request bodies and
-// message lists, then the files of benchmarks and frameworks.
-const (
-	ClaudeCode Format = "claude-code"
-	Codex      Format = "codex"
-	Pi         Format = "pi"
-	OpenCode   Format = "opencode"
-	GeminiCLI  Format = "gemini-cli"
-	KimiCode   Format = "kimi-code"
-	OpenHands  Format = "openhands"
+	"github.com/tidwall/gjson"
 
-	OpenAIChat Format = "openai-chat"
-	Anthropic  Format = "anthropic"
-	Responses  Format = "responses"
-	Gemini     Format = "gemini"
-	AISDK      Format = "ai-sdk"
-
-	Inspect   Format = "inspect"
-	SWEAgent  Format = "swe-agent"
-	Tau2      Format = "tau2"
-	ToolBench Format = "toolbench"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	"github.com/palimpsest-ai/palimpsest/wire/gemini"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// formats are all formats, in the order in which people should be shown them.
-var formats = []struct {
+// Format is the format of a file, by the name that it has in Formats.
+type Format string
+
+// The formats of lists of messages, which are told apart by their parts.
+const (
+	chatFormat      Format = "openai-chat"
+	anthropicFormat Format = "anthropic"
+	responsesFormat Format = "responses"
+	geminiFormat    Format = "gemini"
+	aiSDKFormat     Format = "ai-sdk"
+	inspectFormat   Format = "inspect"
+	tau2Format      Format = "tau2"
+)
+
+// row is all that is known of a format, besides its reader and writer. Examples of each
+// format are the files in testdata that are named after it.
+type row struct {
 	Format
 	read func(*importJob) ([]Transcript, error)
-}{
-	{ClaudeCode, readClaudeCode}, {Codex, readCodex}, {Pi, readPi}, {OpenCode, readOpenCode},
-	{GeminiCLI, readGeminiCLI}, {KimiCode, readKimiCode}, {OpenHands, readOpenHands},
-	{OpenAIChat, readRequests}, {Anthropic, readRequests}, {Responses, readRequests}, {Gemini, readRequests}, {AISDK, readAISDK},
-	{Inspect, readChatLike}, {SWEAgent, readChatLike}, {Tau2, readChatLike}, {ToolBench, readToolBench},
+	// A line or a document with one of the signs, or that matches, has the format, and a list
+	// of messages in which a part has one of these types.
+	signs   []sign
+	matches func(gjson.Result) bool
+	parts   []string
+	// list is the member that holds the messages; decode reads such a list of an API.
+	list   string
+	decode func(array string) ([]thread.Message, []prompt.System, error)
+	// codec is that of the API whose shape the messages have; nil if models differ in it.
+	codec wire.Codec
+	// write is nil for a format that cannot be written. resume is the command by which the
+	// agent goes on with what was written.
+	write  func(*writer, []thread.Message)
+	resume string
+	place  Place
 }
 
-// Formats returns every format that can be read, in the order in which people
-// should be shown them.
-func Formats() []Format {
-	list := make([]Format, len(formats))
-	for i, f := range formats {
-		list[i] = f.Format
+// sign says what a line or document has: a type of kinds, any if nil, and all of the paths.
+type sign struct{ kinds, has []string }
+
+// Place is where an agent keeps its sessions on disk. The zero value is none.
+type Place struct {
+	// Variable names the agent's folder in the environment. Home is the folder without it, in
+	// that of the user, with slashes.
+	Variable, Home string
+	// Sub is the folder of the sessions in that of the agent. The files below it, at any depth,
+	// have names with Prefix and one of Suffixes.
+	Sub, Prefix string
+	Suffixes    []string
+	// Project is how many levels up the folder is that is named after the project; 0 for none.
+	Project int
+	// Database: each file, in Sub itself, is a database of many sessions.
+	Database bool
+}
+
+// table has a row for each format, in the order in which people should be shown them.
+var table = []row{
+	{Format: "claude-code", codec: anthropic.Codec{}, read: readClaudeCode, matches: isClaudeCode, write: (*writer).claudeCode,
+		resume: "cd DIR && claude --resume ID", // it finds only sessions of the current directory
+		place:  Place{"CLAUDE_CONFIG_DIR", ".claude", "projects", "", []string{".jsonl"}, 1, false}},
+	{Format: "codex", codec: openai.Responses{}, read: readCodex, write: (*writer).codex, resume: "codex resume ID",
+		signs: []sign{
+			{[]string{"session_meta", "response_item", "event_msg", "turn_context", "compacted"}, []string{"payload"}},
+			{[]string{""}, []string{"record_type"}}, // the older form, whose other lines are bare items
+			{[]string{""}, []string{"id", "timestamp", "instructions"}},
+		},
+		place: Place{"CODEX_HOME", ".codex", "sessions", "rollout-", []string{".jsonl"}, 0, false}},
+	{Format: "pi", read: readPi, write: (*writer).pi, resume: "pi --session FILE",
+		signs: []sign{{[]string{"session"}, []string{"cwd", "timestamp"}}, {[]string{"message"}, []string{"message.role", "timestamp"}}},
+		place: Place{"PI_CODING_AGENT_DIR", ".pi/agent", "sessions", "", []string{".jsonl"}, 1, false}},
+	{Format: "opencode", read: readOpenCode, write: (*writer).openCode, resume: "cd DIR && opencode import FILE && opencode --session ID",
+		signs: []sign{{nil, []string{"info", "messages.0.info.role"}}},
+		place: Place{"XDG_DATA_HOME", ".local/share", "opencode", "opencode", []string{".db"}, 0, true}}, // one for each release channel
+	{Format: "gemini-cli", codec: gemini.Codec{}, read: readGeminiCLI,
+		signs: []sign{{[]string{""}, []string{"sessionId", "projectHash"}}, {[]string{"gemini"}, []string{"id", "content"}}},
+		place: Place{"", ".gemini", "tmp", "session-", []string{".json", ".jsonl"}, 2, false}},
+	{Format: "kimi-code", codec: openai.Chat{}, read: readKimiCode,
+		signs: []sign{{[]string{"metadata"}, []string{"protocol_version"}}, {[]string{"context.append_message"}, []string{"message"}}}},
+	{Format: "openhands", codec: openai.Chat{}, read: readOpenHands, matches: isOpenHands},
+	{Format: chatFormat, codec: openai.Chat{}, read: readRequests, list: "messages", decode: openai.DecodeChatMessages,
+		parts: []string{"image_url", "input_audio", "refusal"}},
+	{Format: anthropicFormat, codec: anthropic.Codec{}, read: readRequests, list: "messages", decode: anthropicMessages,
+		parts: []string{"tool_use", "tool_result", "thinking", "redacted_thinking", "document", "server_tool_use"}},
+	{Format: responsesFormat, codec: openai.Responses{}, read: readRequests, list: "input", decode: openai.DecodeItems,
+		parts: []string{"input_text", "output_text", "input_image", "input_file"}},
+	{Format: geminiFormat, codec: gemini.Codec{}, read: readRequests, list: "contents", decode: geminiContents},
+	{Format: aiSDKFormat, codec: openai.Chat{}, read: readAISDK,
+		parts: []string{"tool-call", "tool-result", "tool-approval-request", "reasoning", "file"}},
+	{Format: inspectFormat, codec: openai.Chat{}, read: readChatLike, list: "messages"},
+	// A trajectory's steps in "trajectory" repeat its history.
+	{Format: "swe-agent", codec: openai.Chat{}, read: readChatLike, list: "history", signs: []sign{{nil, []string{"history.0.role"}}}},
+	{Format: tau2Format, codec: openai.Chat{}, read: readChatLike, list: "messages", signs: []sign{{nil, []string{"simulations.#"}}}},
+	{Format: "toolbench", codec: openai.Chat{}, read: readToolBench, decode: openai.DecodeChatMessages, signs: []sign{{nil, []string{"answer_generation.train_messages.#"}}}},
+}
+
+// Formats returns every format that can be read, in the order in which people should be shown
+// them.
+func Formats() (list []Format) {
+	for _, r := range table {
+		list = append(list, r.Format)
 	}
 	return list
 }
+
+// Writers are the agents whose session files can be written.
+func Writers() []Format {
+	return slices.DeleteFunc(Formats(), func(f Format) bool { return f.row().write == nil })
+}
+
+// row is the format's, or an empty one.
+func (f Format) row() row {
+	if i := slices.IndexFunc(table, func(r row) bool { return r.Format == f }); i >= 0 {
+		return table[i]
+	}
+	return row{}
+}
+
+// API is the API whose shape the messages have, as package wire names it; empty if models
+// differ in it, and for an unknown format.
+func (f Format) API() string {
+	if c := f.row().codec; c != nil {
+		return c.API()
+	}
+	return ""
+}
+
+// Place is where the agent keeps its sessions on disk.
+func (f Format) Place() Place { return f.row().place }
+
+// Resume is the shell command by which the agent goes on with a session that was written. In
+// it DIR stands for the agent's directory, FILE for the file and ID for the session's id. Without
+// FILE the file must be where the agent looks for it. It is empty for what Write does not write.
+func (f Format) Resume() string { return f.row().resume }

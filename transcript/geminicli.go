@@ -299,7 +299,7 @@ func (s *geminiSession) conversation(j *importJob, messages []*geminiMessage) *b
 		if m.recap {
 			b.addCompaction(Compaction{TokensBefore: tokens}, true)
 		}
-		b.geminiCLI(m.Result)
+		geminiCLIMessage(b, m.Result)
 		if n := m.Get("tokens.total").Int(); n > 0 {
 			tokens = int(n)
 		}
@@ -307,13 +307,13 @@ func (s *geminiSession) conversation(j *importJob, messages []*geminiMessage) *b
 	return b
 }
 
-// geminiCLI adds a message and the results that it holds.
-func (b *builder) geminiCLI(m gjson.Result) {
+// geminiCLIMessage adds a message and the results that it holds.
+func geminiCLIMessage(b *builder, m gjson.Result) {
 	switch kind := m.Get("type").Str; kind {
 	case "user":
-		b.geminiUser(m.Get("content"))
+		geminiUser(b, m.Get("content"))
 	case "gemini":
-		b.geminiAnswer(m)
+		geminiAnswer(b, m)
 	case "info", "error", "warning":
 		b.report.skip(kind)
 	default:
@@ -323,7 +323,7 @@ func (b *builder) geminiCLI(m gjson.Result) {
 
 // geminiUser adds what the user said, or the results that stand in the user's name. The calls
 // mostly hold the same results.
-func (b *builder) geminiUser(content gjson.Result) {
+func geminiUser(b *builder, content gjson.Result) {
 	var said []thread.Part
 	results, repeated := 0, 0
 	for p := range geminiParts(content) {
@@ -350,7 +350,7 @@ func (b *builder) geminiUser(content gjson.Result) {
 
 // geminiAnswer adds an answer of the model. Its calls stand in its content, or apart with their
 // results, or both.
-func (b *builder) geminiAnswer(m gjson.Result) {
+func geminiAnswer(b *builder, m gjson.Result) {
 	b.Model = cmp.Or(m.Get("model").Str, b.Model)
 	var said []thread.Part
 	thought := false
@@ -381,7 +381,7 @@ func (b *builder) geminiAnswer(m gjson.Result) {
 		if !calls[id] {
 			id = b.addCall(id, c.Get("name").Str, argumentsJSON(c.Get("args")))
 		}
-		b.geminiResult(id, c)
+		geminiResult(b, id, c)
 	}
 	if len(b.step.parts) == 0 {
 		b.say(thread.Assistant, thread.Plain) // only to count it
@@ -390,7 +390,7 @@ func (b *builder) geminiAnswer(m gjson.Result) {
 }
 
 // geminiResult adds the result of a call, if it has one yet.
-func (b *builder) geminiResult(id string, c gjson.Result) {
+func geminiResult(b *builder, id string, c gjson.Result) {
 	status := c.Get("status").Str
 	r := thread.ToolResult{CallID: id, Outcome: outcomeOf(status == "error" || status == "cancelled")}
 	result := c.Get("result")

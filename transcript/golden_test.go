@@ -146,7 +146,7 @@ func describe(p thread.Part) string {
 // TestForcedFormat proves that a named format is read as that.
 func TestForcedFormat(t *testing.T) {
 	array := `[{"role":"user","content":"Hello"}]`
-	for _, format := range []transcript.Format{transcript.OpenAIChat, transcript.Anthropic, transcript.AISDK, transcript.Inspect} {
+	for _, format := range []transcript.Format{"openai-chat", "anthropic", "ai-sdk", "inspect"} {
 		f, err := transcript.Read(strings.NewReader(array), &transcript.Options{Format: format})
 		if err != nil || f.Format != format || f.Transcripts[0].Thread.Len() != 1 {
 			t.Errorf("as %s: %v, %v", format, f, err)

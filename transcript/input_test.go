@@ -83,7 +83,7 @@ func TestBadInput(t *testing.T) {
 		{"too deep", lineUser + deep, nil, transcript.ErrTooDeep, 2, "levels"},
 		{"too deep at once", deep, nil, transcript.ErrTooDeep, 1, "levels"},
 		{"not a message", lineUser + `{"type":"user","uuid":"u2","parentUuid":"u1","message":{"role":"user","content":[7]}}`, nil, nil, 2, "message"},
-		{"not a body", `{"body":{"model":"m","messages":[7]}}`, &transcript.Options{Format: transcript.OpenAIChat}, nil, 1, "body"},
+		{"not a body", `{"body":{"model":"m","messages":[7]}}`, &transcript.Options{Format: "openai-chat"}, nil, 1, "body"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f, err := transcript.Read(strings.NewReader(test.in), test.opt)
@@ -289,7 +289,7 @@ func TestAnyLines(t *testing.T) {
 			said := 0
 			for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, len(lines)-1), 1, len(lines), rapid.ID[int]).Draw(t, "lines") {
 				in = append(in, lines[i]...)
-				if format == transcript.ClaudeCode && bytes.Contains(lines[i], []byte(`"text":"`)) && bytes.Contains(lines[i], []byte(`"assistant"`)) {
+				if format == "claude-code" && bytes.Contains(lines[i], []byte(`"text":"`)) && bytes.Contains(lines[i], []byte(`"assistant"`)) {
 					said++
 				}
 			}
@@ -305,7 +305,7 @@ func TestAnyLines(t *testing.T) {
 					said--
 				}
 			}
-			if format == transcript.ClaudeCode && said != 0 {
+			if format == "claude-code" && said != 0 {
 				t.Fatalf("%s: %d texts of the assistant are lost\n%s", path, said, in)
 			}
 		})

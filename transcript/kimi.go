@@ -13,13 +13,13 @@ import (
 // with the answers of the model in pieces.
 func readKimiCode(j *importJob) ([]Transcript, error) {
 	b := j.newBuilder(value{name: j.name})
-	if err := j.lines(b.kimi); err != nil {
+	if err := j.lines(func(v gjson.Result, number int) { kimiRecord(b, v, number) }); err != nil {
 		return nil, err
 	}
 	return b.transcripts()
 }
 
-func (b *builder) kimi(v gjson.Result, number int) {
+func kimiRecord(b *builder, v gjson.Result, number int) {
 	b.at(number, millisTime(v.Get("time").Int()))
 	switch kind := v.Get("type").Str; kind {
 	case "config.update":
@@ -43,7 +43,7 @@ func (b *builder) kimi(v gjson.Result, number int) {
 			b.report.unknown(kind + "/" + string(role))
 		}
 	case "context.append_loop_event":
-		b.kimiEvent(v.Get("event"))
+		kimiEvent(b, v.Get("event"))
 	case "context.apply_compaction":
 		b.flush()
 		summary := firstText(v, "contextSummary", "summary")
@@ -58,7 +58,7 @@ func (b *builder) kimi(v gjson.Result, number int) {
 	}
 }
 
-func (b *builder) kimiEvent(e gjson.Result) {
+func kimiEvent(b *builder, e gjson.Result) {
 	switch kind := e.Get("type").Str; kind {
 	case "step.begin", "step.end":
 		b.report.skip(kind)

@@ -30,11 +30,11 @@ func readOpenCode(j *importJob) ([]Transcript, error) {
 			if message != "" && about.Get("id").Str == message {
 				kept, rest := splitParts(parts, part)
 				if kept.Exists() {
-					b.openCode(about, kept)
+					openCodeMessage(b, about, kept)
 				}
 				to, parts = undone, rest
 			}
-			to.openCode(about, parts)
+			openCodeMessage(to, about, parts)
 		}
 		return b.transcripts(undone)
 	})
@@ -54,12 +54,12 @@ func splitParts(parts gjson.Result, id string) (kept, rest gjson.Result) {
 	return list(all[:at]), list(all[at:])
 }
 
-// openCode adds a message, and the results that its parts hold.
-func (b *builder) openCode(info, parts gjson.Result) {
+// openCodeMessage adds a message, and the results that its parts hold.
+func openCodeMessage(b *builder, info, parts gjson.Result) {
 	b.time = millisTime(info.Get("time.created").Int())
 	switch role := info.Get("role").Str; role {
 	case "user":
-		b.openCodeUser(parts)
+		openCodeUser(b, parts)
 	case "assistant":
 		if model := info.Get("modelID").Str; model != "" {
 			b.Model, b.Provider = model, info.Get("providerID").Str
@@ -69,7 +69,7 @@ func (b *builder) openCode(info, parts gjson.Result) {
 			kind = thread.Recap
 			b.addCompaction(Compaction{}, true)
 		}
-		b.openCodeAnswer(kind, parts)
+		openCodeAnswer(b, kind, parts)
 	default:
 		b.report.unknown("message/" + role)
 	}
@@ -77,7 +77,7 @@ func (b *builder) openCode(info, parts gjson.Result) {
 
 // openCodeUser adds a user message. Text that the client itself added becomes a message
 // of its own.
-func (b *builder) openCodeUser(parts gjson.Result) {
+func openCodeUser(b *builder, parts gjson.Result) {
 	var said, added []thread.Part
 	for p := range rawjson.Items(parts) {
 		switch t := p.Get("type").Str; {
@@ -90,7 +90,7 @@ func (b *builder) openCodeUser(parts gjson.Result) {
 		case t == "file":
 			said = append(said, fileMedia(p))
 		default:
-			b.openCodeOther(t)
+			openCodeOther(b, t)
 		}
 	}
 	if len(said) > 0 || len(added) == 0 {
@@ -107,7 +107,7 @@ var openCodeSilent = map[string]bool{
 }
 
 // openCodeOther counts a part that is not read.
-func (b *builder) openCodeOther(kind string) {
+func openCodeOther(b *builder, kind string) {
 	if openCodeSilent[kind] {
 		b.report.skip(kind)
 	} else {
@@ -116,7 +116,7 @@ func (b *builder) openCodeOther(kind string) {
 }
 
 // openCodeAnswer adds an answer with its calls. Each step of it is a message.
-func (b *builder) openCodeAnswer(kind thread.Kind, parts gjson.Result) {
+func openCodeAnswer(b *builder, kind thread.Kind, parts gjson.Result) {
 	b.step.kind = kind
 	for p := range rawjson.Items(parts) {
 		switch t := p.Get("type").Str; t {
@@ -127,20 +127,20 @@ func (b *builder) openCodeAnswer(kind thread.Kind, parts gjson.Result) {
 		case "tool":
 			state := p.Get("state")
 			id := b.addCall(p.Get("callID").Str, p.Get("tool").Str, argumentsJSON(state.Get("input")))
-			b.openCodeResult(id, p.Get("tool").Str, state)
+			openCodeResult(b, id, p.Get("tool").Str, state)
 		case "step-start":
 			b.flush()
 			b.step.kind = kind
 			b.report.skip(t)
 		default:
-			b.openCodeOther(t)
+			openCodeOther(b, t)
 		}
 	}
 	b.flush()
 }
 
 // openCodeResult adds the result that the state of a call holds; none while it runs.
-func (b *builder) openCodeResult(id, tool string, state gjson.Result) {
+func openCodeResult(b *builder, id, tool string, state gjson.Result) {
 	r := thread.ToolResult{CallID: id, Outcome: thread.Success, Completed: millisTime(state.Get("time.end").Int())}
 	switch state.Get("status").Str {
 	case "completed":

@@ -119,7 +119,7 @@ func (j *importJob) piThread(name, model string, entries []piEntry) (Transcript,
 		b.at(e.line, parseTime(e.Get("timestamp").Str))
 		switch kind := e.Get("type").Str; kind {
 		case "message":
-			b.pi(e.Get("message"))
+			piMessage(b, e.Get("message"))
 		case "compaction":
 			b.addCompaction(Compaction{TokensBefore: int(e.Get("tokensBefore").Int())}, true)
 			b.say(thread.User, thread.Recap, textParts(piRecap+e.Get("summary").Str+"\n</summary>")...)
@@ -142,8 +142,8 @@ func (j *importJob) piThread(name, model string, entries []piEntry) (Transcript,
 	return b.build()
 }
 
-// pi adds the message of an entry.
-func (b *builder) pi(m gjson.Result) {
+// piMessage adds the message of an entry.
+func piMessage(b *builder, m gjson.Result) {
 	said := piParts(m.Get("content"), m.Get("api").Str)
 	switch role := m.Get("role").Str; role {
 	case "user":

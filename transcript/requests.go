@@ -10,30 +10,14 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 	"github.com/palimpsest-ai/palimpsest/wire/gemini"
-	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
 // The request formats of the four APIs are read alike. A value of the file, which is a
 // line or the whole document, is a request body, an object with one in "body", an object
 // with a list of messages in "messages" or "traj", or the list alone. Or each line is one
 // message of a single conversation.
-
-// provider reads the requests of one API.
-type provider struct {
-	codec    wire.Codec
-	list     string // the field of a body that holds the messages
-	messages func(array string) ([]thread.Message, []prompt.System, error)
-}
-
-var providers = map[Format]provider{
-	OpenAIChat: {openai.Chat{}, "messages", openai.DecodeChatMessages},
-	Anthropic:  {anthropic.Codec{}, "messages", anthropicMessages},
-	Responses:  {openai.Responses{}, "input", openai.DecodeItems},
-	Gemini:     {gemini.Codec{}, "contents", geminiContents},
-}
 
 func geminiContents(array string) ([]thread.Message, []prompt.System, error) {
 	m, err := gemini.DecodeContents(array)
@@ -90,15 +74,14 @@ func (j *importJob) eachConversation(read func(*builder, value)) ([]Transcript, 
 
 // readRequests reads the formats of the providers' APIs.
 func readRequests(j *importJob) ([]Transcript, error) {
-	api := providers[j.format]
 	var lines []string // messages that stand one on a line
 	found, err := j.eachValue(func(v value) ([]Transcript, error) {
-		if v.IsObject() && !v.Get(api.list).Exists() && !v.Get("body").Exists() && !v.Get("traj").Exists() &&
-			(v.Get("role").Exists() || j.format == Responses && isResponseItem(v.Get("type").Str)) {
+		if v.IsObject() && !v.Get(j.list).Exists() && !v.Get("body").Exists() && !v.Get("traj").Exists() &&
+			(v.Get("role").Exists() || j.Format == responsesFormat && isResponseItem(v.Get("type").Str)) {
 			lines = append(lines, v.Raw)
 			return nil, nil
 		}
-		t, ok, err := j.request(api, v)
+		t, ok, err := j.request(v)
 		if err != nil || !ok {
 			return nil, err
 		}
@@ -107,7 +90,7 @@ func readRequests(j *importJob) ([]Transcript, error) {
 	if err != nil || len(lines) == 0 {
 		return found, err
 	}
-	t, err := j.messages(api, value{line: 1, name: j.name}, "", "["+strings.Join(lines, ",")+"]")
+	t, err := j.messages(value{line: 1, name: j.name}, "", "["+strings.Join(lines, ",")+"]")
 	if err != nil {
 		return nil, err
 	}
@@ -115,20 +98,20 @@ func readRequests(j *importJob) ([]Transcript, error) {
 }
 
 // request reads one value. ok is false when it holds no conversation.
-func (j *importJob) request(api provider, v value) (t Transcript, ok bool, err error) {
+func (j *importJob) request(v value) (t Transcript, ok bool, err error) {
 	doc, path := v.Result, ""
 	if inner := v.Get("body"); inner.Exists() {
 		doc, path = unwrap(inner), "body"
 	}
 	switch {
 	case doc.IsArray():
-		t, err = j.messages(api, v, path, doc.Raw)
+		t, err = j.messages(v, path, doc.Raw)
 	case doc.Get("traj").IsArray():
-		t, err = j.messages(api, v, "traj", doc.Get("traj").Raw)
-	case doc.Get(api.list).Exists() && (doc.Get("model").Exists() || doc.Get("tools").Exists() || path != "" || j.format != OpenAIChat):
-		t, err = j.body(api, v, path, doc)
-	case doc.Get(api.list).IsArray():
-		t, err = j.messages(api, v, api.list, doc.Get(api.list).Raw)
+		t, err = j.messages(v, "traj", doc.Get("traj").Raw)
+	case doc.Get(j.list).Exists() && (doc.Get("model").Exists() || doc.Get("tools").Exists() || path != "" || j.Format != chatFormat):
+		t, err = j.body(v, path, doc)
+	case doc.Get(j.list).IsArray():
+		t, err = j.messages(v, j.list, doc.Get(j.list).Raw)
 	default:
 		j.report.unknown(describeValue(v.Result))
 		j.report.warn(v.line, "holds no conversation: %s", describeValue(v.Result))
@@ -139,8 +122,8 @@ func (j *importJob) request(api provider, v value) (t Transcript, ok bool, err e
 }
 
 // body reads a request body.
-func (j *importJob) body(api provider, v value, path string, doc gjson.Result) (Transcript, error) {
-	p, err := api.codec.Decode(doc.Raw)
+func (j *importJob) body(v value, path string, doc gjson.Result) (Transcript, error) {
+	p, err := j.codec.Decode(doc.Raw)
 	if err != nil {
 		return Transcript{}, &SyntaxError{Line: v.line, Path: path, Err: err}
 	}
@@ -152,10 +135,10 @@ func (j *importJob) body(api provider, v value, path string, doc gjson.Result) (
 }
 
 // messages reads a list of messages that stands alone.
-func (j *importJob) messages(api provider, v value, path, array string) (Transcript, error) {
-	messages, system, err := api.messages(array)
+func (j *importJob) messages(v value, path, array string) (Transcript, error) {
+	messages, system, err := j.decode(array)
 	if err != nil {
-		return Transcript{}, &SyntaxError{Line: v.line, Path: path, Err: fmt.Errorf("as %s: %w", j.format, err)}
+		return Transcript{}, &SyntaxError{Line: v.line, Path: path, Err: fmt.Errorf("as %s: %w", j.Format, err)}
 	}
 	b := j.newBuilder(v)
 	b.Model, b.System = v.Get("model").String(), system

@@ -190,12 +190,11 @@ func Read(r io.Reader, o *Options) (*File, error) {
 			return nil, err
 		}
 	}
-	at := slices.Index(Formats(), file.Format)
-	if at < 0 {
+	job := &importJob{row: file.Format.row(), in: in, name: opt.Name, report: &file.Report}
+	if job.read == nil {
 		return nil, fmt.Errorf("format %q: %w; known are %s", opt.Format, ErrUnknownFormat, joinFormats(Formats()))
 	}
-	job := &importJob{in: in, name: opt.Name, report: &file.Report, format: file.Format}
-	if file.Transcripts, err = formats[at].read(job); err != nil {
+	if file.Transcripts, err = job.read(job); err != nil {
 		return nil, err
 	}
 	file.Report.Lines = in.number
@@ -211,9 +210,9 @@ func Read(r io.Reader, o *Options) (*File, error) {
 
 // importJob is what a format's reader works on.
 type importJob struct {
+	row
 	in     *input
 	name   string
-	format Format
 	report *Report
 }
 

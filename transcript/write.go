@@ -53,14 +53,15 @@ type Written struct {
 	Lost map[string]int
 }
 
-// Writers are the agents whose session files can be written.
-func Writers() []Format { return []Format{ClaudeCode, Codex, Pi, OpenCode} }
-
 // Write makes a session file of an agent from the messages of a prompt, so that the agent can
 // continue after them. System prompt and tools are left out, because the agent has its own.
 // The same arguments give the same bytes. The error wraps ErrUnknownFormat for a format that
 // is not in Writers.
 func Write(f Format, p *prompt.Prompt, s Session) (*Written, error) {
+	write := f.row().write
+	if write == nil {
+		return nil, fmt.Errorf("format %q: %w that can be written; those are %s", f, ErrUnknownFormat, joinFormats(Writers()))
+	}
 	messages := slices.DeleteFunc(slices.Clone(p.Messages), isBlank)
 	w := &writer{session: s, last: s.Time.UTC().Truncate(time.Millisecond), out: &Written{ID: s.ID, Lost: map[string]int{}}}
 	w.first = w.last
@@ -70,18 +71,7 @@ func Write(f Format, p *prompt.Prompt, s Session) (*Written, error) {
 		}
 	}
 	w.last = w.first
-	switch f {
-	case ClaudeCode:
-		w.claudeCode(messages)
-	case Codex:
-		w.codex(messages)
-	case Pi:
-		w.pi(messages)
-	case OpenCode:
-		w.openCode(messages)
-	default:
-		return nil, fmt.Errorf("format %q: %w that can be written; those are %s", f, ErrUnknownFormat, joinFormats(Writers()))
-	}
+	write(w, messages)
 	if w.err != nil {
 		return nil, fmt.Errorf("transcript: write %s: %w", f, w.err)
 	}

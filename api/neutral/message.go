@@ -86,6 +86,9 @@ type Part struct {
 	// Denied of a result says that the agent's program did not run the call, because the
 	// user or a rule did not allow it: the content is the program's words, with the user's.
 	Denied bool `json:"denied,omitempty"`
+	// Said of a result is what the user said in its content: answers to the tool's questions, and
+	// words about a call that was not allowed. The rest of the content is the tool's.
+	Said []thread.Said `json:"said,omitempty"`
 	// Content is what the model saw of a result: text, media and opaque parts.
 	Content []Part `json:"content,omitempty"`
 	// Structured is the content of a result as JSON, if the tool returned data.
@@ -154,7 +157,7 @@ func partOf(p thread.Part) Part {
 		return Part{Type: ToolCallPart, CallID: p.ID, Tool: p.Name, Arguments: p.Arguments, CallType: p.Type, Signature: p.Signature}
 	case thread.ToolResult:
 		out := Part{
-			Type: ToolResultPart, CallID: p.CallID, Tool: p.Tool, Outcome: string(p.Outcome), Denied: p.Denied, Content: partsOf(p.Content),
+			Type: ToolResultPart, CallID: p.CallID, Tool: p.Tool, Outcome: string(p.Outcome), Denied: p.Denied, Said: p.Said, Content: partsOf(p.Content),
 			KeyFields: p.KeyFields, Durability: string(p.Durability), Determinism: p.Determinism, Started: p.Started, Completed: p.Completed,
 		}
 		var structured bytes.Buffer
@@ -253,7 +256,7 @@ func (p *Part) exact(content []thread.Part, from thread.Source) (part thread.Par
 		return thread.ToolCall{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Type: p.CallType, Signature: p.Signature, Parent: hosted.Parent(from.API, from.Raw), Source: from}, true
 	case ToolResultPart:
 		return thread.ToolResult{
-			CallID: p.CallID, Tool: p.Tool, Outcome: thread.Outcome(p.Outcome), Denied: p.Denied, Content: content, Structured: string(p.Structured), KeyFields: p.KeyFields,
+			CallID: p.CallID, Tool: p.Tool, Outcome: thread.Outcome(p.Outcome), Denied: p.Denied, Said: p.Said, Content: content, Structured: string(p.Structured), KeyFields: p.KeyFields,
 			Durability: thread.Durability(p.Durability), Determinism: p.Determinism, Started: p.Started, Completed: p.Completed, Source: from,
 		}, true
 	}

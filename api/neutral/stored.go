@@ -48,6 +48,7 @@ type storedPart struct {
 	RawAt      []int        `json:"raw_at,omitempty"`     // where Raw begins in the frame, and its length, in bytes
 	Cache      string       `json:"cache,omitempty"`
 	Beside     bool         `json:"beside,omitempty"`
+	Program    bool         `json:"program,omitempty"`
 	Bytes      blobs        `json:"bytes,omitempty"`
 }
 
@@ -166,7 +167,7 @@ func storedParts(list []thread.Part, plain []Part, whole string) ([]storedPart, 
 			if o.Content, err = storedParts(r.Content, o.Part.Content, whole); err != nil {
 				return nil, err
 			}
-			o.Structured = r.Structured
+			o.Structured, o.Program = r.Structured, r.Program
 		}
 		o.Bytes = extractBlobs(&o)
 		out[n] = o
@@ -235,7 +236,7 @@ func readParts(list []storedPart, v int, whole string) ([]thread.Part, error) {
 			return nil, fmt.Errorf("part %d: type %q is not known: %w", n, o.Type, errNewer)
 		}
 		if r, ok := p.(thread.ToolResult); ok {
-			r.Structured = o.Structured
+			r.Structured, r.Program = o.Structured, o.Program
 			p = r
 		}
 		out[n] = p

@@ -108,6 +108,7 @@ func Check(root string, rules Rules) ([]Problem, error) {
 		c.literals(p)
 		c.reserved(p)
 		c.seeds(p)
+		c.surface(p)
 	}
 	c.texts()
 	c.ceilings()

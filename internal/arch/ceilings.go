@@ -93,18 +93,6 @@ func countMethods(p *pkg, f *file, methods map[string]int) {
 		if !ok || fn.Recv == nil {
 			continue
 		}
-		t := fn.Recv.List[0].Type
-		if star, ok := t.(*ast.StarExpr); ok {
-			t = star.X
-		}
-		switch g := t.(type) {
-		case *ast.IndexExpr:
-			t = g.X
-		case *ast.IndexListExpr:
-			t = g.X
-		}
-		if name, ok := t.(*ast.Ident); ok {
-			methods[p.dir+"."+name.Name]++
-		}
+		methods[p.dir+"."+receiver(fn)]++
 	}
 }

@@ -18,6 +18,7 @@ const (
 	goyaml     = "github.com/goccy/go-yaml"
 	goleak     = "go.uber.org/goleak"
 	gocmp      = "github.com/google/go-cmp"
+	jsonschema = "github.com/google/jsonschema-go"
 	rapid      = "pgregory.net/rapid"
 	testscript = "github.com/rogpeppe/go-internal"
 	mcpsdk     = "github.com/modelcontextprotocol/go-sdk"
@@ -113,7 +114,7 @@ var floors = map[string]arch.Package{
 	"store":      {Floor: 2, Same: []string{"store/apikey", "artifact", "event", "store/keyring"}},
 	"event":      {Floor: 2},
 	"job":        {Floor: 2},
-	"llm":        {Floor: 2, Same: []string{"internal/retry"}, External: []string{gjson}},
+	"llm":        {Floor: 2, External: []string{gjson}},
 
 	"store/apikey":  {Floor: 2},
 	"store/keyring": {Floor: 2},
@@ -125,7 +126,7 @@ var floors = map[string]arch.Package{
 	"internal/crash": {Floor: 2, External: []string{pgx}},
 
 	// What the clients of models have in common.
-	"internal/retry":        {Floor: 2},
+	"internal/retry":        {Floor: 2, Same: []string{"llm"}},
 	"internal/apicodec":     {Floor: 2},
 	"internal/sse":          {Floor: 2},
 	"internal/httpbody":     {Floor: 2, Same: []string{"internal/sse", "internal/failsafe"}, External: []string{zstd}},
@@ -202,6 +203,7 @@ var floors = map[string]arch.Package{
 	// For tests.
 	"internal/arch":              {Support: true},
 	"internal/test/corpus":       {Support: true},
+	"internal/test/items":        {Support: true, External: []string{gjson}},
 	"internal/test/cputime":      {Support: true},
 	"internal/test/golden":       {Support: true},
 	"internal/test/leak":         {Support: true},
@@ -254,19 +256,18 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 8961},
+		{Of: "floor 0", Floor: 0, Most: 9016},
 		{Of: "floor 1", Floor: 1, Most: 21210},
-		{Of: "floor 2", Floor: 2, Most: 20089},
+		{Of: "floor 2", Floor: 2, Most: 20091},
 		{Of: "floor 3", Floor: 3, Most: 12011},
-		{Of: "floor 4", Floor: 4, Most: 2289},
+		{Of: "floor 4", Floor: 4, Most: 2290},
 		{Of: "floor 5", Floor: 5, Most: 8726},
-		{Of: "floor 6", Floor: 6, Most: 12231},
+		{Of: "floor 6", Floor: 6, Most: 12107},
 		{Of: "floor 7", Floor: 7, Most: 16548},
 		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 17244},
 	},
-	Packages: 100, Public: 49, Names: 852,
+	Packages: 100, Public: 49, Names: 862,
 	Methods: 25, Types: map[string]int{
-		"transcript.builder":             38,
 		"summarize/internal/work.fold":   49,
 		"summarize.selection":            30,
 		"summarize.builder":              65,
@@ -276,14 +277,13 @@ var ceilings = &arch.Ceilings{
 		"policy.Situation":               39,
 		"internal/daemon.Server":         36,
 		"api.Client":                     37,
-		"..Session":                      65,
 	},
 }
 
 func TestModule(t *testing.T) {
 	problems, err := arch.Check("../..", arch.Rules{
 		Packages:      floors,
-		TestLibraries: []string{gocmp, goleak, sqlite, rapid, testscript, mcpsdk},
+		TestLibraries: []string{gocmp, jsonschema, goleak, sqlite, rapid, testscript, mcpsdk},
 		Reserved:      reserved,
 		Properties:    "internal/test/property",
 		Ceilings:      ceilings,

@@ -303,6 +303,68 @@ func TestRules(t *testing.T) {
 			r.Ceilings.Types["m.Gone"] = 3
 		}, want: []string{"ceiling ground.Value:0", "ceiling m.Gone:0", "ceiling the module:0", "ceiling values:0"}},
 
+		{name: "internal types that are exported", files: map[string]string{
+			"internal/in/in.go": "// Package in is hidden.\npackage in\n\ntype T struct{}\n\ntype U struct{}\n\nfunc (T) Fine() int { return 1 }\n\nfunc (T) M() (u U) { return }\n\nvar V U\n",
+			"store/file/a.go": `package file
+
+import hidden "example.test/m/internal/in"
+
+// A is an alias.
+type A = hidden.T
+
+// B has fields.
+type B struct {
+	F []*hidden.T
+	f hidden.T
+	*lower
+	plain
+}
+
+// F has it in a function.
+func F(func(hidden.T)) {}
+
+// M is a method.
+func (B) M() map[string]hidden.T { return nil }
+
+func (B) m(hidden.T) {}
+
+var (
+	// V1 and others are variables.
+	V1 hidden.T
+	V2 = hidden.T{} // V2 is one.
+	V3 = hidden.V   // V3 is one.
+	v4 hidden.T
+)
+
+// I has a method.
+type I interface{ M(hidden.T) }
+
+// G is generic.
+type G[T any] struct{ v hidden.T }
+
+// M is one.
+func (*G[T]) M(a hidden.T) {}
+
+type lower = hidden.T
+
+type plain struct {
+	P hidden.T
+	p hidden.T
+}
+
+type unseen struct{ F hidden.T }
+
+func f(unseen) hidden.T { return hidden.T{} }
+`,
+			"internal/in/b_test.go": "package in\n",
+			"store/file/x_test.go":  "package file\n\nimport \"example.test/m/internal/in\"\n\nfunc Test(in.T) {}\n",
+		}, edit: func(r *arch.Rules) { r.Packages["internal/in"] = arch.Package{} },
+			want: []string{
+				"surface internal/in/in.go:10", "surface store/file/a.go:6", "surface store/file/a.go:10", "surface store/file/a.go:17",
+				"surface store/file/a.go:20", "surface store/file/a.go:26", "surface store/file/a.go:27", "surface store/file/a.go:28",
+				"surface store/file/a.go:33", "surface store/file/a.go:39", "surface store/file/a.go:44",
+			}},
+
 		{name: "machine paths", files: map[string]string{
 			"m2.go":   "package m\n\nvar a, b, c, d = \"/home/someone/x\", \"see /tmp/x\", \"out=/root\", \"https://host.test/home/x\"\n",
 			"A.md":    "one\nopen /work/main first\n",

@@ -101,6 +101,7 @@ func (c *conversation) writeResult(r *report, res *palimpsest.Result, out, planO
 		if body, err = c.encode(res.Prompt); err != nil {
 			return err
 		}
+		r.Input.Warnings = c.in.warnings()
 	}
 	r.Plan = planOut
 	if err := writePlan(planOut, res.Plan, s); err != nil {
@@ -211,6 +212,7 @@ read it.`,
 			if err != nil {
 				return err
 			}
+			r.Input.Warnings = conv.in.warnings()
 			if err := WriteOutput(out, body, s.Out); err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/internal/text"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -237,8 +238,15 @@ func (c *conversation) encode(p *prompt.Prompt) ([]byte, error) {
 		return text.Encode(p), nil
 	}
 	body, broken, err := encodeAndValidate(c.api, p)
-	if err != nil || broken == nil {
-		return body, err
+	if err != nil {
+		return nil, err
+	}
+	if broken == nil {
+		body, halves := rawjson.MendSurrogates(body)
+		if halves > 0 {
+			c.in.file.Report.Warnings = append(c.in.file.Report.Warnings, transcript.Warning{Text: plural(halves, "broken surrogate pair") + " became U+FFFD, since providers refuse them"})
+		}
+		return body, nil
 	}
 	// If the input broke a rule already, it is at fault; otherwise we are.
 	if c.in.Prompt != nil {

@@ -41,7 +41,7 @@ func TestHostedCases(t *testing.T) {
 		{"ptc/closed.json", "responses", "input", 0},
 		{"ptc/open.json", "responses", "input", 7},
 	} {
-		for _, budget := range []int{12_000, 6_000, 3_000} {
+		for _, budget := range []int{1_500, 1_200, 900} {
 			compactHosted(t, filepath.Join(dir, c.file), c.api, c.list, c.running, budget)
 		}
 	}
@@ -130,7 +130,7 @@ func hostedMessages(n int) string {
 			fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_b%d","content":%q}]}`, i, shelfRows(i)))
 		if i < n-1 {
 			list = append(list,
-				fmt.Sprintf(`{"role":"assistant","content":[{"type":"code_execution_tool_result","tool_use_id":"srvtoolu_%d","content":{"type":"code_execution_result","stdout":"%[1]d rows","stderr":"","return_code":0,"content":[]}},{"type":"text","text":"Shelf %[1]d is counted."}]}`, i),
+				fmt.Sprintf(`{"role":"assistant","content":[{"type":"code_execution_tool_result","tool_use_id":"srvtoolu_%d","content":{"type":"code_execution_result","stdout":"%[1]d rows","stderr":"","return_code":0,"content":[]}},{"type":"text","text":"Shelf %[1]d is counted: %[2]s"}]}`, i, shelfRows(i)),
 				`{"role":"user","content":"On to the next."}`)
 		}
 	}
@@ -150,7 +150,7 @@ func hostedResponses(n int) string {
 		if i < n-1 {
 			list = append(list,
 				fmt.Sprintf(`{"type":"program_output","id":"po_%d","call_id":"call_%[1]d","result":"%[1]d rows"}`, i),
-				fmt.Sprintf(`{"type":"message","role":"assistant","id":"msg_%d","status":"completed","content":[{"type":"output_text","text":"Shelf %[1]d is counted.","annotations":[]}]}`, i),
+				fmt.Sprintf(`{"type":"message","role":"assistant","id":"msg_%d","status":"completed","content":[{"type":"output_text","text":"Shelf %[1]d is counted: %[2]s","annotations":[]}]}`, i, shelfRows(i)),
 				`{"role":"user","content":"On to the next."}`)
 		}
 	}

@@ -112,17 +112,11 @@ func (in *input) baseRequest(api, model string) *prompt.Prompt {
 
 // api is the API whose format the conversation has: the default for --to.
 func (in *input) api() string {
-	switch in.file.Format {
-	case transcript.Codex, transcript.Responses:
-		return wire.Responses
-	case transcript.GeminiCLI, transcript.Gemini:
-		return wire.Gemini
-	case transcript.ClaudeCode, transcript.Anthropic:
+	if api := in.file.Format.API(); api != "" || in.file.Format.Resume() == "" {
+		return cmp.Or(api, wire.Chat)
+	}
+	if strings.HasPrefix(in.Model, "claude") {
 		return wire.Anthropic
-	case transcript.Pi, transcript.OpenCode:
-		if strings.HasPrefix(in.Model, "claude") {
-			return wire.Anthropic
-		}
 	}
 	return wire.Chat
 }

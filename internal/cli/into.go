@@ -47,12 +47,7 @@ func (c *conversation) targetAgent() error {
 	if c.to != "" {
 		return fmt.Errorf("%w: --into decides the format: leave --to %s out", errUsage, c.to)
 	}
-	switch c.into {
-	case transcript.ClaudeCode:
-		c.to = wire.Anthropic
-	case transcript.Codex:
-		c.to = wire.Responses
-	default: // these agents use several APIs
+	if c.to = c.into.API(); c.to == "" { // the agent uses several APIs
 		if c.to = c.in.api(); c.to == wire.Gemini {
 			c.to = wire.Chat
 		}
@@ -93,7 +88,7 @@ func (c *conversation) writeSession(res *palimpsest.Result, out string) (*resume
 	}
 	now := time.Now()
 	s := transcript.Session{ID: newSessionID(now), Dir: dir, Time: now, Model: p.Model, Title: c.in.Title}
-	if c.modelName == "" && c.in.Model != "" && (c.into == transcript.Pi || c.into == transcript.OpenCode) {
+	if c.modelName == "" && c.in.Model != "" && c.into.API() == "" {
 		s.Model = c.in.Model
 	}
 	sameAgent := c.into == c.in.file.Format
@@ -112,7 +107,7 @@ func (c *conversation) writeSession(res *palimpsest.Result, out string) (*resume
 		return nil, err
 	}
 	expected := filepath.Join(home, filepath.FromSlash(w.Path)) // where the agent looks for it
-	if sameAgent && c.into == transcript.ClaudeCode && isWithin(home, c.in.path) {
+	if sameAgent && c.into == claudeCode && isWithin(home, c.in.path) {
 		expected = filepath.Join(filepath.Dir(c.in.path), filepath.Base(expected)) // beside the original
 	}
 	made := &resumedSession{Agent: string(c.into), ID: w.ID, Path: cmp.Or(out, expected), Lost: w.Lost}
@@ -127,15 +122,20 @@ func (c *conversation) writeSession(res *palimpsest.Result, out string) (*resume
 }
 
 // isHarnessMessage reports whether the agent itself adds a message to each session: its
-// environment, its rules, the time.
+// environment, its rules, the time. A file that the user attached is in a reminder too, and stays.
 func isHarnessMessage(m thread.Message) bool {
-	if m.Role != thread.User || m.Kind != thread.Injected {
+	if m.Author() != thread.ByHarness {
 		return false
 	}
 	text := strings.TrimSpace(m.Text())
-	return slices.ContainsFunc([]string{"<system-reminder>", "<environment_context>", "<user_instructions>", "# AGENTS.md instructions"}, func(begin string) bool {
-		return strings.HasPrefix(text, begin)
-	})
+	return slices.ContainsFunc(eachSession, func(begin string) bool { return strings.HasPrefix(text, begin) })
+}
+
+// eachSession begin the messages that agents add to each session.
+var eachSession = []string{
+	"<environment_context>", "<user_instructions>", "# AGENTS.md instructions", // Codex
+	"<system-reminder>\n# Environment", "<system-reminder>\nYou are powered by ", "<system-reminder>\nToday's date is ",
+	"<system-reminder>\nCodebase and user instructions are ", "<system-reminder>\nAs you answer the user's questions, ",
 }
 
 // checkRequest returns an error if the API would refuse the messages.
@@ -185,7 +185,7 @@ func (in *input) workingDir() (string, error) {
 // sessionFolder is where an agent keeps its sessions, or the current directory for an agent
 // that has to import them.
 func sessionFolder(agent transcript.Format) (string, error) {
-	dir, err := sessions.Folder(string(agent))
+	dir, err := sessions.Folder(agent)
 	if dir == "" && err == nil {
 		return os.Getwd()
 	}
@@ -201,18 +201,8 @@ func isWithin(folder, file string) bool {
 // resumeLine is the shell command that resumes a session. If path is not where the agent
 // expects the file, the command copies it there first.
 func resumeLine(agent transcript.Format, id, dir, path, expected string) string {
-	line := ""
-	switch agent {
-	case transcript.ClaudeCode: // it finds only sessions of the current directory
-		line = "cd " + shellQuote(dir) + " && claude --resume " + id
-	case transcript.Codex:
-		line = "codex resume " + id
-	case transcript.Pi:
-		return "pi --session " + shellQuote(path)
-	case transcript.OpenCode:
-		return "cd " + shellQuote(dir) + " && opencode import " + shellQuote(path) + " && opencode --session " + id
-	}
-	if path != expected {
+	line := strings.NewReplacer("DIR", shellQuote(dir), "FILE", shellQuote(path), "ID", id).Replace(agent.Resume())
+	if path != expected && !strings.Contains(agent.Resume(), "FILE") {
 		line = "mkdir -p " + shellQuote(filepath.Dir(expected)) + " && cp " + shellQuote(path) + " " + shellQuote(expected) + " && " + line
 	}
 	return line

@@ -3,13 +3,16 @@ package daemon_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/palimpsest-ai/palimpsest/api"
 )
@@ -32,8 +35,8 @@ func (c *checkingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return answer, err
 	}
-	for _, problem := range c.document.check(r, answer, data) {
-		c.t.Errorf("%s %s: %d: %s", r.Method, r.URL.Path, answer.StatusCode, problem)
+	if err := c.document.check(r, answer, data); err != nil {
+		c.t.Errorf("%s %s: %d: %v", r.Method, r.URL.Path, answer.StatusCode, err)
 	}
 	if answer.Header.Get("X-Request-Id") == "" {
 		c.t.Errorf("%s %s: no request id", r.Method, r.URL.Path)
@@ -45,29 +48,22 @@ func (c *checkingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 type document struct {
 	Paths map[string]map[string]struct {
 		Responses map[string]struct {
-			Content map[string]struct{ Schema schema }
+			Content map[string]struct{ Schema *jsonschema.Schema }
 		}
 	}
-	Components struct{ Schemas map[string]schema }
+	Components struct{ Schemas map[string]*jsonschema.Schema }
 }
 
-type schema struct {
-	Ref                  string `json:"$ref"`
-	Type                 any
-	Properties           map[string]schema
-	Required             []string
-	Items                *schema
-	AdditionalProperties *schema
-}
-
-func readDocument(t *testing.T) document {
-	t.Helper()
-	var d document
-	if err := json.Unmarshal(api.Document(), &d); err != nil {
-		t.Fatal(err)
+// readDocument allows no member that the document does not name.
+var readDocument = sync.OnceValues(func() (d document, err error) {
+	err = json.Unmarshal(bytes.ReplaceAll(api.Document(), []byte("#/components/schemas/"), []byte("#/$defs/")), &d)
+	for _, s := range d.Components.Schemas {
+		if s.Properties != nil {
+			s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
+		}
 	}
-	return d
-}
+	return d, err
+})
 
 // pathMatches reports whether a path fits one of the document, such as
 // /v1/threads/{thread}.
@@ -83,14 +79,14 @@ func pathMatches(pattern, path string) bool {
 	})
 }
 
-// check lists how an answer differs from the document.
-func (d document) check(r *http.Request, answer *http.Response, data []byte) []string {
+// check says how an answer differs from the document.
+func (d document) check(r *http.Request, answer *http.Response, data []byte) error {
 	kind, _, _ := strings.Cut(answer.Header.Get("Content-Type"), ";")
 	if answer.StatusCode >= 400 {
 		if kind != "application/problem+json" {
-			return []string{"a problem has the type " + kind}
+			return errors.New("a problem has the type " + kind)
 		}
-		return d.checkJSON(schema{Ref: "#/components/schemas/Problem"}, data)
+		return d.checkJSON(problem, data)
 	}
 	for path, methods := range d.Paths {
 		op, ok := methods[strings.ToLower(r.Method)]
@@ -99,7 +95,7 @@ func (d document) check(r *http.Request, answer *http.Response, data []byte) []s
 		}
 		success, ok := op.Responses[strconv.Itoa(answer.StatusCode)]
 		if !ok {
-			return []string{"the document does not know this status"}
+			return errors.New("the document does not know this status")
 		}
 		if _, any := success.Content["*/*"]; any {
 			return nil
@@ -109,82 +105,33 @@ func (d document) check(r *http.Request, answer *http.Response, data []byte) []s
 		}
 		content, ok := success.Content[kind]
 		if !ok {
-			return []string{"the document does not know the type " + kind}
+			return errors.New("the document does not know the type " + kind)
 		}
 		if strings.HasPrefix(kind, "text/") {
 			return nil
 		}
 		return d.checkJSON(content.Schema, data)
 	}
-	return []string{"the document does not know this address"}
+	return errors.New("the document does not know this address")
 }
 
-func (d document) checkJSON(s schema, data []byte) []string {
+// resolved holds the schemas of the document that answers were checked by; resolving takes long.
+var resolved sync.Map
+
+var problem = &jsonschema.Schema{Ref: "#/$defs/Problem"}
+
+func (d document) checkJSON(s *jsonschema.Schema, data []byte) error {
 	var v any
 	if err := json.Unmarshal(data, &v); err != nil {
-		return []string{err.Error()}
+		return err
 	}
-	var problems []string
-	d.value("body", s, v, &problems)
-	return problems
-}
-
-func (d document) value(path string, s schema, v any, problems *[]string) {
-	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
-		known, ok := d.Components.Schemas[name]
-		if !ok {
-			*problems = append(*problems, path+": there is no schema "+name)
+	known, ok := resolved.Load(s)
+	if !ok {
+		r, err := (&jsonschema.Schema{Defs: d.Components.Schemas, AllOf: []*jsonschema.Schema{s}}).Resolve(nil)
+		if err != nil {
+			return err
 		}
-		s = known
+		known, _ = resolved.LoadOrStore(s, r)
 	}
-	kind := typeOf(v)
-	if s.Type == "number" && kind == "integer" {
-		kind = "number"
-	}
-	if s.Type != nil && !strings.Contains(fmt.Sprint(s.Type), kind) {
-		*problems = append(*problems, fmt.Sprintf("%s: want %v, got %s", path, s.Type, typeOf(v)))
-		return
-	}
-	switch v := v.(type) {
-	case []any:
-		for i, item := range v {
-			if s.Items != nil {
-				d.value(fmt.Sprintf("%s[%d]", path, i), *s.Items, item, problems)
-			}
-		}
-	case map[string]any:
-		for _, name := range s.Required {
-			if _, ok := v[name]; !ok {
-				*problems = append(*problems, path+": "+name+" is missing")
-			}
-		}
-		for name, member := range v {
-			if property, ok := s.Properties[name]; ok {
-				d.value(path+"."+name, property, member, problems)
-			} else if s.AdditionalProperties != nil {
-				d.value(path+"."+name, *s.AdditionalProperties, member, problems)
-			} else if s.Properties != nil {
-				*problems = append(*problems, path+": the schema has no "+name)
-			}
-		}
-	}
-}
-
-func typeOf(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case string:
-		return "string"
-	case []any:
-		return "array"
-	case float64:
-		if v == float64(int64(v)) {
-			return "integer"
-		}
-		return "number"
-	}
-	return "object"
+	return known.(*jsonschema.Resolved).Validate(v)
 }

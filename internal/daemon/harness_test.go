@@ -47,7 +47,11 @@ func start(t *testing.T, c daemon.Config) *host {
 		server.Close()
 	})
 	client := server.Client()
-	client.Transport = &checkingTransport{t: t, next: client.Transport, document: readDocument(t)}
+	document, err := readDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Transport = &checkingTransport{t: t, next: client.Transport, document: document}
 	return &host{Server: s, url: server.URL, http: client}
 }
 

@@ -24,6 +24,10 @@ type row struct {
 // parents are the paths of the call whose program made a block, in each API.
 var parents = map[string]string{wire.Anthropic: "caller.tool_id", wire.Responses: "caller.caller_id"}
 
+// standing are the items of Responses that hold for all that follows: tools, settings of the answers,
+// and what is left of a conversation that was compacted by the provider, which nobody else can read.
+var standing = map[string]bool{"additional_tools": true, "configuration_update": true, "compaction": true}
+
 var rows = []row{
 	{wire.Anthropic, "server_tool_use", false, "id", "name", `{"type":"server_tool_use","id":"1","name":"web_fetch","input":{"url":"https://a.example"}}`},
 	{wire.Anthropic, "mcp_tool_use", false, "id", "name", `{"type":"mcp_tool_use","id":"1","name":"find","server_name":"notes","input":{}}`},
@@ -31,13 +35,15 @@ var rows = []row{
 	{wire.Responses, "program", false, "call_id", "=", `{"type":"program","id":"p","call_id":"1","code":"text(1)"}`},
 	{wire.Responses, "*_call", false, "call_id", "=", `{"type":"multi_agent_call","call_id":"1","action":"spawn"}`},
 	{wire.Responses, "*_output", true, "call_id", "", `{"type":"program_output","id":"o","call_id":"1","result":"1"}`},
+	{wire.Gemini, "executableCode", false, "executableCode.id", "=", `{"executableCode":{"id":"1","language":"PYTHON","code":"f()"}}`},
+	{wire.Gemini, "codeExecutionResult", true, "codeExecutionResult.id", "", `{"codeExecutionResult":{"id":"1","outcome":"OUTCOME_OK","output":"1"}}`},
 	{wire.Gemini, "toolCall", false, "toolCall.id", "toolCall.toolType", `{"toolCall":{"id":"1","toolType":"GOOGLE_SEARCH_WEB","args":{}}}`},
 	{wire.Gemini, "toolResponse", true, "toolResponse.id", "toolResponse.toolType", `{"toolResponse":{"id":"1","toolType":"GOOGLE_SEARCH_WEB","response":{}}}`},
 }
 
 // Mark sets what a block's JSON says about hosted calls and instructions.
 func Mark(o thread.Opaque) thread.Opaque {
-	o.Instruction = o.API == wire.Responses && o.Kind == "additional_tools"
+	o.Instruction = o.API == wire.Responses && standing[o.Kind]
 	for i := range rows {
 		r := &rows[i]
 		if r.api != o.API || r.kind != o.Kind && (r.kind[0] != '*' || !strings.HasSuffix(o.Kind, r.kind[1:])) {

@@ -8,18 +8,18 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Answer is what the user answered through a tool that asks questions.
-type Answer struct{ Question, Text string }
-
-// askers are the tools of agents that ask the user, by their exact names: a server's tool has another
-// one. Each reads what the user answered to the questions of the call.
-var askers = map[string]func(questions []gjson.Result, result string) []Answer{
-	// Claude Code, Kimi Code: User has answered your questions: "Which?"="This one", …
-	"AskUserQuestion": quotedAnswers,
-	// Codex: {"answers":{"id":{"answers":["This one"]}}}
-	"request_user_input": answersByID,
-	// opencode: User has answered your questions: "Which?"="This one". …
-	"question": quotedAnswers,
+// askers are the tools of agents through which the user answers. Each reads what the user answered to
+// the questions of the call.
+var askers = []struct {
+	agent, tool string
+	read        func(questions []gjson.Result, result string) []thread.Said
+}{
+	// User has answered your questions: "Which?"="This one", …
+	{"claude-code", "AskUserQuestion", quotedAnswers},
+	{"kimi-code", "AskUserQuestion", quotedAnswers},
+	{"opencode", "question", quotedAnswers},
+	// {"answers":{"id":{"answers":["This one"]}}}
+	{"codex", "request_user_input", answersByID},
 }
 
 const (
@@ -27,24 +27,56 @@ const (
 	maxAnswered  = 64 << 10 // bytes of a result, and of the arguments of its call
 )
 
-// ReadAnswers returns what the user answered in the result of a call, question by question. What
-// stands outside of the places of answers is the tool's.
-func ReadAnswers(call thread.ToolCall, r *thread.ToolResult) []Answer {
-	read := askers[call.Name]
-	if read == nil || r.CallID != call.ID || r.Outcome == thread.Failure || len(call.Arguments) > maxAnswered {
-		return nil
+// Settle says which words in the result of a call are the user's, and whether the call was not allowed.
+// agent is the program that ran it, by the name of its format of sessions; "" is unknown: any tool can
+// have any name there, so all words are the tool's. schema is that of the declared tool, empty where the
+// record is the agent's own file. The result's Denied stands if it is set.
+func Settle(agent, schema string, call *thread.ToolCall, r *thread.ToolResult) {
+	form, text := denialIn(r.Text())
+	r.Denied = r.Denied || form != nil && form.agent == agent && form.tools[r.Tool]
+	if r.Denied {
+		if form == nil {
+			return
+		}
+		if said := saidBehind(text, form.said); said != "" {
+			r.Said = []thread.Said{{Text: strings.Clone(said)}}
+		}
+		return
 	}
-	text := r.Text()
-	if len(text) > maxAnswered {
-		return nil
+	if r.Outcome == thread.Failure || len(call.Arguments) > maxAnswered {
+		return
 	}
-	questions := gjson.Get(call.Arguments, "questions").Array()
-	return read(questions[:min(len(questions), maxQuestions)], text)
+	for _, a := range askers {
+		if a.agent == agent && a.tool == call.Name && (schema == "" || gjson.Get(schema, "properties.questions").Exists()) {
+			if text := r.Text(); len(text) <= maxAnswered {
+				questions := gjson.Get(call.Arguments, "questions").Array()
+				r.Said = a.read(questions[:min(len(questions), maxQuestions)], text)
+			}
+			return
+		}
+	}
+}
+
+// userAgents begin the header User-Agent of agents.
+var userAgents = []struct{ begins, agent string }{
+	{"claude-cli/", "claude-code"}, {"codex", "codex"}, {"opencode/", "opencode"},
+	{"GeminiCLI/", "gemini-cli"}, {"KimiCLI/", "kimi-code"}, {"kimi-code", "kimi-code"},
+	{"Cline/", "cline"}, {"RooCode/", "cline"},
+}
+
+// Agent names the agent that sends a header User-Agent, as its format of sessions is named; "" is unknown.
+func Agent(userAgent string) string {
+	for _, a := range userAgents {
+		if strings.HasPrefix(userAgent, a.begins) {
+			return a.agent
+		}
+	}
+	return ""
 }
 
 // quotedAnswers reads "question"="answer" behind the words of the program. An answer ends where the next
 // question of the call begins, or the program speaks again: it may hold quotation marks.
-func quotedAnswers(questions []gjson.Result, result string) (answers []Answer) {
+func quotedAnswers(questions []gjson.Result, result string) (answers []thread.Said) {
 	const begins = "User has answered your question"
 	rest, ok := strings.CutPrefix(strings.TrimSpace(result), begins)
 	if !ok {
@@ -71,13 +103,13 @@ func quotedAnswers(questions []gjson.Result, result string) (answers []Answer) {
 			stop = strings.LastIndex(rest[:places[i+1].at], `"`)
 		}
 		if p.from < stop {
-			answers = append(answers, Answer{questions[i].Get("question").Str, rest[p.from:stop]})
+			answers = append(answers, thread.Said{Asked: strings.Clone(questions[i].Get("question").Str), Text: strings.Clone(rest[p.from:stop])})
 		}
 	}
 	return answers
 }
 
-func answersByID(questions []gjson.Result, result string) (answers []Answer) {
+func answersByID(questions []gjson.Result, result string) (answers []thread.Said) {
 	given := gjson.Get(result, "answers")
 	if !given.IsObject() {
 		return nil
@@ -89,7 +121,7 @@ func answersByID(questions []gjson.Result, result string) (answers []Answer) {
 			texts = append(texts, a.Str)
 		}
 		if text := strings.TrimSpace(strings.Join(texts, "; ")); text != "" {
-			answers = append(answers, Answer{q.Get("question").Str, text})
+			answers = append(answers, thread.Said{Asked: strings.Clone(q.Get("question").Str), Text: strings.Clone(text)})
 		}
 	}
 	return answers

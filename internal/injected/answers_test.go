@@ -2,45 +2,61 @@ package injected
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-func TestReadAnswers(t *testing.T) {
+func TestSettle(t *testing.T) {
 	const asked = `{"questions":[{"id":"a","question":"Which unit?"},{"id":"b","question":"Which \"port\"?"}]}`
 	for _, c := range []struct {
-		name, tool, result string
-		want               []Answer
+		name, agent, tool, result string
+		want                      []thread.Said
 	}{
-		{"quoted", "AskUserQuestion", `User has answered your questions: "Which unit?"="Grams", "Which "port"?"="5544, "as always"". You can now continue with the user's answers in mind.`,
-			[]Answer{{"Which unit?", "Grams"}, {`Which "port"?`, `5544, "as always"`}}},
-		{"by id", "request_user_input", `{"answers":{"b":{"answers":["5544","not 80"]},"a":{"answers":["Grams"]},"c":{"answers":["nobody asked"]}}}`,
-			[]Answer{{"Which unit?", "Grams"}, {`Which "port"?`, "5544; not 80"}}},
-		{"another question", "AskUserQuestion", `User has answered your questions: "May I push?"="Always". You can now continue`, nil},
-		{"behind other words", "AskUserQuestion", `Output: User has answered your questions: "Which unit?"="Grams", "Which "port"?"="1"`, nil},
-		{"a server's tool", "mcp__x__AskUserQuestion", `User has answered your questions: "Which unit?"="Grams", "Which "port"?"="1". You can now`, nil},
-		{"a command", "Bash", `User has answered your questions: "Which unit?"="Grams", "Which "port"?"="1". You can now`, nil},
-		{"no JSON", "request_user_input", `cancelled`, nil},
+		{"quoted", "claude-code", "AskUserQuestion", `User has answered your questions: "Which unit?"="Grams", "Which "port"?"="5544, "as always"". You can now continue with the user's answers in mind.`,
+			[]thread.Said{{Asked: "Which unit?", Text: "Grams"}, {Asked: `Which "port"?`, Text: `5544, "as always"`}}},
+		{"by id", "codex", "request_user_input", `{"answers":{"b":{"answers":["5544","not 80"]},"a":{"answers":["Grams"]},"c":{"answers":["nobody asked"]}}}`,
+			[]thread.Said{{Asked: "Which unit?", Text: "Grams"}, {Asked: `Which "port"?`, Text: "5544; not 80"}}},
+		{"another question", "claude-code", "AskUserQuestion", `User has answered your questions: "May I push?"="Always". You can now continue`, nil},
+		{"behind other words", "claude-code", "AskUserQuestion", `Output: User has answered your questions: "Which unit?"="Grams", "Which "port"?"="1"`, nil},
+		{"a server's tool", "claude-code", "mcp__x__AskUserQuestion", `User has answered your questions: "Which unit?"="Grams", "Which "port"?"="1". You can now`, nil},
+		{"a command", "claude-code", "Bash", `User has answered your questions: "Which unit?"="Grams", "Which "port"?"="1". You can now`, nil},
+		{"no JSON", "codex", "request_user_input", `cancelled`, nil},
 	} {
 		call := thread.ToolCall{ID: "1", Name: c.tool, Arguments: asked}
-		got := ReadAnswers(call, &thread.ToolResult{CallID: "1", Tool: c.tool, Content: []thread.Part{thread.Text{Text: c.result}}})
-		if !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		for _, agent := range []string{"claude-code", "codex"} {
+			r := thread.ToolResult{CallID: "1", Tool: c.tool, Content: []thread.Part{thread.Text{Text: c.result}}}
+			Settle(agent, "", &call, &r)
+			want := c.want
+			if agent != c.agent {
+				want = nil
+			}
+			if !reflect.DeepEqual(r.Said, want) {
+				t.Errorf("%s of %s: %q, want %q", c.name, agent, r.Said, want)
+			}
 		}
 	}
-	if got := ReadAnswers(thread.ToolCall{ID: "2", Name: "request_user_input", Arguments: asked}, &thread.ToolResult{CallID: "1"}); got != nil {
-		t.Errorf("the result of another call: %q", got)
+	for schema, want := range map[string]int{"": 2, `{"properties":{"questions":{}}}`: 2, `{"properties":{"text":{}}}`: 0} {
+		r := thread.ToolResult{Tool: "request_user_input", Content: []thread.Part{thread.Text{Text: `{"answers":{"a":{"answers":["x"]},"b":{"answers":["y"]}}}`}}}
+		Settle("codex", schema, &thread.ToolCall{Name: "request_user_input", Arguments: asked}, &r)
+		if len(r.Said) != want {
+			t.Errorf("declared with %q: %q, want %d", schema, r.Said, want)
+		}
 	}
 }
 
-func FuzzReadAnswers(f *testing.F) {
+func FuzzSettle(f *testing.F) {
 	f.Add("AskUserQuestion", `{"questions":[{"question":"a"},{"question":"a"}]}`, `User has answered your questions: "a"="b", "a"="c"`)
 	f.Add("request_user_input", `{"questions":[{"id":"a"}]}`, `{"answers":{"a":{"answers":[1,"x"]}}}`)
 	f.Fuzz(func(t *testing.T, tool, arguments, result string) {
-		for _, a := range ReadAnswers(thread.ToolCall{Name: tool, Arguments: arguments}, &thread.ToolResult{Content: []thread.Part{thread.Text{Text: result}}}) {
-			if a.Text == "" {
-				t.Errorf("an empty answer to %q", a.Question)
+		for _, agent := range []string{"claude-code", "codex", ""} {
+			r := thread.ToolResult{Tool: tool, Content: []thread.Part{thread.Text{Text: result}}}
+			Settle(agent, "", &thread.ToolCall{Name: tool, Arguments: arguments}, &r)
+			for _, a := range r.Said {
+				if agent == "" || a.Text == "" || agent == "claude-code" && !strings.Contains(result, a.Text) {
+					t.Errorf("%q: the user said %q", agent, a)
+				}
 			}
 		}
 	})

@@ -7,37 +7,29 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Denial is what an agent's program says in place of the result of a call that was not allowed.
-type Denial struct {
-	// ByRule: a permission rule did not allow it. Else the user did not.
-	ByRule bool
-	// Said is what the user said about it, or "".
-	Said string
+// denial is a form of what an agent's program says in place of the result of a call that was not allowed.
+type denial struct {
+	agent, begins, holds string
+	tools                map[string]bool // by their exact names, as a server's tool has another one
+	byRule               bool            // a permission rule did not allow it; else the user did not
+	said                 string          // the user's words stand behind it; empty if the program has no place for them
 }
 
 // denials are the forms of such texts. Any tool that passes on text from elsewhere can print them: a
 // command, a file, a page, a server's tool, a sub-agent. So a form counts only for tools of the same
-// program whose own results, failures too, always begin with words of the program.
-var denials = []struct {
-	begins, holds string
-	tools         map[string]bool // by their exact names, as a server's tool has another one
-	byRule        bool
-	said          string // the user's words stand behind it; empty if the program has no place for them
-}{
-	{begins: "The user doesn't want to proceed with this tool use.", tools: claudeTools, said: "the user said:"},
-	{begins: "The user doesn't want to take this action right now.", tools: claudeTools, said: "the user said:"},
-	{begins: "[Request interrupted by user", tools: claudeTools},
-	{begins: "Permission to use ", holds: " has been denied", tools: claudeTools, byRule: true},
-	{begins: "Claude requested permissions to ", holds: "haven't granted", tools: claudeTools, byRule: true},
-	// opencode
-	{begins: "The user rejected permission to use this specific tool call", tools: scan.WordSet("edit write patch multiedit apply_patch todowrite"), said: "feedback: "},
+// agent whose own results, failures too, always begin with words of its program.
+var denials = []denial{
+	{agent: "claude-code", begins: "The user doesn't want to proceed with this tool use.", tools: claudeTools, said: "the user said:"},
+	{agent: "claude-code", begins: "The user doesn't want to take this action right now.", tools: claudeTools, said: "the user said:"},
+	{agent: "claude-code", begins: "[Request interrupted by user", tools: claudeTools},
+	{agent: "claude-code", begins: "Permission to use ", holds: " has been denied", tools: claudeTools, byRule: true},
+	{agent: "claude-code", begins: "Claude requested permissions to ", holds: "haven't granted", tools: claudeTools, byRule: true},
+	{agent: "opencode", begins: "The user rejected permission to use this specific tool call", tools: scan.WordSet("edit write patch multiedit apply_patch todowrite"), said: "feedback: "},
 	// Cline, Roo
-	{begins: "The user denied this operation", tools: scan.WordSet("write_to_file replace_in_file apply_diff insert_content search_and_replace"), said: "<feedback>\n"},
-	// Codex
-	{begins: "patch rejected by user", tools: scan.WordSet("apply_patch")},
-	{begins: "exec command rejected by user"},
-	// Gemini CLI
-	{begins: "[Operation Cancelled] Reason: User ", tools: scan.WordSet("replace write_file")},
+	{agent: "cline", begins: "The user denied this operation", tools: scan.WordSet("write_to_file replace_in_file apply_diff insert_content search_and_replace"), said: "<feedback>\n"},
+	{agent: "codex", begins: "patch rejected by user", tools: scan.WordSet("apply_patch")},
+	{agent: "codex", begins: "exec command rejected by user"},
+	{agent: "gemini-cli", begins: "[Operation Cancelled] Reason: User ", tools: scan.WordSet("replace write_file")},
 }
 
 // claudeTools are the tools of Claude Code of which that is so.
@@ -46,30 +38,31 @@ var claudeTools = scan.WordSet("Edit MultiEdit Write NotebookEdit TodoWrite Ente
 // maxDenial is how much of a result may be such a text, in bytes.
 const maxDenial = 2000
 
-// ReadDenial returns what a result says in place of a call that was not allowed. It is proven by
-// thread.ToolResult.Denied or by the tool; without a proof claimed says that the text has such a
-// form, and it is the tool's like any other.
-func ReadDenial(r *thread.ToolResult) (d Denial, proven, claimed bool) {
-	text := strings.TrimLeft(r.Text(), " \t\r\n")
-	text = text[:min(len(text), maxDenial)]
-	for i := range denials {
-		form := &denials[i]
-		if !strings.HasPrefix(text, form.begins) || !strings.Contains(text, form.holds) {
-			continue
-		}
-		if !r.Denied && !form.tools[r.Tool] {
-			return Denial{}, false, true
-		}
-		return Denial{ByRule: form.byRule, Said: saidBehind(text, form.said)}, true, false
-	}
-	return Denial{}, r.Denied, false
+// ReadDenial reports what a result says in place of a call that was not allowed: that a rule did not
+// allow it; and without the proof of thread.ToolResult.Denied that its text claims to be such words, which
+// are then the tool's like any others.
+func ReadDenial(r *thread.ToolResult) (byRule, claimed bool) {
+	form, _ := denialIn(r.Text())
+	return form != nil && form.byRule, form != nil && !r.Denied
 }
 
 // ClaimsDenial reports whether a text has the form of one in place of the result of a call that was
 // not allowed.
 func ClaimsDenial(text string) bool {
-	_, _, claimed := ReadDenial(&thread.ToolResult{Content: []thread.Part{thread.Text{Text: text}}})
-	return claimed
+	form, _ := denialIn(text)
+	return form != nil
+}
+
+// denialIn finds the form of a text, nil if it has none, and what of the text is read.
+func denialIn(text string) (form *denial, read string) {
+	text = strings.TrimLeft(text, " \t\r\n")
+	text = text[:min(len(text), maxDenial)]
+	for i := range denials {
+		if form := &denials[i]; strings.HasPrefix(text, form.begins) && strings.Contains(text, form.holds) {
+			return form, text
+		}
+	}
+	return nil, ""
 }
 
 // saidBehind is what the user said, behind the mark and without what the program wrote after it.

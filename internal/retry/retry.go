@@ -8,32 +8,12 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
-// Policy says how often and how long to try. The zero value is the default and
-// is safe for concurrent use, as is every policy whose functions are.
-type Policy struct {
-	// Attempts is the number of tries, the first included; 0 stands for 4, 1
-	// tries once.
-	Attempts int
-	// Base is the longest wait before the second try; it doubles with every
-	// further one. 0 stands for 500 ms.
-	Base time.Duration
-	// Max is the longest wait that backoff chooses; 0 stands for 20 s. A server may ask
-	// for more in Retry-After.
-	Max time.Duration
-	// Total bounds the time from the first try to the beginning of the last; 0 stands for
-	// 2 minutes. Instead of a wait beyond it, or beyond the context's deadline, the
-	// failure is returned at once.
-	Total time.Duration
-	// Sleep waits for d or until ctx is done, and then returns its error; nil
-	// waits on a timer.
-	Sleep func(ctx context.Context, d time.Duration) error
-	// Jitter picks a wait from 0 to longest; nil picks at random.
-	Jitter func(longest time.Duration) time.Duration
-	// Now is the clock; nil stands for time.Now.
-	Now func() time.Time
-}
+// Policy is how often and how long to try, and does it.
+type Policy llm.Retry
 
 // Decision is what to do after a failure.
 type Decision struct {

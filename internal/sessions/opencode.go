@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,38 +20,26 @@ import (
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
-// openCode keeps its sessions in a database, with a row of JSON for each session, message and
+// opencode keeps its sessions in a database, with a row of JSON for each session, message and
 // part.
-const openCode = string(transcript.OpenCode)
 
-// openCodeFiles returns its databases, one for each release channel.
-func openCodeFiles() ([]string, error) {
-	data := os.Getenv("XDG_DATA_HOME")
-	if !filepath.IsAbs(data) {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return nil, err
-		}
-		data = filepath.Join(home, ".local", "share") // on all systems
+// findInDatabases lists the sessions of all databases of an agent, without those of sub-agents.
+func findInDatabases(f transcript.Format) (found []Session, err error) {
+	at := f.Place()
+	own, err := ownFolder(at.Variable, at.Home)
+	if err != nil {
+		return nil, err
 	}
-	dir := filepath.Join(data, "opencode")
+	dir := filepath.Join(own, at.Sub)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	var files []string
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "opencode") && filepath.Ext(e.Name()) == ".db" {
-			files = append(files, filepath.Join(dir, e.Name()))
+		if !strings.HasPrefix(e.Name(), at.Prefix) || !slices.Contains(at.Suffixes, filepath.Ext(e.Name())) {
+			continue
 		}
-	}
-	return files, err
-}
-
-// findOpenCode lists the sessions of all databases, without those of sub-agents.
-func findOpenCode() (found []Session, err error) {
-	files, err := openCodeFiles()
-	for _, file := range files {
+		file := filepath.Join(dir, e.Name())
 		err = errors.Join(err, withDatabase(file, func(db *sql.DB) error {
 			// octet_length does not read the content.
 			rows, err := db.Query(`SELECT id, directory, time_updated,
@@ -61,7 +50,7 @@ func findOpenCode() (found []Session, err error) {
 			}
 			defer rows.Close()
 			for rows.Next() {
-				s := Session{Agent: openCode}
+				s := Session{Agent: string(f)}
 				var changed int64
 				if err := rows.Scan(&s.ID, &s.Project, &changed, &s.Bytes); err != nil {
 					return err
@@ -125,7 +114,7 @@ func readSession(path, id string, o *transcript.Options, maxMessages int) (*tran
 	if err != nil {
 		return nil, err
 	}
-	read, err := transcript.Read(bytes.NewReader(doc), &transcript.Options{Format: transcript.OpenCode, Name: id, MaxLine: maxBytes})
+	read, err := transcript.Read(bytes.NewReader(doc), &transcript.Options{Format: "opencode", Name: id, MaxLine: maxBytes})
 	if err != nil {
 		return nil, fmt.Errorf("%s#%s: %w", path, id, err)
 	}

@@ -70,7 +70,7 @@ func TestOpenCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := file.Transcripts[0]
-	if file.Format != transcript.OpenCode || got.Title != "Prices" || got.Dir != "/src/shop" || got.Model != "claude-sonnet-4-5" || got.Thread.ID() != "ses_one" || got.Thread.Len() != 3 {
+	if file.Format != "opencode" || got.Title != "Prices" || got.Dir != "/src/shop" || got.Model != "claude-sonnet-4-5" || got.Thread.ID() != "ses_one" || got.Thread.Len() != 3 {
 		t.Errorf("%s %+v", file.Format, got)
 	}
 	if calls := len(got.Thread.At(1).Calls()); calls != 1 {

@@ -38,43 +38,24 @@ type Session struct {
 	Path string `json:"path"`
 }
 
-// folder says where an agent keeps its sessions as files.
-type folder struct {
-	agent string
-	// sub is a folder in the agent's own; at any depth below it are files whose names
-	// have that prefix and one of the suffixes.
-	sub, prefix string
-	suffixes    []string
-	// project is how many levels above the file a folder is named after the project; 0 is
-	// none.
-	project int
-}
-
-// folders are those of all agents with session files.
-var folders = []folder{
-	{"claude-code", "projects", "", []string{".jsonl"}, 1},
-	{"codex", "sessions", "rollout-", []string{".jsonl"}, 0},
-	{"pi", "sessions", "", []string{".jsonl"}, 1},
-	{"gemini-cli", "tmp", "session-", []string{".json", ".jsonl"}, 2},
-}
-
 // Agents returns the agents whose sessions are found, by the names of their formats.
-func Agents() []string {
-	var names []string
-	for _, f := range folders {
-		names = append(names, f.agent)
+func Agents() (names []string) {
+	for _, f := range transcript.Formats() {
+		if f.Place().Sub != "" {
+			names = append(names, string(f))
+		}
 	}
-	return append(names, openCode)
+	return names
 }
 
 // Folder returns where an agent keeps its session files; empty if it has none.
-func Folder(agent string) (string, error) {
-	for _, f := range folders {
-		if f.agent == agent {
-			return f.root()
-		}
+func Folder(agent transcript.Format) (string, error) {
+	at := agent.Place()
+	if at.Sub == "" || at.Database {
+		return "", nil
 	}
-	return "", nil
+	own, err := ownFolder(at.Variable, at.Home)
+	return filepath.Join(own, at.Sub), err
 }
 
 // Find lists the sessions of an agent, or of all agents if it is empty, the newest first. A
@@ -98,13 +79,14 @@ func Search(agent string) (all []Session, unread []error, err error) {
 			unread = append(unread, err)
 		}
 	}
-	for _, f := range folders {
-		if agent == "" || agent == f.agent {
-			add(f.find())
+	for _, name := range Agents() {
+		switch f := transcript.Format(name); {
+		case agent != "" && agent != name:
+		case f.Place().Database:
+			add(findInDatabases(f))
+		default:
+			add(findFiles(f))
 		}
-	}
-	if agent == "" || agent == openCode {
-		add(findOpenCode())
 	}
 	slices.SortFunc(all, func(a, b Session) int {
 		return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.Path, b.Path))
@@ -112,39 +94,38 @@ func Search(agent string) (all []Session, unread []error, err error) {
 	return all, unread, nil
 }
 
-// AgentFolder returns the folder of an agent's settings and data.
+// AgentFolder returns the folder of an agent's settings.
 func AgentFolder(agent string) (string, error) {
-	at := agentFolders[agent]
-	if own := os.Getenv(at.variable); own != "" {
+	if at, ok := settingsFolders[agent]; ok {
+		return ownFolder(at.variable, at.home)
+	}
+	at := transcript.Format(agent).Place()
+	return ownFolder(at.Variable, at.Home)
+}
+
+// settingsFolders are those of agents that keep their sessions elsewhere, or none.
+var settingsFolders = map[string]struct{ variable, home string }{
+	"opencode": {"OPENCODE_CONFIG_DIR", ".config/opencode"},
+	"openclaw": {"OPENCLAW_STATE_DIR", ".openclaw"},
+	"hermes":   {"HERMES_HOME", ".hermes"},
+}
+
+// ownFolder is a folder that a variable names, or else one below the user's home.
+func ownFolder(variable, home string) (string, error) {
+	own := os.Getenv(variable)
+	if own != "" && (filepath.IsAbs(own) || !strings.HasPrefix(variable, "XDG_")) {
 		return own, nil
 	}
-	if below, ok := strings.CutPrefix(at.home, ".config/"); ok && os.Getenv("XDG_CONFIG_HOME") != "" {
+	if below, ok := strings.CutPrefix(home, ".config/"); ok && os.Getenv("XDG_CONFIG_HOME") != "" {
 		return filepath.Join(os.Getenv("XDG_CONFIG_HOME"), below), nil
 	}
 	user, err := os.UserHomeDir()
-	return filepath.Join(user, filepath.FromSlash(at.home)), err
+	return filepath.Join(user, filepath.FromSlash(home)), err
 }
 
-// agentFolders names the variable for the folder of each agent, and its default in the user's
-// home.
-var agentFolders = map[string]struct{ variable, home string }{
-	"claude-code": {"CLAUDE_CONFIG_DIR", ".claude"},
-	"codex":       {"CODEX_HOME", ".codex"},
-	"pi":          {"PI_CODING_AGENT_DIR", ".pi/agent"},
-	"gemini-cli":  {"", ".gemini"},
-	openCode:      {"OPENCODE_CONFIG_DIR", ".config/opencode"},
-	"openclaw":    {"OPENCLAW_STATE_DIR", ".openclaw"},
-	"hermes":      {"HERMES_HOME", ".hermes"},
-}
-
-// root is the folder with all sessions of the agent.
-func (f folder) root() (string, error) {
-	own, err := AgentFolder(f.agent)
-	return filepath.Join(own, f.sub), err
-}
-
-func (f folder) find() (found []Session, err error) {
-	root, err := f.root()
+func findFiles(f transcript.Format) (found []Session, err error) {
+	at := f.Place()
+	root, err := Folder(f)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +134,7 @@ func (f folder) find() (found []Session, err error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("sessions of %s: %w", f.agent, err)
+		return nil, fmt.Errorf("sessions of %s: %w", f, err)
 	}
 	var failures error
 	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
@@ -167,19 +148,19 @@ func (f folder) find() (found []Session, err error) {
 		if err != nil {
 			return err
 		}
-		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), f.prefix) || !slices.Contains(f.suffixes, filepath.Ext(e.Name())) {
+		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), at.Prefix) || !slices.Contains(at.Suffixes, filepath.Ext(e.Name())) {
 			return nil
 		}
 		info, err := e.Info()
 		if err != nil || info.Size() == 0 {
 			return nil // deleted meanwhile, or empty
 		}
-		s := Session{Agent: f.agent, ID: idOf(e.Name(), f.prefix), Changed: info.ModTime(), Bytes: info.Size(), Path: path}
+		s := Session{Agent: string(f), ID: idOf(e.Name(), at.Prefix), Changed: info.ModTime(), Bytes: info.Size(), Path: path}
 		above := path
-		for range f.project {
+		for range at.Project {
 			above = filepath.Dir(above)
 		}
-		if f.project > 0 {
+		if at.Project > 0 {
 			s.Project = filepath.Base(above)
 		}
 		found = append(found, s)

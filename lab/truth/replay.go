@@ -195,14 +195,10 @@ var (
 	shellTool = regexp.MustCompile(`(?i)bash|shell|exec|terminal|run_command|^run$|^cmd$`)
 	exitCode  = regexp.MustCompile(`(?im)^(?:Exit code|Process exited with code|Command exited with code|exit status|Command failed with exit code|.*"exit_code":)[: ]*(-?\d+)`)
 	// stopped is what harnesses say above or below the output of a command that they stopped.
-	stopped   = regexp.MustCompile(`(?i)^(?:command (?:timed out|aborted)|\(?command timed out|\[the command timed out)|\n(?:\(?command (?:timed out after[^\n]*|aborted[^\n]*)|\[the command timed out[^\n]*|(?:<bash_metadata>\n)?bash tool terminated command after exceeding timeout[^\n]*(?:\n</bash_metadata>)?)\s*$`)
-	canceled  = regexp.MustCompile(`^(?:<tool_use_error>)?(?:Sibling tool call errored|Cancelled: parallel tool call)`)
-	rejection = regexp.MustCompile(`(?i)^(?:\[?Request interrupted by user|The user doesn't want to (?:proceed|take this action)|.{0,40}rejected by (?:the )?user|User (?:rejected|declined|denied|aborted)|` +
-		`Permission to use .{1,80} has been denied|Claude requested permissions to .{1,300} haven't granted)`)
+	stopped    = regexp.MustCompile(`(?i)^(?:command (?:timed out|aborted)|\(?command timed out|\[the command timed out)|\n(?:\(?command (?:timed out after[^\n]*|aborted[^\n]*)|\[the command timed out[^\n]*|(?:<bash_metadata>\n)?bash tool terminated command after exceeding timeout[^\n]*(?:\n</bash_metadata>)?)\s*$`)
+	canceled   = regexp.MustCompile(`^(?:<tool_use_error>)?(?:Sibling tool call errored|Cancelled: parallel tool call)`)
 	refusal    = regexp.MustCompile(`(?i)^[\s\[(*#>-]{0,3}(?:errors?\s*[:\])]|error \w+ing\b|error executing|failed to |failure:|exception:|access denied|permission denied|forbidden\b|cannot |could not |unable to |no such |[\w ]{0,30} not found\b|[\w ]{0,40} is not (?:enough|allowed|permitted|available|valid))`)
 	errorField = regexp.MustCompile(`^\s*\{\s*"(?:error|errors)"\s*:\s*("(?:[^"\\]|\\.)+"|\{|\[\s*[^\]\s])`)
-	ownTool    = regexp.MustCompile(`^(?:(?:Multi|Notebook)?Edit|Write|TodoWrite|(?:Enter|Exit)PlanMode|AskUserQuestion|edit|write|patch|multiedit|apply_patch|todowrite|write_to_file|replace_in_file|apply_diff|insert_content|search_and_replace|replace|write_file)$`)
-	userSaid   = regexp.MustCompile(`(?s)the user said:\s*(.*)$`)
 	reminders  = regexp.MustCompile(`(?s)<system-reminder>.*?</system-reminder>`)
 	readTool   = regexp.MustCompile(`(?i)^(?:read|view|cat|open)|read_?file|file_?read|get_file|view_file`)
 	findTool   = regexp.MustCompile(`(?i)grep|glob|^ls$|list_dir|find_|search|fetch|lsp`)
@@ -299,7 +295,7 @@ func (r *replay) resulted(at int, res thread.ToolResult) {
 	r.ended[at] = c
 	c.flagged = res.Outcome == thread.Failure
 	body := strings.TrimSpace(ansi.ReplaceAllString(c.out, ""))
-	c.refused = notRun(&res, body)
+	c.refused = res.Denied
 	if c.refused {
 		r.stops = append(r.stops, seen{text: body, at: at})
 	}

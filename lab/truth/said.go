@@ -18,22 +18,11 @@ func (j *judge) userWords(m *thread.Message) []text {
 	case m.Role == thread.User && m.Kind == thread.Plain:
 		return j.texts(m)
 	case m.Role == thread.Tool:
-		res, _ := m.Result()
-		body := res.Text()
-		if s := userSaid.FindStringSubmatch(body); s != nil && notRun(&res, strings.TrimSpace(body)) {
-			return []text{newText(s[1])}
-		}
-		if res.Tool == "AskUserQuestion" && strings.HasPrefix(body, "User has answered your question") {
-			return []text{newText(body)}
+		if s := m.Said(); s != "" {
+			return []text{newText(s)}
 		}
 	}
 	return nil
-}
-
-// notRun reports whether a result says that its call was not allowed, and no tool can have said it: the
-// file that the log was read from records it, or the tool shows nothing from elsewhere.
-func notRun(res *thread.ToolResult, body string) bool {
-	return rejection.MatchString(body) && (res.Denied || ownTool.MatchString(res.Tool))
 }
 
 // commandTags stand around the parts of a command that a user typed, and are nobody's

@@ -49,6 +49,9 @@ func does(tool string, args map[string]any, out string) []thread.Message {
 	}
 	out, r.Denied = strings.CutPrefix(out, "!")
 	r.Content = text(out)
+	if _, said, ok := strings.Cut(out, "the user said:\n"); ok && r.Denied {
+		r.Said = []thread.Said{{Text: said}}
+	}
 	return append(m, thread.Message{Role: thread.Tool, Parts: []thread.Part{r}})
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
@@ -141,6 +141,7 @@ func schemaOf() map[string]any {
 // TestShowAndRead: what is read, written and read again is the same, for files
 // of every base with anything overridden; the file in between says every field.
 func TestShowAndRead(t *testing.T) {
+	refuse := validator(t, schemaOf())
 	property.Check(t, func(t *rapid.T) {
 		file := settings(t)
 		data, err := json.Marshal(file) // JSON is YAML
@@ -159,8 +160,8 @@ func TestShowAndRead(t *testing.T) {
 		if !reflect.DeepEqual(first, second) {
 			t.Fatalf("%s\n%s", cmp.Diff(first, second), shown)
 		}
-		if problems := refuse(schemaOf(), shown); len(problems) > 0 {
-			t.Fatalf("the schema refuses what is shown: %v\n%s", problems, shown)
+		if err := refuse(shown); err != nil {
+			t.Fatalf("the schema refuses what is shown: %v\n%s", err, shown)
 		}
 		for path, value := range leaves("", file) {
 			if got, ok := leavesOf(t, shown)[path]; !ok && !strings.HasPrefix(path, "tools.overrides") && path != "summarizer" {
@@ -191,10 +192,9 @@ func leaves(path string, m map[string]any) map[string]any {
 	return out
 }
 
-// TestSchemaRefuses: the schema, as far as the words that it uses go, refuses
-// what Read refuses.
+// TestSchemaRefuses: the schema refuses what Read refuses.
 func TestSchemaRefuses(t *testing.T) {
-	schema := schemaOf()
+	refuse := validator(t, schemaOf())
 	for _, in := range []string{
 		"base: seesion", "base: 7", "base: last-turns:0", "triger: {}", "base: loop\ntrigger: {hard: 0.5}", "trigger: {hard: 80}", "trigger: {hard: high}",
 		"base: loop\ntrigger: {long_context: 3}", "base: loop\ntrigger: {context_limit: 1.5}", "base: loop\ntrigger: {context_limit: many}", "base: loop\ntrigger: {context_limit: 0}",
@@ -204,13 +204,13 @@ func TestSchemaRefuses(t *testing.T) {
 		if _, err := policyfile.Read("p.yaml", []byte(in)); err == nil {
 			t.Errorf("%s: was read", in)
 		}
-		if len(refuse(schema, []byte(in))) == 0 {
+		if refuse([]byte(in)) == nil {
 			t.Errorf("%s: the schema allows it", in)
 		}
 	}
 	for _, in := range []string{"{}", "base: ratio:0.25", "base: last-turns:12", "summarizer: openai:x", "summarizer: [openai:x, extractive]", "summarizer: agent", "tools: {overrides: null}", "base: timeline\nexpire: {ttl: 1h30m}"} {
-		if problems := refuse(schema, []byte(in)); len(problems) > 0 {
-			t.Errorf("%s: %v", in, problems)
+		if err := refuse([]byte(in)); err != nil {
+			t.Errorf("%s: %v", in, err)
 		}
 		if _, err := policyfile.Read("p.yaml", []byte(in)); err != nil {
 			t.Error(err)
@@ -218,136 +218,24 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// refuse is a validator for the words of JSON schema that ours uses.
-func refuse(root map[string]any, data []byte) []string {
-	var v any
-	if err := yaml.Unmarshal(data, &v); err != nil {
-		return []string{err.Error()}
+// validator returns what says why a schema does not allow a file or a value.
+func validator(t *testing.T, schema map[string]any) (refuse func(data []byte) error) {
+	var rules jsonschema.Schema
+	text, err := json.Marshal(schema)
+	if err := errors.Join(err, json.Unmarshal(text, &rules)); err != nil {
+		t.Fatal(err)
 	}
-	doc, err := json.Marshal(v)
+	resolved, err := rules.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
 	if err != nil {
-		return []string{err.Error()}
+		t.Fatal(err)
 	}
-	if err := json.Unmarshal(doc, &v); err != nil {
-		return []string{err.Error()}
-	}
-	return validate(root, root, v, "")
-}
-
-func validate(root map[string]any, schema, v any, at string) (problems []string) {
-	if schema == true {
-		return nil
-	}
-	s := schema.(map[string]any)
-	for key, want := range s {
-		switch key {
-		case "$schema", "$defs", "title", "description", "default", "then", "additionalProperties":
-		case "$ref":
-			problems = append(problems, validate(root, resolve(root, s), v, at)...)
-		case "type":
-			if kinds, ok := want.([]any); ok && !slices.ContainsFunc(kinds, func(k any) bool { return is(k, v) }) || !ok && !is(want, v) {
-				problems = append(problems, at+": type")
-			}
-		case "enum":
-			if !slices.Contains(want.([]any), v) {
-				problems = append(problems, at+": enum")
-			}
-		case "pattern":
-			if text, ok := v.(string); ok && !regexp.MustCompile(want.(string)).MatchString(text) {
-				problems = append(problems, at+": pattern")
-			}
-		case "minLength":
-			if text, ok := v.(string); ok && len(text) < int(want.(float64)) {
-				problems = append(problems, at+": minLength")
-			}
-		case "minimum":
-			if x, ok := v.(float64); ok && x < want.(float64) {
-				problems = append(problems, at+": minimum")
-			}
-		case "maximum":
-			if x, ok := v.(float64); ok && x > want.(float64) {
-				problems = append(problems, at+": maximum")
-			}
-		case "minItems":
-			if list, ok := v.([]any); ok && len(list) < int(want.(float64)) {
-				problems = append(problems, at+": minItems")
-			}
-		case "items":
-			for _, item := range or(v, []any{}) {
-				problems = append(problems, validate(root, want, item, at+"[]")...)
-			}
-		case "properties":
-			for name, item := range or(v, map[string]any{}) {
-				if schema, ok := want.(map[string]any)[name]; ok {
-					problems = append(problems, validate(root, schema, item, at+"."+name)...)
-				}
-			}
-		case "required":
-			for _, name := range want.([]any) {
-				if _, ok := or(v, map[string]any{})[name.(string)]; !ok {
-					problems = append(problems, at+": required")
-				}
-			}
-		case "not":
-			if len(validate(root, want, v, at)) == 0 {
-				problems = append(problems, at+": not")
-			}
-		case "if":
-			if len(validate(root, want, v, at)) == 0 {
-				problems = append(problems, validate(root, s["then"], v, at)...)
-			}
-		case "allOf":
-			for _, one := range want.([]any) {
-				problems = append(problems, validate(root, one, v, at)...)
-			}
-		case "anyOf":
-			if !slices.ContainsFunc(want.([]any), func(one any) bool { return len(validate(root, one, v, at)) == 0 }) {
-				problems = append(problems, at+": anyOf")
-			}
-		default:
-			problems = append(problems, "a word that the test does not know: "+key)
+	return func(data []byte) error {
+		var v any
+		if err := yaml.Unmarshal(data, &v); err != nil {
+			return err
 		}
+		return resolved.Validate(v)
 	}
-	if more, ok := s["additionalProperties"]; ok {
-		known, _ := s["properties"].(map[string]any)
-		for name, item := range or(v, map[string]any{}) {
-			if _, ok := known[name]; ok {
-				continue
-			}
-			if more == false {
-				problems = append(problems, at+": unknown key "+name)
-				continue
-			}
-			problems = append(problems, validate(root, more, item, at+"."+name)...)
-		}
-	}
-	return problems
-}
-
-func is(kind, v any) bool {
-	switch kind {
-	case "object":
-		_, ok := v.(map[string]any)
-		return ok
-	case "array":
-		_, ok := v.([]any)
-		return ok
-	case "string":
-		_, ok := v.(string)
-		return ok
-	case "boolean":
-		_, ok := v.(bool)
-		return ok
-	case "number":
-		_, ok := v.(float64)
-		return ok
-	case "integer":
-		x, ok := v.(float64)
-		return ok && x == float64(int64(x))
-	case "null":
-		return v == nil
-	}
-	return false
 }
 
 // FuzzRead: whatever a file holds, it is read or refused with a place, and what
@@ -415,8 +303,9 @@ func TestEveryField(t *testing.T) {
 					value = was / 2
 				}
 			case string:
+				refuse := validator(t, s)
 				for _, other := range []any{"77s", 77, 1.5, 0.25, "cost", "system", "user", "ephemeral", "model", "openai:q", "x"} {
-					if doc, err := json.Marshal(other); err == nil && len(refuseValue(root, s, doc)) == 0 && other != was {
+					if doc, err := json.Marshal(other); err == nil && refuse(doc) == nil && other != was {
 						value = other
 						break
 					}
@@ -455,12 +344,4 @@ func TestEveryField(t *testing.T) {
 	if fields < 150 {
 		t.Error("only", fields, "fields")
 	}
-}
-
-func refuseValue(root, schema map[string]any, doc []byte) []string {
-	var v any
-	if err := json.Unmarshal(doc, &v); err != nil {
-		return []string{err.Error()}
-	}
-	return validate(root, schema, v, "")
 }

@@ -48,10 +48,13 @@ type Options = store.Options
 
 // DB is a store in a SQLite file. It is safe for concurrent use.
 type DB struct {
-	*sqlstore.DB
+	*shared
 	write  *sql.DB
 	bodies durable.Dir
 }
+
+// shared is what all SQL stores have in common.
+type shared = sqlstore.DB
 
 var _ store.DB = (*DB)(nil)
 
@@ -130,7 +133,7 @@ func openTo(ctx context.Context, path string, o *Options, step func(string), why
 		return nil, err
 	}
 	place := &place{why: why}
-	db.DB, err = sqlstore.New(ctx, pools, sqlstore.Dialect{
+	db.shared, err = sqlstore.New(ctx, pools, sqlstore.Dialect{
 		Name: "sqlite", Migrations: migrations, Bodies: &db.bodies,
 		Versions:   `CREATE TABLE IF NOT EXISTS palimpsest_schema (id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')))`,
 		OneWriter:  true,
@@ -292,7 +295,7 @@ func (db *DB) SQL() *sql.DB { return db.write }
 
 // Close closes the file.
 func (db *DB) Close() error {
-	return errors.Join(db.DB.Close(), db.bodies.Root.Close())
+	return errors.Join(db.shared.Close(), db.bodies.Root.Close())
 }
 
 // explained is an error in words that say all of it.

@@ -154,15 +154,15 @@ func markFor(texts []string) string {
 
 // speaker names the author of a message.
 func speaker(m *thread.Message) string {
-	switch {
-	case m.Role == thread.Tool:
+	switch m.Author() {
+	case thread.ByTool:
 		if r, ok := m.Result(); ok && r.Outcome == thread.Failure {
 			return "tool result (failed)"
 		}
 		return "tool result"
-	case m.Kind == thread.Recap:
+	case thread.ByCompaction:
 		return "summary of an earlier compaction"
-	case m.Role == thread.User && m.Kind == thread.Injected:
+	case thread.ByHarness:
 		return "harness, not the user"
 	}
 	return string(m.Role)

@@ -60,8 +60,9 @@ func (d *decoder) part(v gjson.Result, role thread.Role) thread.Part {
 	case "tool_use":
 		name, named := b.text("name")
 		if id := b.Str("id"); id != "" && named && role == thread.Assistant {
-			d.names[id] = name
-			return thread.ToolCall{ID: id, Name: name, Arguments: b.Get("input").Raw, Parent: hosted.Parent(wire.Anthropic, b.raw), Source: b.source()}
+			c := thread.ToolCall{ID: id, Name: name, Arguments: b.Get("input").Raw, Parent: hosted.Parent(wire.Anthropic, b.raw), Source: b.source()}
+			d.calls[id] = c
+			return c
 		}
 	case "tool_result":
 		if id := b.Str("tool_use_id"); id != "" && role == thread.User {
@@ -72,7 +73,8 @@ func (d *decoder) part(v gjson.Result, role thread.Role) thread.Part {
 }
 
 func (d *decoder) result(b *block, id string) thread.ToolResult {
-	r := thread.ToolResult{CallID: id, Tool: d.names[id], Outcome: thread.Success, Source: b.source()}
+	call := d.calls[id]
+	r := thread.ToolResult{CallID: id, Tool: call.Name, Program: call.Parent != "", Outcome: thread.Success, Source: b.source()}
 	if b.Get("is_error").Type == gjson.True {
 		r.Outcome = thread.Failure
 	}

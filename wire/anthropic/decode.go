@@ -50,7 +50,7 @@ func (Codec) Decode(body string) (*prompt.Prompt, error) {
 	if p.Tools, err = decodeTools(top.Get("tools")); err != nil {
 		return nil, err
 	}
-	d := decoder{names: map[string]string{}}
+	d := decoder{calls: map[string]thread.ToolCall{}}
 	elements := top.Get("messages").Array()
 	p.Messages = make([]thread.Message, 0, len(elements)+len(elements)/2)
 	for i, element := range elements {
@@ -72,7 +72,7 @@ func DecodeMessage(raw string) ([]thread.Message, error) {
 	if err := format.Check(raw); err != nil {
 		return nil, err
 	}
-	d := decoder{names: map[string]string{}}
+	d := decoder{calls: map[string]thread.ToolCall{}}
 	return d.message(nil, gjson.Parse(strings.TrimSpace(raw)), 0)
 }
 
@@ -109,10 +109,10 @@ func decodeTools(v gjson.Result) (list []prompt.Tool, err error) {
 	return list, err
 }
 
-// decoder splits elements into messages and remembers the names of the tools called.
+// decoder splits elements into messages and remembers the calls.
 type decoder struct {
-	names map[string]string // of tools, by the ids of their calls
-	room  rawjson.Fields    // for the members of the blocks that are being read
+	calls map[string]thread.ToolCall // by their ids
+	room  rawjson.Fields             // for the members of the blocks that are being read
 	// blocks are those of the message that is being read.
 	blocks []gjson.Result
 }

@@ -60,7 +60,8 @@ var (
 			shape.Required("data", text),
 			shape.Required("format", &shape.Shape{Is: shape.String, Filled: true, OneOf: []string{"wav", "mp3"}}),
 		).Explain("type", "want an object"))),
-		"file": chatFile,
+		"file":     chatFile,
+		"thinking": shape.Members(shape.Required("thinking", &shape.Shape{Is: shape.String | shape.Array})), // of compatible servers
 	}
 	chatList    = &shape.Shape{Is: shape.Array, Filled: true}
 	chatMembers = []shape.Member{
@@ -68,7 +69,7 @@ var (
 	}
 
 	// The parts that only one role may have.
-	chatSpeakers = map[string]string{"refusal": "assistant", "image_url": "user", "input_audio": "user", "file": "user"}
+	chatSpeakers = map[string]string{"refusal": "assistant", "thinking": "assistant", "image_url": "user", "input_audio": "user", "file": "user"}
 )
 
 // Validate checks a body against the rules in the reference and the error messages of
@@ -90,6 +91,8 @@ var (
 //	tools         tools or functions, not both; no choice without tools
 //	tool-pairing  each call is answered once, directly after its message
 //	arguments     (advice) the arguments of a function are JSON
+//	compatible    (advice) what only servers other than OpenAI's take: tools and calls that are
+//	              neither functions nor custom, an empty list of calls, thinking as content
 //	last-message  (advice) the request does not end with the model's own turn
 //	duplicate     (advice) no field of the body is given twice
 //
@@ -155,8 +158,8 @@ func (v *chatValidator) typed(at int, path string, value gjson.Result, shapes ma
 	}
 	kind := value.Get("type").Str
 	if shapes[kind] == nil {
-		v.Refuse(at, path+".type", "value", "%q is neither function nor custom", kind)
-		return false
+		v.Advise(at, path+".type", "compatible", "%q is neither function nor custom; only servers other than OpenAI's know it", kind)
+		return true
 	}
 	return v.Check(at, path, value, shapes[kind])
 }
@@ -196,7 +199,7 @@ func (v *chatValidator) toolChoice(choice gjson.Result) {
 		v.Check(choice.Index, "tool_choice", choice, shape.OneOf("none", "auto", "required"))
 	case kind == "allowed_tools":
 	case chatTools[kind] == nil:
-		v.Refuse(choice.Index, "tool_choice.type", "value", "%q is none of function, custom, allowed_tools", kind)
+		v.Advise(choice.Index, "tool_choice.type", "compatible", "%q is none of function, custom, allowed_tools; only servers other than OpenAI's know it", kind)
 	case !v.tools[name]:
 		v.Refuse(choice.Index, "tool_choice."+kind+".name", "tools", "%q is not among the tools", name)
 	}

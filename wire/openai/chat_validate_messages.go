@@ -103,6 +103,9 @@ func (v *chatValidator) part(at int, path string, part gjson.Result, role string
 		v.Refuse(at, path+".type", "part-type", "role %s has no parts of type %q", role, kind)
 		return
 	}
+	if kind == "thinking" {
+		v.Advise(at, path+".type", "compatible", "only servers other than OpenAI's take thinking as content")
+	}
 	v.Check(at, path, part, chatPartShapes[kind])
 }
 
@@ -123,9 +126,11 @@ func (v *chatValidator) participant(at int, path string, m gjson.Result) {
 }
 
 func (v *chatValidator) assistant(at int, path string, m gjson.Result) {
-	said := m.Get("tool_calls").Exists()
-	for _, other := range []string{"function_call", "refusal", "audio"} {
-		said = said || m.Get(other).Type != gjson.Null
+	calls := m.Get("tool_calls")
+	none := calls.Type == gjson.Null || calls.IsArray() && calls.Get("#").Int() == 0
+	said := !none
+	for other, v := range rawjson.Members(m) {
+		said = said || v.Type != gjson.Null && (other == "function_call" || other == "refusal" || other == "audio" || chatReasons[other])
 	}
 	if m.Get("content").Type != gjson.Null {
 		v.content(at, path, m, "assistant")
@@ -133,7 +138,11 @@ func (v *chatValidator) assistant(at int, path string, m gjson.Result) {
 		v.Refuse(at, path+".content", "content", "missing or null without tool_calls, function_call, refusal or audio")
 	}
 	v.participant(at, path, m)
-	if calls := m.Get("tool_calls"); calls.Exists() {
+	switch {
+	case !calls.Exists():
+	case none:
+		v.Advise(at, path+".tool_calls", "compatible", "empty; OpenAI wants at least one call or no list")
+	default:
 		v.calls(at, path, calls)
 	}
 	if call := m.Get("function_call"); call.Type != gjson.Null {

@@ -97,11 +97,16 @@ func (r *responsesReader) item(it responsesItem, at int) {
 		return
 	}
 	part := responsesModelPart(it)
-	if call, ok := part.(thread.ToolCall); ok {
-		if r.calls == nil {
-			r.calls = map[string]string{}
+	if r.calls == nil {
+		r.calls = map[string]string{}
+	}
+	switch p := part.(type) {
+	case thread.ToolCall:
+		r.calls[p.ID] = p.Name
+	case thread.Opaque:
+		if p.Call != "" {
+			r.calls[p.Call] = p.Tool
 		}
-		r.calls[call.ID] = call.Name
 	}
 	r.addModelParts(it, at, part)
 }
@@ -150,7 +155,7 @@ func responsesIsOutput(typ, callID string) bool {
 }
 
 func (r *responsesReader) result(it responsesItem) thread.ToolResult {
-	res := thread.ToolResult{CallID: it.Str("call_id"), Outcome: thread.Success, Source: responsesSource(it.raw)}
+	res := thread.ToolResult{CallID: it.Str("call_id"), Outcome: thread.Success, Program: hosted.Parent(wire.Responses, it.raw) != "", Source: responsesSource(it.raw)}
 	output, approved := it.Get("output"), it.Get("approve")
 	failed := it.Str("status") == "incomplete" || it.Str("status") == "failed" || it.Get("error").Type != gjson.Null
 	switch {
@@ -158,6 +163,9 @@ func (r *responsesReader) result(it responsesItem) thread.ToolResult {
 		res.CallID = it.Str("approval_request_id")
 		failed = failed || approved.Type == gjson.False
 		res.Content = []thread.Part{thread.Text{Text: "approve: " + approved.Raw}}
+		res.Content = append(res.Content, responsesBeside(it.Get("reason"))...)
+	case it.typ == "program_output":
+		res.Content = responsesBeside(it.Get("result"))
 	case it.typ == "tool_search_output":
 		tools := it.Get("tools")
 		res.Content = []thread.Part{thread.Opaque{Kind: "tools", Text: responsesToolNames(tools), Source: responsesSource(tools.Raw)}}
@@ -178,6 +186,16 @@ func (r *responsesReader) result(it responsesItem) thread.ToolResult {
 	}
 	res.Tool = r.calls[res.CallID]
 	return res
+}
+
+// responsesBeside reads a text that messages were stored without: it does not count for their ids.
+func responsesBeside(v gjson.Result) []thread.Part {
+	if v.Str == "" {
+		return nil
+	}
+	from := responsesSource(v.Raw)
+	from.Beside = true
+	return []thread.Part{thread.Text{Text: v.Str, Source: from}}
 }
 
 // responsesCallArguments returns the arguments of a call. It is false for items that no

@@ -360,6 +360,8 @@ export type Part = {
   outcome?: string
   /** API and Raw are the provider and the exact JSON of an opaque part or reasoning; it is sent to that provider only. */
   raw?: string
+  /** Said of a result is what the user said in its content: answers to the tool's questions, and words about a call that was not allowed. The rest of the content is the tool's. */
+  said?: Array<ThreadSaid>
   /** Signature is a provider's signature on reasoning or a call. */
   signature?: string
   /** Started and Completed say when the tool ran. */
@@ -817,6 +819,11 @@ export type ThreadDeterminism = {
   etag?: string
   mtime?: number
   version?: string
+}
+
+export type ThreadSaid = {
+  asked?: string
+  text: string
 }
 
 export type ThreadSpan = {

@@ -14,14 +14,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/hook"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/test/hostile"
-	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
 // TestHooks: whatever an agent writes to a hook, `palimpsest hook` ends with a status of
 // its own, never the one that would stop the agent, and few words.
 func TestHooks(t *testing.T) {
 	c := startChild(t)
-	_, session := sampleOf(t, transcript.ClaudeCode)
+	_, session := sampleOf(t, "claude-code")
 	file := filepath.Join(t.TempDir(), "session.jsonl")
 	if err := os.WriteFile(file, session, 0o600); err != nil {
 		t.Fatal(err)

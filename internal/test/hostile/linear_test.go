@@ -323,7 +323,7 @@ func TestSteepLogsAreLinear(t *testing.T) {
 // a time that grows with them.
 func TestReportIsLinear(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	_, sample := sampleOf(t, transcript.Gemini)
+	_, sample := sampleOf(t, "gemini")
 	dir := t.TempDir()
 	file, out := filepath.Join(dir, "texts.json"), filepath.Join(dir, "out.json")
 	at := ".contents[].parts[].text: "

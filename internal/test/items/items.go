@@ -158,8 +158,8 @@ var All = []Item{
 	{API: wire.Gemini, Place: "part", Type: "fileData", Example: `[{"role":"user","parts":[{"fileData":{"mimeType":"video/mp4","fileUri":"https://a.example/$w"}}]}]`},
 	{API: wire.Gemini, Place: "part", Type: "functionCall", Example: `[{"role":"model","parts":[{"functionCall":{"name":"read","args":{"path":"$w"}}}]},{"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"x"}}}]}]`},
 	{API: wire.Gemini, Place: "part", Type: "functionResponse", Example: `[{"role":"model","parts":[{"functionCall":{"name":"read","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"$w"}}}]}]`},
-	{API: wire.Gemini, Place: "part", Type: "executableCode", Example: `[{"role":"model","parts":[{"executableCode":{"language":"PYTHON","code":"$w()"}},{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"1"}}]}]`},
-	{API: wire.Gemini, Place: "part", Type: "codeExecutionResult", Example: `[{"role":"model","parts":[{"executableCode":{"language":"PYTHON","code":"f()"}},{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"$w"}}]}]`},
+	{API: wire.Gemini, Place: "part", Type: "executableCode", Example: `[{"role":"model","parts":[{"executableCode":{"id":"c$n","language":"PYTHON","code":"$w()"}},{"codeExecutionResult":{"id":"c$n","outcome":"OUTCOME_OK","output":"1"}}]}]`},
+	{API: wire.Gemini, Place: "part", Type: "codeExecutionResult", Example: `[{"role":"model","parts":[{"executableCode":{"id":"c$n","language":"PYTHON","code":"f()"}},{"codeExecutionResult":{"id":"c$n","outcome":"OUTCOME_OK","output":"$w"}}]}]`},
 	{API: wire.Gemini, Place: "part", Type: "toolCall", Example: `[{"role":"model","parts":[{"toolCall":{"id":"t$n","toolType":"GOOGLE_SEARCH_WEB","args":{"queries":["$w"]}}},{"toolResponse":{"id":"t$n","toolType":"GOOGLE_SEARCH_WEB","response":{}}}]}]`},
 	{API: wire.Gemini, Place: "part", Type: "toolResponse", Example: `[{"role":"model","parts":[{"toolCall":{"id":"t$n","toolType":"GOOGLE_SEARCH_WEB","args":{}}},{"toolResponse":{"id":"t$n","toolType":"GOOGLE_SEARCH_WEB","response":{"answer":"$w"}}}]}]`},
 	{API: wire.Gemini, Place: "member", Type: "thought", Example: `[{"role":"model","parts":[{"text":"$w","thought":true},{"text":"so"}]}]`},
@@ -169,5 +169,5 @@ var All = []Item{
 	{API: wire.Gemini, Place: "member", Type: "mediaProcessing", Example: `[{"role":"user","parts":[{"fileData":{"mimeType":"video/mp4","fileUri":"https://a.example/$w"},"mediaProcessing":"STATIC"}]}]`},
 	{API: wire.Gemini, Place: "member", Type: "partMetadata", Example: `[{"role":"user","parts":[{"text":"$w","partMetadata":{"stream":1}}]}]`},
 	{API: wire.Gemini, Place: "member", Type: "speechMetadata", Example: `[{"role":"model","parts":[{"text":"$w","speechMetadata":{"speaker":"Ann"}}]}]`},
-	{API: wire.Gemini, Place: "member", Type: "audioTranscription", Example: `[{"role":"model","parts":[{"inlineData":{"mimeType":"audio/wav","data":"AAAA"},"audioTranscription":{"text":"$w"}}]}]`},
+	{API: wire.Gemini, Place: "member", Type: "audioTranscription", Example: `[{"role":"model","parts":[{"inlineData":{"mimeType":"audio/wav","data":"AAAA"},"audioTranscription":{"text":"hm"}}]}]`, Bare: true},
 }

@@ -47,7 +47,7 @@ type Config struct {
 	// Header is sent with every request. Values that may be credentials are removed from
 	// all error messages.
 	Header http.Header
-	Retry  retry.Policy
+	Retry  llm.Retry
 	Limit  int64 // bytes of an answer; 0 stands for DefaultLimit
 }
 
@@ -58,7 +58,7 @@ func New(c Config) (*Client, error) {
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, fmt.Errorf("%s: the base URL must be an absolute http or https address", c.Provider)
 	}
-	client := &Client{provider: c.Provider, url: c.URL, header: func() http.Header { return c.Header }, retry: c.Retry, limit: c.Limit}
+	client := &Client{provider: c.Provider, url: c.URL, header: func() http.Header { return c.Header }, retry: retry.Policy(c.Retry), limit: c.Limit}
 	if client.limit <= 0 {
 		client.limit = DefaultLimit
 	}

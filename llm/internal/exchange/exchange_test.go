@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/internal/test/leak"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
@@ -26,7 +25,7 @@ func post(t *testing.T, handle http.HandlerFunc, c exchange.Config, read exchang
 	c.Provider, c.URL = "test", s.URL
 	c.HTTP = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	c.Header = http.Header{"X-Key": {"secret-key"}}
-	c.Retry = retry.Policy{Attempts: 1}
+	c.Retry = llm.Retry{Attempts: 1}
 	x, err := exchange.New(c)
 	if err != nil {
 		t.Fatal(err)

@@ -1,11 +1,42 @@
 package identify
 
 import (
+	"cmp"
 	"reflect"
+	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
+
+// News are the messages of the request from a position on, for a log. What in the results of tools is the
+// words of the user is settled for an agent that its User-Agent names.
+func (r *Request) News(from int, userAgent string) []thread.Message {
+	news := Detach(r.Prompt.Messages[from:], r.IDs[from:])
+	agent := injected.Agent(userAgent)
+	if agent == "" || len(news) == 0 {
+		return news
+	}
+	schemas := map[string]string{}
+	for _, t := range r.Prompt.Tools {
+		schemas[t.Name] = cmp.Or(t.Schema, "{}")
+	}
+	calls := map[string]thread.ToolCall{}
+	for i := range r.Prompt.Messages {
+		for _, c := range r.Prompt.Messages[i].Calls() {
+			calls[c.ID] = c
+		}
+	}
+	for i := range news {
+		if result, ok := news[i].Result(); ok && schemas[result.Tool] != "" {
+			call := calls[result.CallID]
+			injected.Settle(agent, schemas[result.Tool], &call, &result)
+			news[i].Parts[slices.IndexFunc(news[i].Parts, func(p thread.Part) bool { _, is := p.(thread.ToolResult); return is })] = result
+		}
+	}
+	return news
+}
 
 // Detach copies messages for a log, with the given ids and with strings of their own: a message that is
 // kept must not keep alive the request that it was read from. The bytes of a frame are copied

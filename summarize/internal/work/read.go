@@ -228,8 +228,11 @@ func saysUnread(head, text string) bool {
 var cancellations = []string{"<tool_use_error>Sibling tool call errored", "Sibling tool call errored", "<tool_use_error>Cancelled: parallel tool call "}
 
 func (w *Result) readDenial(r *thread.ToolResult, head string) {
-	denial, proven, claimed := injected.ReadDenial(r)
-	w.DeniedByUser, w.deniedByRule, w.userSaid = proven && !denial.ByRule, proven && denial.ByRule, denial.Said
+	byRule, claimed := injected.ReadDenial(r)
+	w.DeniedByUser, w.deniedByRule, w.userSaid = r.Denied && !byRule, r.Denied && byRule, ""
+	if r.Denied && len(r.Said) > 0 {
+		w.userSaid = r.Said[0].Text
+	}
 	w.Canceled = r.Outcome == thread.Failure && slices.ContainsFunc(cancellations, func(mark string) bool { return strings.HasPrefix(head, mark) })
 	if claimed { // perhaps it ran, and perhaps it did not
 		w.Claim, w.halted = Claim(r), true
@@ -247,16 +250,6 @@ const (
 	maxHead  = 2000
 	maxClaim = 400
 )
-
-// RefusedWith is what the user said when rejecting the call that m is the result of.
-func RefusedWith(m *thread.Message) string {
-	r, ok := m.Result()
-	if !ok {
-		return ""
-	}
-	denial, _, _ := injected.ReadDenial(&r)
-	return denial.Said
-}
 
 // ResetNote begins the line that Claude Code appends to an output when its shell is put back
 // to the project's directory.

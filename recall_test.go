@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -333,5 +335,179 @@ func TestQualityWatches(t *testing.T) {
 	}
 	if m := th.Quality(); m.RehydrationRequests != 2 || told.count(event.ContextRequested) != 2 || told.count(event.QualityAlert) != 1 {
 		t.Errorf("%+v, asks told %d, alerts %d", m, told.count(event.ContextRequested), told.count(event.QualityAlert))
+	}
+}
+
+// TestGoesOn: an agent that summed up its own history and began anew reaches
+// what stood before: it finds it, reads it, and reads the pointers that plans of
+// the earlier thread handed out; what is still to be seen is not found again.
+func TestGoesOn(t *testing.T) {
+	for name, store := range map[string]*artifact.Store{"log": nil, "artifacts": artifact.NewStore(mem.New(), nil)} {
+		t.Run(name, func(t *testing.T) {
+			c, err := palimpsest.New(palimpsest.Config{Recall: &palimpsest.Recall{}, Artifacts: store, Requester: artifact.Requester{TenantID: "acme"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pointer := worked(t, c)
+
+			next := c.Session("after")
+			step := palimpsest.Step{
+				Base: &prompt.Prompt{Model: "m", MaxOutput: 1000}, Profile: render.For(wire.Anthropic), Budget: loopBudget,
+				Messages: []thread.Message{
+					{Role: thread.User, Kind: thread.Recap, Parts: []thread.Part{thread.Text{Text: "So far: files were read."}}},
+					plain(thread.Assistant, "I am about to go on."), plain(thread.User, "Go on."),
+				},
+			}
+			if p, err := next.PrepareStep(t.Context(), step); err != nil || len(p.Tools) > 0 {
+				t.Fatalf("%v; %d tools are offered to a thread that goes on from nothing", err, len(p.Tools))
+			}
+			if text, _ := answer(t, next, "recall", map[string]any{"query": "handle3"}); strings.Contains(text, "line of file") {
+				t.Fatal("a thread of its own finds what another holds")
+			}
+			next = c.Session("after", "first")
+			step.Messages = nil
+			p, err := next.PrepareStep(t.Context(), step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(p.Tools, func(x prompt.Tool) bool { return x.Name == "recall" }) {
+				t.Error("there is something to recall, and no tool for it")
+			}
+			found, _ := answer(t, next, "recall", map[string]any{"query": "handle3"})
+			if !strings.Contains(found, "line of file 3") {
+				t.Errorf("what stood before is not found: %s", found)
+			}
+			id := regexp.MustCompile(`message (\w+)`).FindStringSubmatch(found)
+			if id == nil {
+				t.Fatalf("no id to read: %s", found)
+			}
+			for _, id := range []string{id[1], pointer, pointer[:12]} {
+				if text, outcome := answer(t, next, "read_artifact", map[string]any{"artifact_id": id}); outcome != thread.Success || !strings.Contains(text, "line of file") {
+					t.Errorf("%s cannot be read: %s", id, text)
+				}
+			}
+			if text, outcome := answer(t, next, "read_artifact", map[string]any{"artifact_id": "art_0000000000000000"}); outcome != thread.Failure {
+				t.Errorf("an id that nobody gave is read: %s", text)
+			}
+			if text, _ := answer(t, next, "recall", map[string]any{"query": "about to go on"}); strings.Contains(text, "I am about") {
+				t.Errorf("what is in sight is found: %s", text)
+			}
+		})
+	}
+}
+
+// worked makes a thread called "first" that was compacted, and returns one of its
+// pointers.
+func worked(t *testing.T, c *palimpsest.Compactor) (pointer string) {
+	t.Helper()
+	th := c.Session("first")
+	step := palimpsest.Step{
+		Base: &prompt.Prompt{Model: "m", MaxOutput: 1000}, Profile: render.For(wire.Anthropic), Budget: loopBudget,
+		Messages: []thread.Message{plain(thread.User, "Tidy the queue.")},
+	}
+	for n := range 40 {
+		if _, err := th.PrepareStep(t.Context(), step); err != nil {
+			t.Fatal(err)
+		}
+		call, result := work(n)
+		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
+			t.Fatal(err)
+		}
+		step.Messages = []thread.Message{result}
+	}
+	if _, err := th.Append(t.Context(), append(step.Messages, plain(thread.Assistant, "I am about to go on."))...); err != nil {
+		t.Fatal(err)
+	}
+	plans, err := th.Plans(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range plans {
+		for _, x := range p.Externalizations {
+			pointer = x.ArtifactID
+		}
+	}
+	if pointer == "" {
+		t.Fatal("no plan handed out a pointer")
+	}
+	return pointer
+}
+
+// TestReadingInASmallWindow: however small the window or the limit of a policy, what read_artifact
+// gives reaches the model whole, and reading on to the end gives all of the content. A10
+func TestReadingInASmallWindow(t *testing.T) {
+	for _, dense := range []bool{false, true} {
+		for _, size := range []struct{ window, limit int }{{window: 6_000}, {window: 8_192}, {window: 16_000}, {window: 32_000}, {window: 200_000}, {window: 200_000, limit: 8_192}} {
+			t.Run(fmt.Sprintf("%+v, dense: %v", size, dense), func(t *testing.T) {
+				config, window := palimpsest.Config{Recall: &palimpsest.Recall{}}, size.window
+				if size.limit > 0 {
+					config.Policy = policy.Ladder{MaxInputTokens: size.limit}
+				}
+				c, err := palimpsest.New(config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := c.Session("t")
+				var lines []string
+				for n := range 600 {
+					line := fmt.Sprintf("line %d: the order was sent to the customer in the evening", n)
+					if dense {
+						line = fmt.Sprintf("%d|%x|%d", n, n*7919*104729, n*n*31)
+					}
+					lines = append(lines, line)
+				}
+				step := palimpsest.Step{Profile: render.For(wire.Anthropic), Window: window, Output: 1_000, Messages: []thread.Message{plain(thread.User, "Look at the orders.")}}
+				next := func(call thread.ToolCall, result thread.Message) *palimpsest.Prepared {
+					t.Helper()
+					if _, err := s.PrepareStep(t.Context(), step); err != nil {
+						t.Fatal(err)
+					}
+					if err := s.FinishStep(t.Context(), nil, llm.Usage{}, thread.Message{Role: thread.Assistant, Parts: []thread.Part{call}}); err != nil {
+						t.Fatal(err)
+					}
+					step.Messages = []thread.Message{result}
+					p, err := s.PrepareStep(t.Context(), step)
+					if err != nil {
+						t.Fatal(err)
+					}
+					step.Messages = nil
+					return p
+				}
+				p := next(thread.ToolCall{ID: "orders", Name: "Read", Arguments: `{"file_path":"orders"}`}, toolMessage("orders", strings.Join(lines, "\n")))
+				log, err := s.Append(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				id := string(log.Log.At(2).ID)
+				var read []string
+				for n, offset := 0, 1; offset <= len(lines); n++ {
+					arguments, err := json.Marshal(map[string]any{"artifact_id": id, "offset": offset})
+					if err != nil || n > 100 {
+						t.Fatalf("%d readings: %v", n, err)
+					}
+					call := thread.ToolCall{ID: fmt.Sprint("read_", n), Name: "read_artifact", Arguments: string(arguments)}
+					answer, ok, err := s.Answer(t.Context(), p, call)
+					if err != nil || !ok {
+						t.Fatal(ok, err)
+					}
+					p = next(call, answer)
+					given, _ := answer.Result()
+					shown, _ := p.Messages[len(p.Messages)-1].Result()
+					if shown.Text() != given.Text() {
+						t.Fatalf("reading %d: %d bytes are answered, the model sees %d: %.300s", n, len(given.Text()), len(shown.Text()), shown.Text())
+					}
+					before := len(read)
+					for line := range strings.Lines(given.Text()) {
+						if line = strings.TrimSpace(line); len(read) < len(lines) && line == lines[len(read)] {
+							read = append(read, line)
+						}
+					}
+					if len(read) == before {
+						t.Fatalf("reading %d from line %d gives nothing new: %.300s", n, offset, given.Text())
+					}
+					offset = len(read) + 1
+				}
+			})
+		}
 	}
 }

@@ -1,0 +1,56 @@
+package palimpsest
+
+import (
+	"context"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/policy"
+)
+
+// dueCheck says whether a plan should be made, and why.
+type dueCheck struct {
+	isDue   bool
+	trigger string // "auto" or "manual"
+	reason  string // in words for people
+}
+
+// eventDetails returns the details of an event about the check, with one more.
+func (d dueCheck) eventDetails(name string, value any) map[string]any {
+	details := map[string]any{name: value}
+	if d.reason != "" {
+		details["why"] = hyphenate(d.reason)
+	}
+	return details
+}
+
+func (c *Compactor) checkDue(situation *policy.Situation) dueCheck {
+	yes, why := c.config.Policy.Due(situation)
+	if situation.Forced {
+		yes, why = true, "the provider refused the request as too long"
+	}
+	return dueCheck{isDue: yes, trigger: "auto", reason: why}
+}
+
+// decision is what a policy made of a situation.
+type decision struct {
+	dueCheck
+	fitted   *policy.Fitted // the plan to be put in force; nil where there is none
+	err      error          // why there is none
+	duration time.Duration
+}
+
+// decide asks the policy for a plan, with events before and after.
+func decide(ctx context.Context, s *Session, situation *policy.Situation, due dueCheck, attempt int) decision {
+	if attempt == 1 {
+		s.emit(ctx, event.Event{Type: event.PreCompact, TokensBefore: situation.PromptTokens, BudgetLimit: requestLimit(s.c.config.Policy, situation), Details: due.eventDetails("trigger", due.trigger)})
+	}
+	start := s.c.config.Now()
+	f, err := s.c.config.Policy.Plan(ctx, situation)
+	d := decision{dueCheck: due, fitted: f, err: err, duration: s.c.config.Now().Sub(start)}
+	s.emit(ctx, summaryEvents(policy.SummariesOf(f, err))...)
+	if err == nil {
+		s.emit(ctx, proposalEvents(situation, f)...)
+	}
+	return d
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+)
+
+// TestAnsweredCases: what the user answered through a tool that asks stands in a prompt of any size, as it
+// would if the user had written it.
+func TestAnsweredCases(t *testing.T) {
+	dir := corpus.Dir(t, "cases/agents/answers-in-results")
+	for _, name := range []string{"session2.jsonl.gz", "session3.codex.jsonl.gz"} {
+		file, err := transcript.Open(filepath.Join(dir, name), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var answers []string
+		for _, m := range file.Transcripts[0].Thread.All() {
+			if said := m.Said(); said != "" {
+				answers = append(answers, strings.Split(said, "\n")...)
+			}
+		}
+		if len(answers) < 12 {
+			t.Fatalf("%s: only %d answers: %q", name, len(answers), answers)
+		}
+		for _, budget := range []string{"16000", "8000", "6000"} {
+			status, out, stderr := run(t, "compact", filepath.Join(dir, name), "--budget", budget, "--to", "text")
+			for _, a := range answers {
+				if status != 0 || !strings.Contains(out, a) {
+					t.Errorf("%s, %s: status %d, no %q; %s", name, budget, status, a, stderr)
+				}
+			}
+		}
+	}
+}
+
+// TestIntoKeepsAttachments: a file that the user attached is in the session that the agent resumes; what
+// the agent adds to each session is not.
+func TestIntoKeepsAttachments(t *testing.T) {
+	line := func(n int, kind, rest string) string {
+		return fmt.Sprintf(`{"type":%q,"uuid":"u%d","parentUuid":"u%d","timestamp":"2026-05-12T10:00:0%dZ","cwd":"/r","sessionId":"s","version":"2.1.332",%s}`+"\n", kind, n, n-1, n, rest)
+	}
+	reminder := func(of, text string) string {
+		return fmt.Sprintf(`"attachment":{"type":%q},"rendered":[{"content":%q}]`, of, "<system-reminder>\n"+text+"\n</system-reminder>")
+	}
+	session := filepath.Join(t.TempDir(), "s.jsonl")
+	doc := line(1, "user", `"message":{"role":"user","content":"Weigh @crates.txt"}`) +
+		line(2, "attachment", reminder("file", "Result of calling the Read tool:\n1\tcrates are 12 kg")) +
+		line(3, "attachment", reminder("date", "Today's date is 2026-05-12.")) +
+		line(4, "assistant", `"message":{"role":"assistant","model":"claude-opus-5-5","content":[{"type":"text","text":"Noted."}]}`)
+	if err := os.WriteFile(session, []byte(doc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	if status, _, stderr := run(t, "compact", session, "--into", "claude-code", "-o", out); status != 0 {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	made, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(made), "crates are 12 kg") || strings.Contains(string(made), "Today's date") {
+		t.Errorf("the session is\n%s", made)
+	}
+}
