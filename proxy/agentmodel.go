@@ -13,14 +13,14 @@ import (
 const agentDeadline = 3 * time.Minute
 
 // agentModel is a client of the model that the request asks; nil without Options.Agent.
-func (x *exchange) agentModel(r *parsedRequest) llm.Generator {
-	if x.t.options.Agent == nil {
+func (st *stepper) agentModel(x *received, r *parsedRequest) llm.Generator {
+	if st.options.Agent == nil {
 		return nil
 	}
 	name := x.modelName(r)
-	g, err := x.t.options.Agent(x.endpoint.dialect.API(), name, &http.Client{Transport: agentTransport{x}})
+	g, err := st.options.Agent(x.endpoint.dialect.API(), name, &http.Client{Transport: agentTransport{x.request, st.options.Base}})
 	if err != nil {
-		x.emitFault("agent", err, nil)
+		st.emitFault(x, "agent", err, nil)
 		return nil
 	}
 	return g
@@ -28,11 +28,14 @@ func (x *exchange) agentModel(r *parsedRequest) llm.Generator {
 
 // agentTransport sends requests to the agent's provider, with the headers of the agent's request. Its
 // credentials are read from that each time, and kept nowhere.
-type agentTransport struct{ x *exchange }
+type agentTransport struct {
+	request *http.Request
+	base    http.RoundTripper
+}
 
 // RoundTrip implements http.RoundTripper.
 func (b agentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	own := withoutOurHeaders(b.x.request)
+	own := withoutOurHeaders(b.request)
 	out := r.Clone(r.Context())
 	address := *own.URL
 	address.Path = strings.TrimSuffix(address.Path, "/compact") // a request for a compaction goes below the model's path
@@ -47,5 +50,5 @@ func (b agentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			out.Header[name] = values
 		}
 	}
-	return send(b.x.t.options.Base, out)
+	return send(b.base, out)
 }

@@ -49,18 +49,18 @@ func (t *Transport) Work(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return fmt.Errorf("proxy.Work: %w", err)
 	}
-	c, err := t.compactor(t.model(model), true)
+	c, err := t.compactors.compactor(t.models.model(model), true)
 	if err != nil {
 		return fmt.Errorf("proxy.Work: %w", err)
 	}
-	_, before, err := t.plans.Current(ctx, id)
+	_, before, err := t.conversations.plans.Current(ctx, id)
 	if err == nil {
 		err = c.Work(ctx, j)
 	}
 	if err != nil {
 		return err
 	}
-	if _, after, err := t.plans.Current(ctx, id); err == nil && after > before {
+	if _, after, err := t.conversations.plans.Current(ctx, id); err == nil && after > before {
 		t.compactions.Add(1)
 	}
 	return nil

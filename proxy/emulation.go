@@ -20,10 +20,10 @@ func (t *Transport) newEmulator(apis []string) *emulate.Emulator {
 	return emulate.New(emulate.Config{
 		APIs: apis, Deadline: t.options.Deadline, Patience: defaultDeadline,
 		Summarizer: c.Summarizer, Answers: c.Answers, Events: c.Events,
-		Key: func(ctx context.Context) ([]byte, error) { return t.tokenSecret.load(ctx, &t.options) },
+		Key: func(ctx context.Context) ([]byte, error) { return t.histories.tokenSecret.load(ctx, &t.options) },
 		Model: func(name string) (token.Model, *token.Counter, error) {
-			m := t.model(name)
-			counter, err := t.counter(m)
+			m := t.models.model(name)
+			counter, err := t.models.counter(m)
 			return m, counter, err
 		},
 		Fault: func(r emulate.Request, where string, err error, log string) {
@@ -31,31 +31,32 @@ func (t *Transport) newEmulator(apis []string) *emulate.Emulator {
 			if log != "" {
 				s = &step{logID: log}
 			}
-			(&exchange{t: t, request: r.HTTP, start: r.Start}).emitFault(where, err, s)
+			t.emitFault(&received{request: r.HTTP, start: r.Start}, where, err, s)
 		},
 	})
 }
 
 // emulated is an exchange behind the emulator.
 type emulated struct {
-	x *exchange
+	t *Transport
+	x *received
 	d decision // what was sent
 }
 
 // runEmulated has the emulator do what its provider cannot do itself, and sends on what is left.
-func (x *exchange) runEmulated() (*http.Response, decision, error) {
-	if x.t.emulator == nil || x.decompressErr != nil {
-		return x.run()
+func (t *Transport) runEmulated(x *received) (*http.Response, decision, error) {
+	if t.emulator == nil || x.decompressErr != nil {
+		return t.run(x)
 	}
-	e := &emulated{x: x}
+	e := &emulated{t: t, x: x}
 	r := emulate.Request{
 		HTTP: x.request, API: x.endpoint.dialect.API(), Counts: x.endpoint.task == count, Compacts: x.endpoint.task == compaction,
 		Body: x.plainBody, Start: x.start,
 	}
-	res, did, err := x.t.emulator.RoundTrip(r, e)
-	x.t.compactions.Add(int64(did.Compactions))
+	res, did, err := t.emulator.RoundTrip(r, e)
+	t.compactions.Add(int64(did.Compactions))
 	if did.Answered {
-		x.t.countRequest(x.endpoint)
+		t.countRequest(x.endpoint)
 		res.Header.Set(ActionHeader, Emulated)
 		return res, decision{action: Emulated}, nil
 	}
@@ -63,7 +64,7 @@ func (x *exchange) runEmulated() (*http.Response, decision, error) {
 }
 
 // with is the exchange with the request that goes on.
-func (e *emulated) with(r emulate.Request) *exchange {
+func (e *emulated) with(r emulate.Request) *received {
 	own := *e.x
 	own.request = r.HTTP
 	own.managed, own.threshold, own.edited = r.Managed, r.Threshold, r.Edited
@@ -77,11 +78,11 @@ func (e *emulated) with(r emulate.Request) *exchange {
 // Send implements emulate.Proxy.
 func (e *emulated) Send(r emulate.Request) (res *http.Response, at *emulate.Place, err error) {
 	x := e.with(r)
-	if res, e.d, err = x.run(); err != nil || !r.Managed || e.d.action != Compacted || e.d.step == nil {
+	if res, e.d, err = e.t.run(x); err != nil || !r.Managed || e.d.action != Compacted || e.d.step == nil {
 		return res, nil, err
 	}
-	x.bestEffort("compaction", e.d.step, func(ctx context.Context) error {
-		place, err := x.place(ctx, e.d.step.logID, e.d.step.parsed)
+	e.t.bestEffort(x, "compaction", e.d.step, func(ctx context.Context) error {
+		place, err := e.t.place(ctx, x, e.d.step.logID, e.d.step.parsed)
 		at = &place
 		return err
 	})
@@ -89,15 +90,15 @@ func (e *emulated) Send(r emulate.Request) (res *http.Response, at *emulate.Plac
 }
 
 // place is where a request ends in its log.
-func (x *exchange) place(ctx context.Context, log string, r *parsedRequest) (emulate.Place, error) {
-	h, messages, err := x.t.logPosition(ctx, log, r)
+func (t *Transport) place(ctx context.Context, x *received, log string, r *parsedRequest) (emulate.Place, error) {
+	h, messages, err := t.conversations.logPosition(ctx, log, r)
 	return emulate.Place{Log: h.Log, At: h.At, Last: h.Last, Messages: messages, Request: r.Prompt.Messages, System: rawStrings(instructions(r.Prompt))}, err
 }
 
 // Compact implements emulate.Proxy.
 func (e *emulated) Compact(ctx context.Context, r emulate.Request) (at emulate.Place, err error) {
 	x := e.with(r)
-	if reader := x.historyReader(); reader != nil {
+	if reader, _ := e.t.histories.reader(x); reader != nil {
 		found, err := reader.read(ctx)
 		if err != nil {
 			return at, err
@@ -107,7 +108,7 @@ func (e *emulated) Compact(ctx context.Context, r emulate.Request) (at emulate.P
 	if h := x.held; h != nil && h.kind == heldResponse && h.name != "" && !h.known {
 		return at, native.ResponseNotFound(h.name)
 	}
-	p, reason, err := x.parseRequest(ctx)
+	p, reason, err := e.t.parser.parseRequest(ctx, x)
 	if err == nil && p == nil {
 		err = errors.New("a request that cannot be read: " + reason)
 	}
@@ -117,7 +118,7 @@ func (e *emulated) Compact(ctx context.Context, r emulate.Request) (at emulate.P
 	if len(p.IDs) == 0 {
 		return at, &native.Refusal{API: wire.Responses, Param: "input", Message: "there is nothing to compact: the input holds no message"}
 	}
-	s, _, err := x.beginStep(ctx, p)
+	s, _, err := e.t.stepper.beginStep(ctx, x, p)
 	if err != nil {
 		return at, err
 	}
@@ -130,7 +131,7 @@ func (e *emulated) Compact(ctx context.Context, r emulate.Request) (at emulate.P
 		}
 	}
 	items := at.Items
-	at, err = x.place(ctx, s.logID, p)
+	at, err = e.t.place(ctx, x, s.logID, p)
 	at.Items = items
 	return at, err
 }
@@ -138,14 +139,14 @@ func (e *emulated) Compact(ctx context.Context, r emulate.Request) (at emulate.P
 // Record implements emulate.Proxy.
 func (e *emulated) Record(ctx context.Context, r emulate.Request) string {
 	x := e.with(r)
-	p, reason, err := x.parseRequest(ctx)
+	p, reason, err := e.t.parser.parseRequest(ctx, x)
 	if err != nil || reason != "" {
 		return ""
 	}
 	for range maxTries {
-		at, err := x.findConversation(ctx, p)
+		at, err := e.t.conversations.findConversation(ctx, x, p)
 		if err == nil {
-			err = x.appendNew(ctx, p, at)
+			err = e.t.conversations.appendNew(ctx, p, at)
 		}
 		if err == nil {
 			return at.Log
@@ -158,17 +159,17 @@ func (e *emulated) Record(ctx context.Context, r emulate.Request) string {
 }
 
 // appendNew appends to a log what is new in a request.
-func (x *exchange) appendNew(ctx context.Context, r *parsedRequest, at identify.Place) error {
-	log, err := x.t.log.Load(ctx, at.Log)
-	if news := r.News(at.Logged, x.request.UserAgent()); err == nil && len(news) > 0 {
-		_, err = x.t.log.Append(ctx, at.Log, log.Version(), news)
+func (cv *conversations) appendNew(ctx context.Context, r *parsedRequest, at identify.Place) error {
+	log, err := cv.log.Load(ctx, at.Log)
+	if news := r.News(at.Logged, r.userAgent); err == nil && len(news) > 0 {
+		_, err = cv.log.Append(ctx, at.Log, log.Version(), news)
 	}
 	return err
 }
 
 // Keep implements emulate.Proxy.
 func (e *emulated) Keep(ctx context.Context, id string, at emulate.Place, output ...string) error {
-	return e.x.t.responses.save(ctx, id, &storedResponse{
+	return e.t.histories.responses.save(ctx, id, &storedResponse{
 		Made: e.x.start.UnixNano(), loggedHistory: loggedHistory{at.Log, at.At, at.Last},
 		System: rawMessages(at.System), Output: rawMessages(output), Incomplete: len(output) > 0,
 	})

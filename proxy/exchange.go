@@ -18,27 +18,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// exchange is one request on its way to the provider and back:
-//
-//	RoundTrip            reads the body
-//	runEmulated          has package emulate do what the provider cannot do itself (emulation.go)
-//	readHistory          finds a history that the request does not hold (provider_history_read.go)
-//	decide               chooses what to send, from here on:
-//	    parseRequest         decodes the body and names its client (read.go)
-//	    findConversation     finds the log it continues, or forks one (session_place.go)
-//	    beginStep            appends new messages, compacts and renders (prepare.go)
-//	    encodePrepared       encodes the rendered prompt (prepare.go)
-//	sendWithRetry        sends it, and sends a refused request in another way (refusal.go)
-//	answerLookups        passes the answer on, and answers calls of our tools (rounds.go)
-//	recordAnswer         keeps an answer that a later request may name (provider_history.go)
-//	setHeaders           says what was done
-//
-// If our own part fails, decideOrForward sends the client's own bytes (failopen.go).
-//
-// An exchange does not change once it is made. What a stage finds out, it hands on: the
+// received is a request as it was read. It does not change: what a stage finds out it hands on, the
 // decision above all.
-type exchange struct {
-	t             *Transport
+type received struct {
 	request       *http.Request
 	endpoint      endpoint
 	body          string // as it came, compressed if it was
@@ -115,11 +97,11 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 func (t *Transport) roundTrip(r *http.Request, start time.Time) (*http.Response, decision, error) {
 	e, d := endpointOf(r.URL.Path), forward("")
 	if c := conversationChangeOf(r); c.kind != "" {
-		res, err := t.forwardConversationChange(withoutOurHeaders(r), c)
+		res, err := t.histories.forwardConversationChange(withoutOurHeaders(r), c)
 		return res, d, err
 	}
 	if r.Method != http.MethodPost || e.task == other {
-		res, err := send(t.options.Base, t.requestForProvider(withoutOurHeaders(r)))
+		res, err := send(t.options.Base, t.histories.requestForProvider(withoutOurHeaders(r)))
 		return res, d, err
 	}
 	if r.Body == nil {
@@ -133,7 +115,7 @@ func (t *Transport) roundTrip(r *http.Request, start time.Time) (*http.Response,
 			room.release()
 		}
 	}()
-	x := &exchange{t: t, request: r, endpoint: e, start: start}
+	x := &received{request: r, endpoint: e, start: start}
 	body, whole, err := httpbody.Read[string](r.Body, t.options.MaxBody, room.reserve)
 	if err == nil && whole {
 		x.body = body
@@ -152,7 +134,7 @@ func (t *Transport) roundTrip(r *http.Request, start time.Time) (*http.Response,
 		err = connectionError{err, clientSide}
 	case whole:
 		r.Body.Close()
-		res, d, err = x.runEmulated()
+		res, d, err = t.runEmulated(x)
 	default:
 		out := withoutOurHeaders(r)
 		out.Body = httpbody.Rejoin(body, nil, r.Body, r.Body)
@@ -205,33 +187,34 @@ func busyAnswer(r *http.Request) *http.Response {
 
 const busyMessage = "too many large requests are at work: ask again"
 
-func (x *exchange) run() (*http.Response, decision, error) {
-	next, answer := x.readHistory()
-	if answer != nil {
-		x.t.countRequest(x.endpoint)
+func (t *Transport) run(x *received) (*http.Response, decision, error) {
+	next, err := t.histories.readHistory(x)
+	if refusal, ok := errors.AsType[*native.Refusal](err); ok {
+		t.countRequest(x.endpoint)
+		answer := refusalAnswer(x.request, refusal)
 		answer.Header.Set(ActionHeader, Emulated)
 		return answer, decision{action: Emulated}, nil
 	}
 	x = next
 	ctx := x.request.Context()
 	if x.endpoint.task == generate {
-		x.t.countRequest(x.endpoint)
+		t.countRequest(x.endpoint)
 	}
-	d := x.decideOrForward(ctx, "prepare", x.decide)
-	d, res, _, err := x.sendWithRetry(ctx, d)
+	d := t.decideOrForward(ctx, x, "prepare", func(ctx context.Context) (decision, error) { return t.stepper.decide(ctx, x) })
+	d, res, _, err := t.sendWithRetry(ctx, x, d)
 	if err != nil || res.StatusCode != http.StatusOK {
-		x.keepOpenLookups(d)
+		t.conversations.keepOpenLookups(x, d)
 	}
 	if err != nil {
 		return nil, d, err
 	}
 	if x.endpoint.task == generate {
-		x.addTotals(d)
+		t.addTotals(x, d)
 		if res.StatusCode == http.StatusOK {
-			if res, d.failed, err = x.answerLookups(res, d); err != nil {
+			if res, d.failed, err = t.answerLookups(x, res, d); err != nil {
 				return nil, d, err
 			}
-			x.recordAnswer(res, d)
+			t.histories.recordAnswer(x, res, d)
 		}
 	}
 	if d.action == Passed && x.rewritten {
@@ -242,16 +225,16 @@ func (x *exchange) run() (*http.Response, decision, error) {
 }
 
 // decide chooses what to send: the client's own bytes, or ours.
-func (x *exchange) decide(ctx context.Context) (decision, error) {
+func (st *stepper) decide(ctx context.Context, x *received) (decision, error) {
 	switch {
 	case x.endpoint.task == count:
-		return x.prepareCount(ctx)
+		return st.prepareCount(ctx, x)
 	case x.endpoint.task == compaction || x.edited:
 		return forward(reasonNative), nil
-	case x.isSmall(ctx):
+	case st.isSmall(ctx, x):
 		return forward(reasonBelowMark), nil
 	}
-	r, reason, err := x.parseRequest(ctx)
+	r, reason, err := st.parser.parseRequest(ctx, x)
 	if err != nil {
 		return decision{}, err
 	}
@@ -259,18 +242,18 @@ func (x *exchange) decide(ctx context.Context) (decision, error) {
 		return forward(reason), nil
 	}
 	if reason != "" {
-		x.t.lineage.noteSideRequest(r.client.SessionID(), r.kind, r.bytes)
+		st.conversations.lineage.noteSideRequest(r.client.SessionID(), r.kind, r.bytes)
 	}
 	d := decision{action: Passed, reason: reason, parsed: r}
 	switch r.kind {
 	case identify.Step:
-		return x.prepare(ctx, r, false)
+		return st.prepare(ctx, x, r, false)
 	case identify.OwnCompaction:
-		smaller, err := x.mustShrinkSummary(ctx, r)
+		smaller, err := st.mustShrinkSummary(ctx, x, r)
 		if err != nil || !smaller {
 			return d, err
 		}
-		return x.prepare(ctx, r.asSummary(), false)
+		return st.prepare(ctx, x, r.asSummary(), false)
 	}
 	return d, nil
 }
@@ -278,41 +261,41 @@ func (x *exchange) decide(ctx context.Context) (decision, error) {
 // prepare finds the conversation of a request, appends what is new to its log, and renders.
 // overflowed says that the provider has refused the request as too long already, as it came: a plan
 // in force may be all that it takes.
-func (x *exchange) prepare(ctx context.Context, r *parsedRequest, overflowed bool) (decision, error) {
-	s, changed, err := x.beginStep(ctx, r)
+func (st *stepper) prepare(ctx context.Context, x *received, r *parsedRequest, overflowed bool) (decision, error) {
+	s, changed, err := st.beginStep(ctx, x, r)
 	if err != nil {
 		return decision{step: s}, err
 	}
 	if !overflowed || s.prepared.PlanVersion > 0 {
-		d, err := x.encodePrepared(ctx, s, s.prepared, changed)
+		d, err := st.encodePrepared(ctx, x, s, s.prepared, changed)
 		if !overflowed || err != nil || d.action != Passed {
 			return d, err
 		}
 	}
-	return x.compactMore(ctx, s)
+	return st.compactMore(ctx, x, s)
 }
 
 // sendWithRetry sends a request, and sends it again in another way if the provider refuses it
 // for a reason that can be mended here. It returns the decision that was answered, and why
 // that was refused.
-func (x *exchange) sendWithRetry(ctx context.Context, d decision) (decision, *http.Response, refusal, error) {
+func (t *Transport) sendWithRetry(ctx context.Context, x *received, d decision) (decision, *http.Response, refusal, error) {
 	var invalid *decision // ours, which the provider found invalid
-	res, err := x.send(d)
+	res, err := t.sender.send(x, d)
 	for err == nil && x.endpoint.task == generate {
-		why := x.readRefusal(res, d)
+		why := t.sender.readRefusal(x, res, d)
 		accepted := why.kind == "" && res.StatusCode == http.StatusOK
 		switch {
 		case accepted && d.retry == retryReasoning:
-			x.saveReasoningRule(d.step.parsed.model, true)
+			t.models.saveReasoningRule(x, d.step.parsed.model, true)
 		case accepted && invalid != nil: // ours was wrong, not the client's
 			if invalid.retry == retryReasoning {
-				x.saveReasoningRule(invalid.step.parsed.model, false)
+				t.models.saveReasoningRule(x, invalid.step.parsed.model, false)
 			}
-			x.emitFault("invalid", errInvalidHere, invalid.step)
+			t.emitFault(x, "invalid", errInvalidHere, invalid.step)
 		case accepted && (d.retry == retryPlanned || d.retry == retrySmaller):
-			x.t.recovered.Add(1)
+			t.recovered.Add(1)
 		}
-		next, again := x.nextTry(ctx, d, res, why)
+		next, again := t.stepper.nextTry(ctx, x, d, res, why)
 		if again && next.retry == retryOriginal {
 			ours := d
 			invalid = &ours
@@ -331,7 +314,7 @@ func (x *exchange) sendWithRetry(ctx context.Context, d decision) (decision, *ht
 		}
 		res.Body.Close()
 		d = next
-		res, err = x.send(d)
+		res, err = t.sender.send(x, d)
 	}
 	if err != nil && d.action == Recovered {
 		d.action = Compacted
@@ -343,10 +326,10 @@ func (x *exchange) sendWithRetry(ctx context.Context, d decision) (decision, *ht
 // then took the client's own.
 var errInvalidHere = errors.New("the provider found the changed request invalid, and took the client's own")
 
-func (x *exchange) send(d decision) (*http.Response, error) {
+func (sn *sender) send(x *received, d decision) (*http.Response, error) {
 	size, body := len(d.body), func() io.Reader { return bytes.NewReader(d.body) }
 	if d.action == Passed {
-		own := x.bodyForProvider()
+		own := sn.histories.bodyForProvider(x)
 		size, body = len(own), func() io.Reader { return strings.NewReader(own) }
 	}
 	out := withBody(x.request, size, body)
@@ -359,17 +342,17 @@ func (x *exchange) send(d decision) (*http.Response, error) {
 			out.Header = httpbody.WithoutListed(out.Header, "Anthropic-Beta", func(beta string) bool { return beta == native.BetaThreads })
 		}
 	}
-	res, err := send(x.t.options.Base, out)
+	res, err := send(sn.options.Base, out)
 	if err == nil && x.endpoint.task == generate {
-		x.watchUsage(res, d)
+		sn.watchUsage(x, res, d)
 	}
 	return res, err
 }
 
 // keepOpenLookups leaves the lookups of an interrupted try to the next one.
-func (x *exchange) keepOpenLookups(d decision) {
+func (cv *conversations) keepOpenLookups(x *received, d decision) {
 	if d.step != nil && len(d.step.openLookups) > 0 {
-		x.t.openLookups.add(d.step.logID)
+		cv.openLookups.add(d.step.logID)
 	}
 }
 
@@ -387,7 +370,7 @@ func (d decision) logID() string {
 }
 
 // isNearWindow reports whether a request comes near the model's window.
-func (x *exchange) isNearWindow(d decision) bool {
+func (x *received) isNearWindow(d decision) bool {
 	if d.step == nil {
 		return false
 	}
@@ -410,22 +393,22 @@ func (d decision) setHeaders(h http.Header) {
 
 // addTotals adds the request to the totals. Its size before compaction was counted if its
 // plan is the first of the conversation; later the bytes that were removed tell.
-func (x *exchange) addTotals(d decision) {
+func (co *core) addTotals(x *received, d decision) {
 	if d.action == Passed {
 		if x.edited {
-			x.t.edited.Add(1)
-			x.t.tokensBefore.Add(int64(x.bytesBefore) / bytesPerToken)
-			x.t.tokensSent.Add(int64(len(x.body)) / bytesPerToken)
+			co.edited.Add(1)
+			co.tokensBefore.Add(int64(x.bytesBefore) / bytesPerToken)
+			co.tokensSent.Add(int64(len(x.body)) / bytesPerToken)
 		}
 		return
 	}
-	x.t.edited.Add(1)
-	x.t.tokensSent.Add(int64(d.tokensSent))
+	co.edited.Add(1)
+	co.tokensSent.Add(int64(d.tokensSent))
 	switch {
 	case d.action == Compacted && d.tokensBefore > 0 && d.step != nil && d.step.prepared.PlanVersion == 1:
-		x.t.tokensBefore.Add(int64(d.tokensBefore))
+		co.tokensBefore.Add(int64(d.tokensBefore))
 	case len(d.body) > 0:
-		x.t.tokensBefore.Add(int64(float64(d.tokensSent) * float64(d.parsed.bytes) / float64(len(d.body))))
+		co.tokensBefore.Add(int64(float64(d.tokensSent) * float64(d.parsed.bytes) / float64(len(d.body))))
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 
 // decideOrForward is where a request fails open: it is what f decides, or if f fails, the
 // client's own bytes.
-func (x *exchange) decideOrForward(ctx context.Context, what string, f func(context.Context) (decision, error)) decision {
-	d, err := failsafe.Within(ctx, x.t.options.Deadline, func(ctx context.Context) (decision, error) {
-		memory, bytes := x.t.options.Memory, workBytes(x.plainBody)
+func (co *core) decideOrForward(ctx context.Context, x *received, what string, f func(context.Context) (decision, error)) decision {
+	d, err := failsafe.Within(ctx, co.options.Deadline, func(ctx context.Context) (decision, error) {
+		memory, bytes := co.options.Memory, workBytes(x.plainBody)
 		if bytes > memory.allWork {
 			return forward(reasonTooLarge), nil
 		}
-		waiting, cancel := context.WithTimeout(ctx, x.t.options.Deadline/2)
+		waiting, cancel := context.WithTimeout(ctx, co.options.Deadline/2)
 		defer cancel()
 		end, err := memory.beginWork(waiting, bytes)
 		if err != nil {
@@ -28,7 +28,7 @@ func (x *exchange) decideOrForward(ctx context.Context, what string, f func(cont
 	if err == nil {
 		return d
 	}
-	x.emitFault(what, err, d.step)
+	co.emitFault(x, what, err, d.step)
 	failed := forward(reasonFault)
 	failed.failedLog = d.logID()
 	return failed
@@ -36,20 +36,20 @@ func (x *exchange) decideOrForward(ctx context.Context, what string, f func(cont
 
 // bestEffort does something that the answer does not depend on, also if the client is gone. It reports
 // whether that succeeded.
-func (x *exchange) bestEffort(what string, s *step, f func(context.Context) error) bool {
+func (co *core) bestEffort(x *received, what string, s *step, f func(context.Context) error) bool {
 	ctx := context.WithoutCancel(x.request.Context())
-	_, err := failsafe.Within(ctx, x.t.options.Deadline, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+	_, err := failsafe.Within(ctx, co.options.Deadline, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
 	if err != nil {
-		x.emitFault(what, err, s)
+		co.emitFault(x, what, err, s)
 	}
 	return err == nil
 }
 
 // emitFault tells of a failure. Its class says whose it is: storage, provider, that of a context,
 // or else our own. The provider's are not counted as faults.
-func (x *exchange) emitFault(what string, err error, s *step) {
+func (co *core) emitFault(x *received, what string, err error, s *step) {
 	e := event.Event{
-		Type: event.Failed, TenantID: x.t.options.Config.Requester.TenantID, Duration: time.Since(x.start),
+		Type: event.Failed, TenantID: co.options.Config.Requester.TenantID, Duration: time.Since(x.start),
 		Details: map[string]any{"fallback": "passthrough", "where": "proxy_" + what},
 	}.Failing(err)
 	switch e.Err {
@@ -58,12 +58,15 @@ func (x *exchange) emitFault(what string, err error, s *step) {
 		e.Err = "internal"
 	}
 	if e.Err != providerSide {
-		x.t.faults.Add(1)
+		co.faults.Add(1)
 	}
 	if s != nil {
 		e.ThreadID = s.logID
 	}
-	event.Emit(context.WithoutCancel(x.request.Context()), x.t.options.Config.Events, e)
+	event.Emit(context.WithoutCancel(x.request.Context()), co.options.Config.Events, e)
 }
 
-func (x *exchange) emitStreamFault(err error) { x.emitFault("stream", err, nil) }
+// streamFault emits a failure within an answer.
+func (co *core) streamFault(x *received) func(error) {
+	return func(err error) { co.emitFault(x, "stream", err, nil) }
+}

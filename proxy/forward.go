@@ -15,13 +15,13 @@ func forward(reason string) decision { return decision{action: Passed, reason: r
 // mustShrinkSummary reports whether a client's request for a summary of its own history must be
 // made smaller: the conversation has a plan, or the history comes near the window. The client
 // has all that we removed, and cannot know how long its history is.
-func (x *exchange) mustShrinkSummary(ctx context.Context, r *parsedRequest) (bool, error) {
-	about, err := x.findSummarized(ctx, r)
+func (st *stepper) mustShrinkSummary(ctx context.Context, x *received, r *parsedRequest) (bool, error) {
+	about, err := st.conversations.findSummarized(ctx, x, r)
 	if err != nil {
 		return false, err
 	}
 	if about.Thread != nil {
-		current, _, err := x.t.plans.Current(ctx, about.Thread.ID())
+		current, _, err := st.conversations.plans.Current(ctx, about.Thread.ID())
 		if err != nil || !current.Empty() {
 			return true, err
 		}
@@ -33,7 +33,7 @@ func (x *exchange) mustShrinkSummary(ctx context.Context, r *parsedRequest) (boo
 // isSmall reports whether a request is too small for any policy. With an unknown window the
 // automatic policy waits for the provider to refuse one; from then on the requests for the model are
 // looked at, since their conversations may have a plan.
-func (x *exchange) isSmall(ctx context.Context) bool {
+func (st *stepper) isSmall(ctx context.Context, x *received) bool {
 	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" || x.managed {
 		return false
 	}
@@ -43,9 +43,9 @@ func (x *exchange) isSmall(ctx context.Context) bool {
 	if len(x.body) < alwaysSmall {
 		return true
 	}
-	switch x.t.options.Config.Policy.(type) {
+	switch st.options.Config.Policy.(type) {
 	case nil, policy.Auto:
-		return x.hasNoLimit(ctx, x.modelName(nil))
+		return st.models.hasNoLimit(ctx, x, x.modelName(nil))
 	}
 	return false
 }

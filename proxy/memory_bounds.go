@@ -126,8 +126,8 @@ type reservation struct {
 	held   atomic.Int64
 }
 
-func (t *Transport) newReservation() *reservation {
-	return &reservation{memory: t.options.Memory, tenant: t.options.Config.Requester.TenantID}
+func (co *core) newReservation() *reservation {
+	return &reservation{memory: co.options.Memory, tenant: co.options.Config.Requester.TenantID}
 }
 
 func (r *reservation) reserve(bytes int) bool {

@@ -30,28 +30,28 @@ const minBytesPerToken = 3
 // beginStep finds the conversation of a request, appends what is new to its log, and has its
 // session compact and render. changed says that the log holds messages that the client does
 // not have.
-func (x *exchange) beginStep(ctx context.Context, r *parsedRequest) (s *step, changed bool, err error) {
-	compactor, err := x.t.compactor(r.model, x.canOfferTools(r))
+func (st *stepper) beginStep(ctx context.Context, x *received, r *parsedRequest) (s *step, changed bool, err error) {
+	compactor, err := st.compactors.compactor(r.model, st.canOfferTools(x, r))
 	if err != nil {
 		return nil, false, err
 	}
-	s = &step{parsed: r, input: palimpsest.Step{Base: r.WithoutMessages(), Profile: x.renderProfile(ctx, r.model), Agent: x.agentModel(r)}}
-	if !x.canOfferTools(r) {
+	s = &step{parsed: r, input: palimpsest.Step{Base: r.WithoutMessages(), Profile: st.renderProfile(ctx, x, r.model), Agent: st.agentModel(x, r)}}
+	if !st.canOfferTools(x, r) {
 		s.input.Profile.Reach = render.Told
 	}
-	x.setLimits(&s.input, r)
+	st.setLimits(x, &s.input, r)
 	for n := 1; ; n++ {
-		at, err := x.findConversation(ctx, r)
+		at, err := st.conversations.findConversation(ctx, x, r)
 		if err == nil {
 			changed = at.HasHidden
 			s.logID, s.openLookups = at.Log, at.OpenLookups
-			s.earlierLogs, _ = x.earlierLogs(ctx, r, at) // without them the model can recall less, and that is all
-			s.input.Messages = r.News(at.Logged, x.request.UserAgent())
+			s.earlierLogs, _ = st.conversations.earlierLogs(ctx, x, r, at) // without them the model can recall less, and that is all
+			s.input.Messages = r.News(at.Logged, r.userAgent)
 			s.session = compactor.Session(s.logID, s.earlierLogs...)
 			s.prepared, err = s.session.PrepareStep(ctx, s.input)
 		}
 		if err == nil {
-			x.t.requests.SetLog(r.Request, s.logID)
+			st.requests.SetLog(r.Request, s.logID)
 			return s, changed, nil
 		}
 		if n == maxTries || !isConflict(err) {
@@ -61,7 +61,7 @@ func (x *exchange) beginStep(ctx context.Context, r *parsedRequest) (s *step, ch
 }
 
 // setLimits says how large a step may be.
-func (x *exchange) setLimits(s *palimpsest.Step, r *parsedRequest) {
+func (st *stepper) setLimits(x *received, s *palimpsest.Step, r *parsedRequest) {
 	s.Output = outputReserve(r.model, r.Prompt)
 	s.Window = r.model.WindowBeside(s.Output)
 	s.Budget = x.clientBudget(s)
@@ -69,7 +69,7 @@ func (x *exchange) setLimits(s *palimpsest.Step, r *parsedRequest) {
 
 // clientBudget is the budget, in tokens, of a request whose client waits for compactions from a
 // threshold on; 0 if only the window bounds it. A policy compacts at nine tenths of it.
-func (x *exchange) clientBudget(s *palimpsest.Step) int {
+func (x *received) clientBudget(s *palimpsest.Step) int {
 	budget := x.threshold * 10 / 9
 	if room := s.Window - s.Output; room > 0 {
 		budget = min(budget, room)
@@ -88,10 +88,10 @@ func isConflict(err error) bool {
 // renderProfile is what the provider's API demands of a prompt. Only models that are known not
 // to bind their thinking to the messages before it keep it, and those of providers that are
 // known to demand it.
-func (x *exchange) renderProfile(ctx context.Context, m token.Model) render.Profile {
+func (st *stepper) renderProfile(ctx context.Context, x *received, m token.Model) render.Profile {
 	p := render.For(x.endpoint.dialect.API())
 	p.LastUser = true // models of other providers behind the same API demand it too
-	rule := x.reasoningRule(ctx, m)
+	rule := st.models.reasoningRule(ctx, x, m)
 	p.ReasoningEverywhere = rule != nil && rule.Holds
 	p.BoundReasoning = !p.ReasoningEverywhere && (m.BindsThinking || p.BoundReasoning && m.Source == "")
 	return p
@@ -130,15 +130,15 @@ func systemTokens(p *prompt.Prompt) int {
 }
 
 // compactAfterOverflow makes a smaller request of one that was refused as too long.
-func (x *exchange) compactAfterOverflow(ctx context.Context, d decision) (decision, error) {
+func (st *stepper) compactAfterOverflow(ctx context.Context, x *received, d decision) (decision, error) {
 	if d.step != nil {
-		return x.compactMore(ctx, d.step)
+		return st.compactMore(ctx, x, d.step)
 	}
-	r, reason, err := x.parsedOr(ctx, d.parsed)
+	r, reason, err := st.parser.parsedOr(ctx, x, d.parsed)
 	if r == nil {
 		return forward(reason), err
 	}
-	r = x.withModelNow(ctx, r)
+	r = st.withModelNow(ctx, x, r)
 	switch r.kind {
 	case identify.Step:
 	case identify.OwnCompaction:
@@ -146,7 +146,7 @@ func (x *exchange) compactAfterOverflow(ctx context.Context, d decision) (decisi
 	default:
 		return decision{action: Passed, reason: string(r.kind), parsed: r}, nil
 	}
-	d, err = x.prepare(ctx, r, true)
+	d, err = st.prepare(ctx, x, r, true)
 	if d.action != Passed && err == nil {
 		d.action = Recovered
 	}
@@ -155,18 +155,18 @@ func (x *exchange) compactAfterOverflow(ctx context.Context, d decision) (decisi
 
 // withModelNow is the request with what is known of its model by now: a refusal may have named the
 // window.
-func (x *exchange) withModelNow(ctx context.Context, r *parsedRequest) *parsedRequest {
+func (st *stepper) withModelNow(ctx context.Context, x *received, r *parsedRequest) *parsedRequest {
 	out := *r
-	out.model = x.model(ctx, x.modelName(r))
+	out.model = st.models.modelNow(ctx, x, x.modelName(r))
 	return &out
 }
 
 // compactMore compacts further than the last rendering, to what the model is now known to take.
-func (x *exchange) compactMore(ctx context.Context, s *step) (decision, error) {
+func (st *stepper) compactMore(ctx context.Context, x *received, s *step) (decision, error) {
 	now, refused := *s, *s.prepared
-	now.parsed = x.withModelNow(ctx, s.parsed)
-	x.setLimits(&now.input, now.parsed)
-	x.setLimits(&refused.Step, now.parsed)
+	now.parsed = st.withModelNow(ctx, x, s.parsed)
+	st.setLimits(x, &now.input, now.parsed)
+	st.setLimits(x, &refused.Step, now.parsed)
 	s = &now
 	made, err := s.session.Overflowed(ctx, &refused)
 	if errors.Is(err, palimpsest.ErrNoRoom) {
@@ -175,7 +175,7 @@ func (x *exchange) compactMore(ctx context.Context, s *step) (decision, error) {
 	if err != nil {
 		return decision{step: s}, err
 	}
-	d, err := x.encodePrepared(ctx, s, made, false)
+	d, err := st.encodePrepared(ctx, x, s, made, false)
 	if d.action != Passed {
 		d.action = Recovered
 	}
@@ -185,32 +185,32 @@ func (x *exchange) compactMore(ctx context.Context, s *step) (decision, error) {
 
 // encodePrepared encodes a rendering. Without a plan it is the client's own request, unless
 // changed says that the log holds messages that the client does not have.
-func (x *exchange) encodePrepared(ctx context.Context, s *step, made *palimpsest.Prepared, changed bool) (decision, error) {
+func (st *stepper) encodePrepared(ctx context.Context, x *received, s *step, made *palimpsest.Prepared, changed bool) (decision, error) {
 	next := *s
 	next.prepared = made
 	d := decision{action: Planned, parsed: s.parsed, step: &next, tokensBefore: made.Before, tokensSent: made.Tokens}
-	current, _, err := x.t.plans.Current(ctx, s.logID)
+	current, _, err := st.conversations.plans.Current(ctx, s.logID)
 	if err != nil {
 		return d, err
 	}
 	if made.Compacted != nil {
-		x.t.compactions.Add(1)
+		st.compactions.Add(1)
 		d.action = Compacted
 	} else if made.Failed != nil {
-		d.reason = x.reasonOfFailed(made.Failed)
-	} else if isCompacting(ctx, &x.t.options.Config, s.logID) {
+		d.reason = st.reasonOfFailed(x, made.Failed)
+	} else if isCompacting(ctx, &st.options.Config, s.logID) {
 		d.reason = reasonCompacting
 	}
-	if current.Empty() && !changed && !x.held.mustReplaceBody() && (len(s.earlierLogs) == 0 || !x.canOfferTools(s.parsed)) {
+	if current.Empty() && !changed && !x.held.mustReplaceBody() && (len(s.earlierLogs) == 0 || !st.canOfferTools(x, s.parsed)) {
 		d.action, d.reason = Passed, cmp.Or(d.reason, reasonBelowMark)
 		return d, nil
 	}
-	log, err := x.t.log.Load(ctx, s.logID)
+	log, err := st.conversations.log.Load(ctx, s.logID)
 	if err != nil {
 		return d, err
 	}
 	rendered := x.held.withCachePoint(withCurrentBytes(made.Prompt, log, s.parsed))
-	next.toolsOffered = x.canOfferTools(s.parsed) && slices.ContainsFunc(rendered.Tools, isOurDeclaration)
+	next.toolsOffered = st.canOfferTools(x, s.parsed) && slices.ContainsFunc(rendered.Tools, isOurDeclaration)
 	if d.body, err = x.endpoint.dialect.Encode(rendered); err != nil {
 		return d, fmt.Errorf("encode: %w", err)
 	}
@@ -218,49 +218,49 @@ func (x *exchange) encodePrepared(ctx context.Context, s *step, made *palimpsest
 }
 
 // reasonOfFailed counts a compaction that failed, unless the request cannot be made smaller.
-func (x *exchange) reasonOfFailed(err error) string {
+func (st *stepper) reasonOfFailed(x *received, err error) string {
 	if errors.Is(err, palimpsest.ErrOverBudget) {
 		return reasonNoRoom
 	}
-	x.t.faults.Add(1)
+	st.faults.Add(1)
 	return reasonFailed
 }
 
 // canOfferTools reports whether the model may be offered our tools: if the client offers some,
 // none by our names, and the answer can be read.
-func (x *exchange) canOfferTools(r *parsedRequest) bool {
+func (st *stepper) canOfferTools(x *received, r *parsedRequest) bool {
 	tools := r.Prompt.Tools
-	return !x.t.options.NoTools && len(tools) > 0 && !slices.ContainsFunc(tools, isOurDeclaration) && x.endpoint.dialect.CanReadAnswer(x.request, r.Members)
+	return !st.options.NoTools && len(tools) > 0 && !slices.ContainsFunc(tools, isOurDeclaration) && x.endpoint.dialect.CanReadAnswer(x.request, r.Members)
 }
 
 func isOurDeclaration(t prompt.Tool) bool { return dialect.IsOurTool(t.Name) }
 
 // prepareCount makes a request to count tokens count what would be sent. It writes nothing: an
 // unknown conversation is counted as it is.
-func (x *exchange) prepareCount(ctx context.Context) (decision, error) {
-	r, reason, err := x.parseRequest(ctx)
+func (st *stepper) prepareCount(ctx context.Context, x *received) (decision, error) {
+	r, reason, err := st.parser.parseRequest(ctx, x)
 	if err != nil || r == nil || len(r.IDs) == 0 || r.kind == identify.ServerSide {
 		return forward(cmp.Or(reason, string(identify.Empty))), err
 	}
-	at, err := identify.Find(r.base, r.Prompt.Messages, r.IDs, x.knownLogs(ctx, r, false))
+	at, err := identify.Find(r.base, r.Prompt.Messages, r.IDs, st.conversations.knownLogs(ctx, x, r, false))
 	if err != nil || at.Thread == nil || at.Fork {
-		return x.countUncompacted(r, err)
+		return st.countUncompacted(x, r, err)
 	}
-	current, _, err := x.t.plans.Current(ctx, at.Log)
+	current, _, err := st.conversations.plans.Current(ctx, at.Log)
 	if err != nil || current.Empty() {
-		return x.countUncompacted(r, err)
+		return st.countUncompacted(x, r, err)
 	}
-	whole, err := at.Thread.Append(r.News(at.Logged, x.request.UserAgent())...)
+	whole, err := at.Thread.Append(r.News(at.Logged, r.userAgent)...)
 	if err != nil {
 		return decision{}, err
 	}
-	offered := x.canOfferTools(r)
-	compactor, err := x.t.compactor(r.model, offered)
+	offered := st.canOfferTools(x, r)
+	compactor, err := st.compactors.compactor(r.model, offered)
 	if err != nil {
 		return decision{}, err
 	}
 	s := &step{logID: at.Log, parsed: r}
-	around, profile := *r.Prompt, x.renderProfile(ctx, r.model)
+	around, profile := *r.Prompt, st.renderProfile(ctx, x, r.model)
 	if offered {
 		tools, err := compactor.Session(s.logID).Tools(ctx)
 		if err != nil {
@@ -284,7 +284,7 @@ func (x *exchange) prepareCount(ctx context.Context) (decision, error) {
 
 // countUncompacted counts a conversation without a plan: as the client sent it, or with the
 // history that the provider holds put back in.
-func (x *exchange) countUncompacted(r *parsedRequest, err error) (decision, error) {
+func (st *stepper) countUncompacted(x *received, r *parsedRequest, err error) (decision, error) {
 	if err != nil || !x.held.mustReplaceBody() {
 		return forward("count"), err
 	}

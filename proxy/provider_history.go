@@ -87,7 +87,7 @@ var storeFalse = regexp.MustCompile(`"store"\s*:\s*false`)
 
 // isAnswerStored reports whether the provider keeps the answer, and the history before it is
 // known here, so that a later request can continue it.
-func (x *exchange) isAnswerStored() bool {
+func (x *received) isAnswerStored() bool {
 	switch h := x.held; {
 	case x.endpoint.task != generate:
 		return false
@@ -100,16 +100,16 @@ func (x *exchange) isAnswerStored() bool {
 }
 
 // recordAnswer remembers an answer that the provider keeps.
-func (x *exchange) recordAnswer(res *http.Response, d decision) {
+func (hs *histories) recordAnswer(x *received, res *http.Response, d decision) {
 	if !x.isAnswerStored() {
 		return
 	}
-	save := func(a providerAnswer) { x.saveAnswer(d, a) }
+	save := func(a providerAnswer) { hs.saveAnswer(x, d, a) }
 	if x.endpoint.dialect.API() == wire.Anthropic {
-		x.watchMessage(res, save)
+		hs.watchMessage(x, res, save)
 		return
 	}
-	watchResponse(res, x.emitStreamFault, save)
+	watchResponse(res, hs.streamFault(x), save)
 }
 
 // watchResponse calls save with an answer of the Responses API, before the client gets the end of it.
@@ -143,28 +143,28 @@ type providerAnswer struct {
 
 // saveAnswer remembers the history behind an answer. A conversation that the provider was not
 // asked in gets the messages as well.
-func (x *exchange) saveAnswer(d decision, a providerAnswer) {
+func (hs *histories) saveAnswer(x *received, d decision, a providerAnswer) {
 	h := x.held
 	if h == nil {
 		h = &heldHistory{}
 	}
-	x.recordLink(d.step, h.conversation(), func(ctx context.Context) error { return x.saveResponse(ctx, d, a) })
+	hs.recordLink(x, d.step, h.conversation(), func(ctx context.Context) error { return hs.saveResponse(ctx, x, d, a) })
 	if h.conversation() != "" && d.action != Passed && d.retry != retryWholeHistory {
-		x.bestEffort("conversation", d.step, func(ctx context.Context) error {
-			return addToConversation(ctx, x.t.options.Base, x.request, h.name, slices.Concat(h.newMessages[h.addedBefore:], a.messages))
+		hs.bestEffort(x, "conversation", d.step, func(ctx context.Context) error {
+			return addToConversation(ctx, hs.options.Base, x.request, h.name, slices.Concat(h.newMessages[h.addedBefore:], a.messages))
 		})
 	}
 }
 
 // recordLink stores which answer continues which. A conversation for which that fails is not
 // known any more; conversation is empty if none is continued.
-func (x *exchange) recordLink(s *step, conversation string, f func(context.Context) error) {
-	if !x.bestEffort("link", s, f) && conversation != "" {
-		x.t.lostConversations.Put(conversation, true, 1)
+func (hs *histories) recordLink(x *received, s *step, conversation string, f func(context.Context) error) {
+	if !hs.bestEffort(x, "link", s, f) && conversation != "" {
+		hs.lostConversations.Put(conversation, true, 1)
 	}
 }
 
-func (x *exchange) saveResponse(ctx context.Context, d decision, a providerAnswer) error {
+func (hs *histories) saveResponse(ctx context.Context, x *received, d decision, a providerAnswer) error {
 	h := x.held
 	switch {
 	case h != nil:
@@ -182,7 +182,7 @@ func (x *exchange) saveResponse(ctx context.Context, d decision, a providerAnswe
 	k := &storedResponse{Made: x.start.UnixNano(), Incomplete: h.incomplete || d.retry == retryWholeHistory || d.action != Passed, Output: rawMessages(a.messages)}
 	switch {
 	case d.step != nil:
-		at, _, err := x.t.logPosition(ctx, d.step.logID, d.step.parsed)
+		at, _, err := hs.conversations.logPosition(ctx, d.step.logID, d.step.parsed)
 		if err != nil {
 			return err
 		}
@@ -196,10 +196,10 @@ func (x *exchange) saveResponse(ctx context.Context, d decision, a providerAnswe
 			k.ThreadMembers = json.RawMessage(h.threadMembers)
 		}
 	}
-	if err := x.t.responses.save(ctx, x.endpoint.responseKey(a.id), k); err != nil || h.conversation() == "" {
+	if err := hs.responses.save(ctx, x.endpoint.responseKey(a.id), k); err != nil || h.conversation() == "" {
 		return err
 	}
-	return x.t.responses.update(ctx, h.name, h.continueConversation(a.id, k.Made))
+	return hs.responses.update(ctx, h.name, h.continueConversation(a.id, k.Made))
 }
 
 // continueConversation adds a response to a conversation; items that were put into it meanwhile
@@ -234,22 +234,22 @@ func heldByResponses(r *native.Responses) *heldHistory {
 
 // isHistoryRefused reports whether the provider cannot continue a history that is known here:
 // it has forgotten it, or holds none at all.
-func (x *exchange) isHistoryRefused(res *http.Response, d decision, why refusal) bool {
+func (x *received) isHistoryRefused(res *http.Response, d decision, why refusal) bool {
 	h := x.held
 	return d.action == Passed && h != nil && h.known && res.StatusCode >= 400 && res.StatusCode < 500 && strings.Contains(strings.ToLower(why.text), string(h.kind))
 }
 
 // withWholeHistory decides again, with the whole history in place of its name.
-func (x *exchange) withWholeHistory(ctx context.Context) decision {
+func (st *stepper) withWholeHistory(ctx context.Context, x *received) decision {
 	own, h, r := *x, *x.held, *x.held.rebuilt
 	r.mustReplaceBody, h.rebuilt, h.incomplete = true, &r, true
 	own.held = &h
-	return own.decideOrForward(ctx, "prepare", own.decide)
+	return st.decideOrForward(ctx, &own, "prepare", func(ctx context.Context) (decision, error) { return st.decide(ctx, &own) })
 }
 
 // unknownHistoryAnswer takes the place of an overflow of a history that is not known here: it
 // has the client send the whole. If no answer does that, it is the provider's.
-func (x *exchange) unknownHistoryAnswer(res *http.Response) *http.Response {
+func (x *received) unknownHistoryAnswer(res *http.Response) *http.Response {
 	h := x.held
 	if h == nil || h.name == "" || h.known || h.kind == heldConversation {
 		return res

@@ -66,7 +66,7 @@ func TestForget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tr := Transport{beginnings: beginningsIn(l.documents)}
+	tr := conversations{beginnings: beginningsIn(l.documents)}
 	for _, base := range []string{"other", "gone"} {
 		tr.noteBeginning(t.Context(), "hello", base)
 	}

@@ -52,7 +52,7 @@ func conversationChangeOf(r *http.Request) conversationChange {
 
 // forwardConversationChange forwards a request that changes a conversation, and remembers what
 // the conversation then holds. A change that cannot be read makes it unknown.
-func (t *Transport) forwardConversationChange(r *http.Request, c conversationChange) (*http.Response, error) {
+func (hs *histories) forwardConversationChange(r *http.Request, c conversationChange) (*http.Response, error) {
 	var items []string
 	known := c.kind != conversationShortened
 	if known && r.Body != nil {
@@ -71,7 +71,7 @@ func (t *Transport) forwardConversationChange(r *http.Request, c conversationCha
 	if c.kind == conversationCreated {
 		httpbody.AcceptReadable(r) // the answer has the id
 	}
-	res, err := send(t.options.Base, r)
+	res, err := send(hs.options.Base, r)
 	if err != nil || res.StatusCode != http.StatusOK {
 		return res, err
 	}
@@ -80,9 +80,9 @@ func (t *Transport) forwardConversationChange(r *http.Request, c conversationCha
 			c.id = gjson.GetBytes(body, "id").Str
 		}
 	}
-	x := &exchange{t: t, request: r, start: time.Now()}
-	x.recordLink(nil, c.id, func(ctx context.Context) error {
-		return t.responses.update(ctx, c.id, func(now *storedResponse) *storedResponse {
+	x := &received{request: r, start: time.Now()}
+	hs.recordLink(x, nil, c.id, func(ctx context.Context) error {
+		return hs.responses.update(ctx, c.id, func(now *storedResponse) *storedResponse {
 			switch {
 			case !known, c.kind == conversationExtended && now == nil:
 				return nil

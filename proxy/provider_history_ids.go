@@ -22,22 +22,22 @@ func (s *lookupStream) recordProviderID() {
 	if !ok || m.FirstID == m.LastID {
 		return
 	}
-	s.x.t.providerIDs.Put(gjson.Parse(m.FirstID).Str, gjson.Parse(m.LastID).Str, 1)
+	s.t.histories.providerIDs.Put(gjson.Parse(m.FirstID).Str, gjson.Parse(m.LastID).Str, 1)
 }
 
 // providerID is the provider's id of a response that the client names; empty if it is the
 // same.
-func (t *Transport) providerID(id string) string {
-	last, _ := t.providerIDs.Get(id)
+func (hs *histories) providerID(id string) string {
+	last, _ := hs.providerIDs.Get(id)
 	return last
 }
 
 // bodyForProvider is the client's body, with the previous response named by the provider's id.
-func (x *exchange) bodyForProvider() string {
+func (hs *histories) bodyForProvider(x *received) string {
 	if x.endpoint.dialect.API() != wire.Responses || x.request.Header.Get("Content-Encoding") != "" {
 		return x.body
 	}
-	last := x.t.providerID(gjson.Get(x.body, "previous_response_id").Str)
+	last := hs.providerID(gjson.Get(x.body, "previous_response_id").Str)
 	if last == "" {
 		return x.body
 	}
@@ -46,13 +46,13 @@ func (x *exchange) bodyForProvider() string {
 
 // requestForProvider is a request about a response, such as GET /v1/responses/ID, under the
 // provider's id.
-func (t *Transport) requestForProvider(r *http.Request) *http.Request {
+func (hs *histories) requestForProvider(r *http.Request) *http.Request {
 	before, rest, found := strings.Cut(r.URL.Path, "/responses/")
 	if !found || r.URL.RawPath != "" {
 		return r
 	}
 	id, rest, deeper := strings.Cut(rest, "/")
-	last := t.providerID(id)
+	last := hs.providerID(id)
 	if last == "" {
 		return r
 	}

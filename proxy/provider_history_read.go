@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/failsafe"
 	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -44,63 +45,59 @@ const (
 	longestMark      = 32 // bytes; native.Prefix is shorter
 )
 
-// historyReader returns the one for the request; nil if a look at the bytes shows that it has its
-// history. Bytes that the step before had too are not searched again: it sets x.similar.
-func (x *exchange) historyReader() historyReader {
+// reader returns the one for a request; nil if a look at the bytes shows that it has its history. Bytes
+// that the step before had too are not searched again; similar says which those are.
+func (hs *histories) reader(x *received) (reader historyReader, similar identify.Similar) {
 	api := x.endpoint.dialect.API()
-	if api != wire.Anthropic && api != wire.Responses {
-		return nil
+	if api != wire.Anthropic && api != wire.Responses || x.decompressErr != nil {
+		return nil, similar
 	}
-	x.similar = x.t.requests.Similar(api, x.plainBody)
-	body := x.similar.Unsearched(longestMark)
+	similar = hs.requests.Similar(api, x.plainBody)
+	body := similar.Unsearched(longestMark)
 	ours := strings.Contains(body, native.Prefix)
 	held := api == wire.Anthropic && strings.Contains(body, threadMark) ||
 		api == wire.Responses && (strings.Contains(body, responseMark) || strings.Contains(body, conversationEnd) && strings.Contains(body, conversationMark))
-	x.similar.Unmarked = !ours && !held
+	similar.Unmarked = !ours && !held
 	switch {
 	case api == wire.Responses && (ours || held):
-		return responsesReader{x}
+		return responsesReader{hs, x}, similar
 	case ours || held && gjson.Get(x.plainBody, "thread").IsObject():
-		return messagesReader{x}
+		return messagesReader{hs, x}, similar
 	}
-	return nil
+	return nil, similar
 }
 
-// readHistory returns the exchange to go on with, or the answer if the provider need not be asked.
-func (x *exchange) readHistory() (next *exchange, answer *http.Response) {
-	if x.decompressErr != nil {
-		return x, nil
-	}
-	own := *x
-	x = &own
-	e := x.historyReader()
-	if e == nil {
-		return x, nil
+// readHistory is the request with its history. A *native.Refusal says that the provider need not be asked.
+func (hs *histories) readHistory(x *received) (*received, error) {
+	next := *x
+	reader, similar := hs.reader(x)
+	next.similar = similar
+	if reader == nil {
+		return &next, nil
 	}
 	ctx := x.request.Context()
-	found, err := failsafe.Within(ctx, x.t.options.Deadline, e.read)
+	found, err := failsafe.Within(ctx, hs.options.Deadline, reader.read)
 	if refusal, ok := errors.AsType[*native.Refusal](err); ok {
-		return nil, refusalAnswer(x.request, refusal)
+		return nil, refusal
 	}
 	if err != nil {
-		x.emitFault("native", err, nil)
+		hs.emitFault(x, "native", err, nil)
 		// The request would be refused without this, however short the deadline is.
 		found.held = nil
-		found.body, err = failsafe.Within(ctx, max(x.t.options.Deadline, defaultDeadline), func(context.Context) (string, error) { return e.fallback(), nil })
+		found.body, err = failsafe.Within(ctx, max(hs.options.Deadline, defaultDeadline), func(context.Context) (string, error) { return reader.fallback(), nil })
 		if err != nil {
-			x.emitFault("native", err, nil)
+			hs.emitFault(x, "native", err, nil)
 		}
 	}
-	changed := *x // the reader may still be at work on x
-	changed.held = found.held
+	next.held = found.held
 	if found.body != "" {
-		changed = changed.withBody(found.body)
+		next = next.withBody(found.body)
 	}
-	return &changed, nil
+	return &next, nil
 }
 
-// withBody is the exchange with a body of ours in place of the client's.
-func (x exchange) withBody(body string) exchange {
+// withBody is the request with a body of ours in place of the client's.
+func (x received) withBody(body string) received {
 	x.body, x.plainBody, x.rewritten = body, body, true
 	h := x.request.Header.Clone()
 	h.Del("Content-Encoding")

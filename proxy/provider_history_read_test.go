@@ -33,7 +33,7 @@ func sourceBody(tb testing.TB, api string, size int, tail string) string {
 	return b.String() + "]" + tail + "}"
 }
 
-func newExchange(tb testing.TB, api string) *exchange {
+func newReceived(tb testing.TB, api string) (*Transport, *received) {
 	t, err := NewTransport(nil)
 	if err != nil {
 		tb.Fatal(err)
@@ -43,17 +43,18 @@ func newExchange(tb testing.TB, api string) *exchange {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &exchange{t: t, request: r, endpoint: endpointOf(path)}
+	return t, &received{request: r, endpoint: endpointOf(path)}
 }
 
 // readStep has a step read, so that the next one is known to go on with it.
-func (x *exchange) readStep(tb testing.TB, body string) historyReader {
+func readStep(tb testing.TB, t *Transport, x received, body string) historyReader {
 	x.plainBody = body
-	e := x.historyReader()
-	if _, reason, err := x.parseRequest(tb.Context()); err != nil || reason != "" {
-		tb.Fatal(reason, err)
+	reader, similar := t.histories.reader(&x)
+	x.similar = similar
+	if _, _, err := t.parser.parseRequest(tb.Context(), &x); err != nil {
+		tb.Fatal(err)
 	}
-	return e
+	return reader
 }
 
 // TestHistoryReaderOfNextStep: what a step brings is found wherever it stands, and what was
@@ -69,20 +70,18 @@ func TestHistoryReaderOfNextStep(t *testing.T) {
 		{"a response", wire.Responses, `{"role":"user","content":"go on"}`, `,"previous_response_id":"resp_1"`, "proxy.responsesReader"},
 		{"a compaction of ours", wire.Responses, `{"type":"compaction","encrypted_content":"` + native.Prefix + `"}`, ``, "proxy.responsesReader"},
 	} {
-		x := newExchange(t, c.api)
+		tr, x := newReceived(t, c.api)
 		const tools = `,"tools":[{"type":"function","name":"read","input_schema":{"type":"object"},"parameters":{"type":"object"}}]`
 		before := sourceBody(t, c.api, 40<<10, "")
 		first := before[:len(before)-2]
-		if e := x.readStep(t, first+"]"+tools+"}"); e != nil {
+		if e := readStep(t, tr, *x, first+"]"+tools+"}"); e != nil {
 			t.Fatalf("%T of a plain request", e)
 		}
 		step := func(items string) string { return first + items + "]" + tools + c.tail + "}" }
 		for n, body := range []string{step("," + c.item), step("," + c.item + `,{"role":"user","content":"and on"}`)} {
-			x.plainBody = body
-			if e := x.historyReader(); fmt.Sprintf("%T", e) != c.want {
+			if e := readStep(t, tr, *x, body); fmt.Sprintf("%T", e) != c.want {
 				t.Errorf("%s, %s, step %d: %T, want %s", c.api, c.name, n, e, c.want)
 			}
-			_, _, _ = x.parseRequest(t.Context())
 		}
 	}
 }
@@ -95,17 +94,13 @@ func BenchmarkHistoryReader(b *testing.B) {
 		next := body[:len(body)-2] + `,{"role":"user","content":"go on"}]}`
 		for _, known := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s/known=%v", api, known), func(b *testing.B) {
-				x := newExchange(b, api)
+				t, x := newReceived(b, api)
 				if known {
-					x.plainBody = body
-					x.historyReader()
-					if _, err := x.t.requests.Read(x.endpoint.dialect, x.similar, b.Context().Err); err != nil {
-						b.Fatal(err)
-					}
+					readStep(b, t, *x, body)
 				}
 				x.plainBody = next
 				for b.Loop() {
-					x.historyReader()
+					t.histories.reader(x)
 				}
 			})
 		}

@@ -38,11 +38,11 @@ type rebuiltRequest struct {
 
 var errHistoryChanged = errors.New("the log no longer holds the history that the request continues")
 
-func (t *Transport) loadHistory(ctx context.Context, h loggedHistory) ([]thread.Message, error) {
+func (cv *conversations) loadHistory(ctx context.Context, h loggedHistory) ([]thread.Message, error) {
 	if h.Log == "" {
 		return nil, nil
 	}
-	log, err := t.log.Load(ctx, h.Log)
+	log, err := cv.log.Load(ctx, h.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -53,12 +53,12 @@ func (t *Transport) loadHistory(ctx context.Context, h loggedHistory) ([]thread.
 }
 
 // parseRebuilt is parseRequest for a rebuilt request.
-func (x *exchange) parseRebuilt(ctx context.Context, from *rebuiltRequest) (*parsedRequest, error) {
+func (ps *parser) parseRebuilt(ctx context.Context, x *received, from *rebuiltRequest) (*parsedRequest, error) {
 	p, err := identify.Decode(x.endpoint.dialect, from.body, ctx.Err)
 	if err != nil {
 		return nil, err
 	}
-	before, err := x.t.loadHistory(ctx, from.loggedHistory)
+	before, err := ps.conversations.loadHistory(ctx, from.loggedHistory)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (x *exchange) parseRebuilt(ctx context.Context, from *rebuiltRequest) (*par
 	if err != nil {
 		return nil, err
 	}
-	r := x.identifyRequest(ctx, identify.Assembled(from.body, p, ids), size)
+	r := ps.identifyRequest(ctx, x, identify.Assembled(from.body, p, ids), size)
 	if from.Log != "" {
 		r.base = from.Log
 	}
@@ -142,8 +142,8 @@ func instructions(p *prompt.Prompt) []json.RawMessage {
 }
 
 // logPosition is where a request ends in its log, and the messages up to there.
-func (t *Transport) logPosition(ctx context.Context, id string, r *parsedRequest) (loggedHistory, []thread.Message, error) {
-	log, err := t.log.Load(ctx, id)
+func (cv *conversations) logPosition(ctx context.Context, id string, r *parsedRequest) (loggedHistory, []thread.Message, error) {
+	log, err := cv.log.Load(ctx, id)
 	if err != nil {
 		return loggedHistory{}, nil, err
 	}

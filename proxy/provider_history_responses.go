@@ -15,7 +15,10 @@ import (
 
 // responsesReader reads requests of the Responses API that continue a history which the provider
 // holds, or which a compaction of ours stands for.
-type responsesReader struct{ *exchange }
+type responsesReader struct {
+	*histories
+	x *received
+}
 
 // responsesRequest is such a request while its history is put together.
 type responsesRequest struct {
@@ -26,9 +29,9 @@ type responsesRequest struct {
 }
 
 func (n responsesReader) read(ctx context.Context) (reading, error) {
-	r, err := native.ParseResponses(n.plainBody)
+	r, err := native.ParseResponses(n.x.plainBody)
 	if err != nil {
-		if refusal, ok := errors.AsType[*native.Refusal](err); ok && strings.Contains(n.plainBody, native.Prefix) {
+		if refusal, ok := errors.AsType[*native.Refusal](err); ok && strings.Contains(n.x.plainBody, native.Prefix) {
 			return reading{}, refusal
 		}
 		return reading{}, nil // the provider says what is wrong
@@ -59,8 +62,8 @@ func (n responsesReader) read(ctx context.Context) (reading, error) {
 
 // fallback has the summaries of our compactions in their place.
 func (n responsesReader) fallback() string {
-	r, err := native.ParseResponses(n.plainBody)
-	if err != nil || !strings.Contains(n.plainBody, native.Prefix) {
+	r, err := native.ParseResponses(n.x.plainBody)
+	if err != nil || !strings.Contains(n.x.plainBody, native.Prefix) {
 		return ""
 	}
 	return r.Body(r.WithTrigger(r.WithRecaps()))
@@ -73,12 +76,12 @@ var historyMembers = []string{"previous_response_id", "conversation"}
 // the part that is in a log, which it returns.
 func (n responsesReader) resolveHeld(ctx context.Context, a *responsesRequest) loggedHistory {
 	h := a.held
-	if lost, _ := n.t.lostConversations.Get(h.conversation()); h.name == "" || lost {
+	if lost, _ := n.lostConversations.Get(h.conversation()); h.name == "" || lost {
 		return loggedHistory{}
 	}
-	c, err := n.t.responses.resolve(ctx, h.name)
+	c, err := n.responses.resolve(ctx, h.name)
 	if err != nil {
-		n.emitFault("link", err, nil)
+		n.emitFault(n.x, "link", err, nil)
 	}
 	if c == nil {
 		return loggedHistory{}
@@ -131,12 +134,12 @@ func (n responsesReader) expandCompaction(ctx context.Context, a *responsesReque
 	r.fallback = slices.Concat(kept, []string{native.RecapItem(token.Summary)}, after)
 	a.items = slices.Concat(kept, after)
 	if instructions == 0 {
-		if k, err := n.t.responses.get(ctx, native.ItemID(content)); err == nil && k.value != nil {
+		if k, err := n.responses.get(ctx, native.ItemID(content)); err == nil && k.value != nil {
 			a.items = slices.Concat(rawStrings(k.value.System), a.items)
 			r.fallback = slices.Concat(rawStrings(k.value.System), r.fallback)
 		}
 	}
-	if _, err := n.t.loadHistory(ctx, r.loggedHistory); token.Thread == "" || errors.Is(err, errHistoryChanged) {
+	if _, err := n.conversations.loadHistory(ctx, r.loggedHistory); token.Thread == "" || errors.Is(err, errHistoryChanged) {
 		r.loggedHistory, r.retained, a.items = loggedHistory{}, 0, r.fallback // the summary is all there is
 	}
 	return r, nil
@@ -151,10 +154,10 @@ func isOurCompaction(item string) bool {
 // openToken verifies a compaction of ours. Without the key only its summary counts, as the
 // client's own words.
 func (n responsesReader) openToken(ctx context.Context, content string) (native.Token, error) {
-	key, err := n.t.tokenSecret.load(ctx, &n.t.options)
+	key, err := n.tokenSecret.load(ctx, &n.options)
 	token, forged := native.Open(key, wire.Responses, content)
 	if err != nil {
-		n.emitFault("secret", err, nil)
+		n.emitFault(n.x, "secret", err, nil)
 		return native.Token{Summary: token.Summary}, nil
 	}
 	return token, forged

@@ -119,7 +119,7 @@ func (p *Proxy) Upstreams() []Upstream {
 // under compaction since this process first saw it (see palimpsest.Session.Quality). The thread is
 // that of ThreadHeader. With an empty outcome it records nothing.
 func (p *Proxy) Finished(thread string, o thread.Outcome) quality.Metrics {
-	return p.transport.finished(thread, o)
+	return p.transport.compactors.finished(thread, o)
 }
 
 // proxyHeaders are headers that httputil.ReverseProxy removes, and that a provider's gateway may need.

@@ -13,20 +13,21 @@ import (
 // parsedRequest is a request whose body was decoded.
 type parsedRequest struct {
 	*identify.Request
-	kind   identify.Kind
-	client identify.Client
-	model  token.Model
-	base   string // the id of its conversation, before any fork
-	bytes  int    // with its whole conversation
+	kind      identify.Kind
+	client    identify.Client
+	userAgent string
+	model     token.Model
+	base      string // the id of its conversation, before any fork
+	bytes     int    // with its whole conversation
 	// isSummary says that the client asks for a summary of its own history. The conversation
 	// does not continue with this question.
 	isSummary bool
 }
 
 // parseRequest decodes the request. It is nil if that cannot be done, for the reason.
-func (x *exchange) parseRequest(ctx context.Context) (r *parsedRequest, reason string, err error) {
+func (ps *parser) parseRequest(ctx context.Context, x *received) (r *parsedRequest, reason string, err error) {
 	if h := x.held; h != nil && h.rebuilt != nil {
-		r, err := x.parseRebuilt(ctx, h.rebuilt)
+		r, err := ps.parseRebuilt(ctx, x, h.rebuilt)
 		if err != nil {
 			return nil, "", err
 		}
@@ -42,22 +43,22 @@ func (x *exchange) parseRequest(ctx context.Context) (r *parsedRequest, reason s
 	if similar.Body != x.plainBody {
 		similar = identify.Similar{Body: x.plainBody}
 	}
-	found, err := x.t.requests.Read(x.endpoint.dialect, similar, ctx.Err)
+	found, err := ps.requests.Read(x.endpoint.dialect, similar, ctx.Err)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, "", ctx.Err()
 	case err != nil:
 		return nil, "format", nil
 	}
-	r = x.identifyRequest(ctx, found, len(x.plainBody))
+	r = ps.identifyRequest(ctx, x, found, len(x.plainBody))
 	r.kind = identify.KindOf(found, x.request.Header.Get)
 	return r, string(r.kind), nil
 }
 
 // identifyRequest names the client and the conversation of a request.
-func (x *exchange) identifyRequest(ctx context.Context, r *identify.Request, size int) *parsedRequest {
-	model := x.model(ctx, cmp.Or(x.endpoint.model, r.Prompt.Model))
-	out := &parsedRequest{Request: r, model: model, bytes: size}
+func (ps *parser) identifyRequest(ctx context.Context, x *received, r *identify.Request, size int) *parsedRequest {
+	model := ps.models.modelNow(ctx, x, cmp.Or(x.endpoint.model, r.Prompt.Model))
+	out := &parsedRequest{Request: r, model: model, bytes: size, userAgent: x.request.UserAgent()}
 	out.client = identify.ClientOf(r, x.request.Header.Get, model.Name, x.request.Header.Get(ThreadHeader))
 	if len(r.IDs) > 0 {
 		out.base = out.client.Base(r)
@@ -67,16 +68,16 @@ func (x *exchange) identifyRequest(ctx context.Context, r *identify.Request, siz
 
 // parsedOr returns r, or parses the request if r is nil. The result is nil if that cannot be
 // done, with the reason or an error.
-func (x *exchange) parsedOr(ctx context.Context, r *parsedRequest) (*parsedRequest, string, error) {
+func (ps *parser) parsedOr(ctx context.Context, x *received, r *parsedRequest) (*parsedRequest, string, error) {
 	if r != nil {
 		return r, "", nil
 	}
-	return x.parseRequest(ctx)
+	return ps.parseRequest(ctx, x)
 }
 
 // modelName is the model that the request asks for. Without a parsed request the body is
 // searched.
-func (x *exchange) modelName(r *parsedRequest) string {
+func (x *received) modelName(r *parsedRequest) string {
 	switch {
 	case x.endpoint.model != "":
 		return x.endpoint.model

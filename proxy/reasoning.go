@@ -35,8 +35,8 @@ func reasoningRulesIn(documents store.Documents) records[reasoningRule] {
 }
 
 // reasoningRule is what is known of a model; nil for nothing.
-func (x *exchange) reasoningRule(ctx context.Context, m token.Model) *reasoningRule {
-	known, err := x.t.reasoningRules.get(ctx, x.windowID(m.Name))
+func (ms *models) reasoningRule(ctx context.Context, x *received, m token.Model) *reasoningRule {
+	known, err := ms.reasoningRules.get(ctx, x.windowID(m.Name))
 	if err != nil || known.value == nil || time.Since(known.value.Seen) > reasoningRuleLifetime {
 		return nil
 	}
@@ -44,11 +44,11 @@ func (x *exchange) reasoningRule(ctx context.Context, m token.Model) *reasoningR
 }
 
 // saveReasoningRule keeps whether the provider demands reasoning everywhere.
-func (x *exchange) saveReasoningRule(m token.Model, holds bool) {
-	x.bestEffort("reasoning_rule", nil, func(ctx context.Context) error {
+func (ms *models) saveReasoningRule(x *received, m token.Model, holds bool) {
+	ms.bestEffort(x, "reasoning_rule", nil, func(ctx context.Context) error {
 		id := x.windowID(m.Name)
-		was, _ := x.t.reasoningRules.get(ctx, id) // one that cannot be read is written again
-		_, _, err := x.t.reasoningRules.put(ctx, id, was, &reasoningRule{x.request.URL.Host, m.Name, holds, time.Now().UTC().Truncate(time.Second)})
+		was, _ := ms.reasoningRules.get(ctx, id) // one that cannot be read is written again
+		_, _, err := ms.reasoningRules.put(ctx, id, was, &reasoningRule{x.request.URL.Host, m.Name, holds, time.Now().UTC().Truncate(time.Second)})
 		if errors.Is(err, store.ErrConflict) {
 			return nil // another process has written it
 		}
@@ -59,8 +59,8 @@ func (x *exchange) saveReasoningRule(m token.Model, holds bool) {
 // mayWantReasoning reports whether a refusal may be about reasoning that ours lacks. Servers of
 // the Chat Completions API say it in any words; of other APIs only models come into question
 // that are not known to bind their reasoning.
-func (x *exchange) mayWantReasoning(ctx context.Context, d decision, why refusal) bool {
-	if d.step == nil || d.step.prepared == nil || d.step.input.Profile.ReasoningEverywhere || x.reasoningRule(ctx, d.step.parsed.model) != nil {
+func (st *stepper) mayWantReasoning(ctx context.Context, x *received, d decision, why refusal) bool {
+	if d.step == nil || d.step.prepared == nil || d.step.input.Profile.ReasoningEverywhere || st.models.reasoningRule(ctx, x, d.step.parsed.model) != nil {
 		return false
 	}
 	return x.endpoint.dialect.API() == wire.Chat || !d.step.parsed.model.BindsThinking && reasoningRefusal().MatchString(why.text)
@@ -68,7 +68,7 @@ func (x *exchange) mayWantReasoning(ctx context.Context, d decision, why refusal
 
 // withReasoningEverywhere renders the refused request for a provider that demands reasoning
 // everywhere. It is the decision to pass if that changes nothing.
-func (x *exchange) withReasoningEverywhere(ctx context.Context, refused decision) (decision, error) {
+func (st *stepper) withReasoningEverywhere(ctx context.Context, x *received, refused decision) (decision, error) {
 	s := *refused.step
 	s.input.Messages = nil // they are in the log
 	s.input.Profile.ReasoningEverywhere, s.input.Profile.BoundReasoning = true, false
@@ -76,7 +76,7 @@ func (x *exchange) withReasoningEverywhere(ctx context.Context, refused decision
 	if err != nil {
 		return decision{step: refused.step}, err
 	}
-	d, err := x.encodePrepared(ctx, &s, made, refused.action != Passed)
+	d, err := st.encodePrepared(ctx, x, &s, made, refused.action != Passed)
 	if err != nil || bytes.Equal(d.body, refused.body) {
 		return forward(reasonRefused), err
 	}

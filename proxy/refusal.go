@@ -35,14 +35,14 @@ const maxRefusal = 1 << 20
 
 // readRefusal reads why a provider refused a request, and keeps the window that it names. The answer
 // can still be read afterwards.
-func (x *exchange) readRefusal(res *http.Response, d decision) (why refusal) {
+func (sn *sender) readRefusal(x *received, res *http.Response, d decision) (why refusal) {
 	if res.StatusCode < 400 {
-		why = x.earlyRefusal(res, d)
+		why = sn.earlyRefusal(x, res, d)
 	} else {
 		why = refusalByStatus(x.endpoint.dialect.API(), res)
 	}
 	if why.kind == llm.ErrOverflow {
-		x.saveWindow(x.modelName(d.parsed), windowInRefusal(why.text))
+		sn.models.saveWindow(x, x.modelName(d.parsed), windowInRefusal(why.text))
 	}
 	return why
 }
@@ -72,15 +72,15 @@ func classify(api string, res *http.Response, text string) refusal {
 // refusal: a smaller one fits every window.
 const minStreamCheck = 64 << 10
 
-func (x *exchange) isLarge() bool { return max(len(x.body), len(x.plainBody)) >= minStreamCheck }
+func (x *received) isLarge() bool { return max(len(x.body), len(x.plainBody)) >= minStreamCheck }
 
 // isArrayStream reports whether the answer comes piece by piece as one JSON array (Gemini without
 // alt=sse): nobody may wait for its end.
-func (x *exchange) isArrayStream() bool { return !x.endpoint.dialect.CanReadAnswer(x.request, nil) }
+func (x *received) isArrayStream() bool { return !x.endpoint.dialect.CanReadAnswer(x.request, nil) }
 
 // earlyRefusal finds a refusal at the beginning of an answer with status 200. The answer can
 // still be read from its beginning afterwards.
-func (x *exchange) earlyRefusal(res *http.Response, d decision) refusal {
+func (sn *sender) earlyRefusal(x *received, res *http.Response, d decision) refusal {
 	if res.StatusCode != http.StatusOK || x.isArrayStream() || d.step == nil && !x.isLarge() || res.Header.Get("Content-Encoding") != "" {
 		return refusal{}
 	}
@@ -160,14 +160,14 @@ var reasoningRefusal = lazyregexp.New(`(?i)thinking|signature|encrypted|reasonin
 
 // nextTry decides what to send after a refusal. again is false if nothing helps; the
 // decision is then the refused one.
-func (x *exchange) nextTry(ctx context.Context, d decision, res *http.Response, why refusal) (next decision, again bool) {
+func (st *stepper) nextTry(ctx context.Context, x *received, d decision, res *http.Response, why refusal) (next decision, again bool) {
 	invalid := why.kind == llm.ErrInvalid
 	switch {
 	case d.retry < retryWholeHistory && x.isHistoryRefused(res, d, why):
-		next = x.withWholeHistory(ctx)
+		next = st.withWholeHistory(ctx, x)
 		next.retry = retryWholeHistory
 	case (d.retry < retrySmaller || d.retry == retryReasoning) && why.kind == llm.ErrOverflow:
-		next = x.decideOrForward(ctx, "overflow", func(ctx context.Context) (decision, error) { return x.compactAfterOverflow(ctx, d) })
+		next = st.decideOrForward(ctx, x, "overflow", func(ctx context.Context) (decision, error) { return st.compactAfterOverflow(ctx, x, d) })
 		if next.action == Passed {
 			d.reason = cmp.Or(next.reason, d.reason)
 		}
@@ -175,17 +175,17 @@ func (x *exchange) nextTry(ctx context.Context, d decision, res *http.Response, 
 		if d.step == nil && next.step != nil && next.step.prepared.Compacted == nil {
 			next.retry = retryPlanned
 		}
-	case d.retry < retryReasoning && invalid && d.action != Passed && x.mayWantReasoning(ctx, d, why):
-		next = x.decideOrForward(ctx, "reasoning", func(ctx context.Context) (decision, error) { return x.withReasoningEverywhere(ctx, d) })
+	case d.retry < retryReasoning && invalid && d.action != Passed && st.mayWantReasoning(ctx, x, d, why):
+		next = st.decideOrForward(ctx, x, "reasoning", func(ctx context.Context) (decision, error) { return st.withReasoningEverywhere(ctx, x, d) })
 		if next.action == Passed { // it would be the same again
 			d.retry = retryReasoning
-			return x.nextTry(ctx, d, res, why)
+			return st.nextTry(ctx, x, d, res, why)
 		}
 		next.retry = retryReasoning
 	case d.retry < retryOriginal && invalid && d.action != Passed:
 		return decision{action: Passed, reason: reasonRefused, parsed: d.parsed, step: d.step, retry: retryOriginal}, true
 	case d.retry < retryWithoutReasoning && invalid && (d.step != nil || d.reason == reasonFault || d.reason == reasonNative) && reasoningRefusal().MatchString(why.text):
-		next = x.decideOrForward(ctx, "reasoning", func(ctx context.Context) (decision, error) { return x.withoutReasoning(ctx, d.parsed) })
+		next = st.decideOrForward(ctx, x, "reasoning", func(ctx context.Context) (decision, error) { return st.withoutReasoning(ctx, x, d.parsed) })
 		next.retry = retryWithoutReasoning
 	default:
 		return d, false
@@ -197,8 +197,8 @@ func (x *exchange) nextTry(ctx context.Context, d decision, res *http.Response, 
 }
 
 // withoutReasoning is the request without any reasoning of the model.
-func (x *exchange) withoutReasoning(ctx context.Context, r *parsedRequest) (decision, error) {
-	r, reason, err := x.parsedOr(ctx, r)
+func (st *stepper) withoutReasoning(ctx context.Context, x *received, r *parsedRequest) (decision, error) {
+	r, reason, err := st.parser.parsedOr(ctx, x, r)
 	if r == nil {
 		return forward(reason), err
 	}

@@ -20,7 +20,8 @@ import (
 // rounds are the requests that one request of the client's became, because the model called our
 // tools.
 type rounds struct {
-	x           *exchange
+	t           *Transport
+	x           *received
 	step        *step
 	hidden      []thread.Message // for the log: all messages of the rounds, the client's calls included
 	loggedCount int              // how many of them the log holds
@@ -45,11 +46,11 @@ const (
 // answerLookups finds calls of our tools in an answer, and answers them in further requests. It
 // returns the answer for the client, whole or as a stream. If that is the refusal of a further
 // request, failed says why; err is that of the connection.
-func (x *exchange) answerLookups(res *http.Response, d decision) (out *http.Response, failed, err error) {
+func (t *Transport) answerLookups(x *received, res *http.Response, d decision) (out *http.Response, failed, err error) {
 	if d.step == nil {
 		return res, nil, nil
 	}
-	r := &rounds{x: x, step: d.step, canContinue: x.canContinueCutOff(d)}
+	r := &rounds{t: t, x: x, step: d.step, canContinue: t.stepper.canContinueCutOff(x, d)}
 	if !d.step.toolsOffered && !r.canContinue {
 		return res, nil, nil
 	}
@@ -87,7 +88,7 @@ func (r *rounds) resumeLookups() {
 func (r *rounds) answerWhole(res *http.Response) (out *http.Response, failed, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.x.emitFault("answer", failsafe.Recovered(p), r.step)
+			r.t.emitFault(r.x, "answer", failsafe.Recovered(p), r.step)
 			r.keepForRetry()
 			out, failed, err = res, nil, nil
 		}
@@ -102,7 +103,7 @@ func (r *rounds) answerWhole(res *http.Response) (out *http.Response, failed, er
 	for {
 		said, err := d.DecodeAnswer(body)
 		if err != nil {
-			r.x.emitFault("answer", err, r.step)
+			r.t.emitFault(r.x, "answer", err, r.step)
 			r.keepForRetry()
 			return res, nil, nil
 		}
@@ -162,7 +163,7 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 		return roundFinal
 	}
 	ctx := r.x.request.Context()
-	left := r.x.t.options.Rounds - 1 - r.number // rounds that may follow; then comes a last one in which the model is told so
+	left := r.t.options.Rounds - 1 - r.number // rounds that may follow; then comes a last one in which the model is told so
 	for _, c := range m.Calls() {
 		if !dialect.IsOurTool(c.Name) {
 			continue
@@ -185,7 +186,7 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 // lookUp answers a call of our tools, within the deadline of our own part.
 func (r *rounds) lookUp(ctx context.Context, c thread.ToolCall) thread.Message {
 	s := r.step
-	answer, err := failsafe.Within(ctx, r.x.t.options.Deadline, func(ctx context.Context) (thread.Message, error) {
+	answer, err := failsafe.Within(ctx, r.t.options.Deadline, func(ctx context.Context) (thread.Message, error) {
 		answer, ok, err := s.session.Answer(ctx, s.prepared, c)
 		if err == nil && !ok {
 			err = errNotOurTool
@@ -196,7 +197,7 @@ func (r *rounds) lookUp(ctx context.Context, c thread.ToolCall) thread.Message {
 		return answer
 	}
 	if ctx.Err() == nil { // else the client left
-		r.x.emitFault("lookup", err, s)
+		r.t.emitFault(r.x, "lookup", err, s)
 	}
 	return failedResult(c, "The text cannot be read now.")
 }
@@ -258,7 +259,7 @@ func (r *rounds) prepareRound(ctx context.Context) (decision, error) {
 	if err != nil {
 		return decision{step: r.step}, err
 	}
-	return r.x.encodePrepared(ctx, r.step, made, true)
+	return r.t.stepper.encodePrepared(ctx, r.x, r.step, made, true)
 }
 
 // unloggedMessages are the messages of the rounds that are not in the log yet.
@@ -278,7 +279,7 @@ func (r *rounds) logRounds() {
 		return
 	}
 	s, news := r.step, r.unloggedMessages()
-	r.x.bestEffort("rounds", s, func(ctx context.Context) error {
+	r.t.bestEffort(r.x, "rounds", s, func(ctx context.Context) error {
 		return s.session.FinishStep(ctx, s.prepared, llm.Usage{}, news...)
 	})
 }

@@ -20,8 +20,8 @@ import (
 // canContinueCutOff reports whether an answer that is cut off for length may be continued here: if
 // the policy is that of an agent loop which does so. Where the client has tools by the names of ours,
 // their calls are the client's.
-func (x *exchange) canContinueCutOff(d decision) bool {
-	_, loop := policy.As[policy.Loop](x.t.options.Config.Policy)
+func (st *stepper) canContinueCutOff(x *received, d decision) bool {
+	_, loop := policy.As[policy.Loop](st.options.Config.Policy)
 	return loop && d.step.prepared != nil && !slices.ContainsFunc(d.step.parsed.Prompt.Tools, isOurDeclaration) && x.endpoint.dialect.CanReadAnswer(x.request, d.step.parsed.Members)
 }
 
@@ -35,10 +35,10 @@ type continuation struct {
 // compaction is due with it, and makes the request smaller. Else the client gets the answer as it
 // came.
 func (r *rounds) continueCutOff(a wire.Answer) bool {
-	if !r.canContinue || a.Stop != wire.StopLength && a.Stop != wire.StopContext || r.number >= r.x.t.options.Rounds-1 {
+	if !r.canContinue || a.Stop != wire.StopLength && a.Stop != wire.StopContext || r.number >= r.t.options.Rounds-1 {
 		return false
 	}
-	next, err := failsafe.Within(r.x.request.Context(), r.x.t.options.Deadline, func(ctx context.Context) (continuation, error) {
+	next, err := failsafe.Within(r.x.request.Context(), r.t.options.Deadline, func(ctx context.Context) (continuation, error) {
 		after, err := r.step.session.CutOffMessages(ctx, r.step.prepared, r.withCallIDs(a.Message, false))
 		if err != nil {
 			return continuation{}, err
@@ -50,7 +50,7 @@ func (r *rounds) continueCutOff(a wire.Answer) bool {
 	})
 	switch {
 	case err != nil && !errors.Is(err, palimpsest.ErrMaxTokens):
-		r.x.emitFault("cut_off", err, r.step)
+		r.t.emitFault(r.x, "cut_off", err, r.step)
 		return false
 	case err != nil || next.action != Compacted || next.tokensSent >= next.tokensBefore:
 		return false

@@ -44,7 +44,7 @@ func (r *rounds) sendRound(read func(*http.Response) error) error {
 	if r.continuation != nil {
 		d, r.continuation = *r.continuation, nil
 	} else {
-		d = r.x.decideOrForward(ctx, "round", r.prepareRound)
+		d = r.t.decideOrForward(ctx, r.x, "round", r.prepareRound)
 	}
 	if d.action == Passed {
 		d.step = r.step
@@ -52,7 +52,7 @@ func (r *rounds) sendRound(read func(*http.Response) error) error {
 		r.step, r.loggedCount = d.step, len(r.hidden)
 	}
 	var last *failure
-	err := r.x.t.retry.Do(ctx, func(ctx context.Context) error {
+	err := r.t.retry.Do(ctx, func(ctx context.Context) error {
 		last.closeBody()
 		last = nil
 		err := r.sendOnce(ctx, &d, read)
@@ -63,7 +63,7 @@ func (r *rounds) sendRound(read func(*http.Response) error) error {
 		r.keepForRetry()
 		return err
 	}
-	r.x.t.tokensSent.Add(int64(d.tokensSent))
+	r.t.tokensSent.Add(int64(d.tokensSent))
 	return nil
 }
 
@@ -71,7 +71,7 @@ func (r *rounds) sendRound(read func(*http.Response) error) error {
 // is sent from then on.
 func (r *rounds) sendOnce(ctx context.Context, d *decision, read func(*http.Response) error) error {
 	d.retry, d.failed = noRetry, nil
-	now, res, why, err := r.x.sendWithRetry(ctx, *d)
+	now, res, why, err := r.t.sendWithRetry(ctx, r.x, *d)
 	*d = now
 	if err != nil {
 		return &failure{APIError: llm.APIError{Kind: llm.ErrConnection, Err: err}}
@@ -121,7 +121,7 @@ func retryableFailure(err error) retry.Decision {
 // keepForRetry lets the client's next try continue from the rounds in the log.
 func (r *rounds) keepForRetry() {
 	if r.loggedCount > 0 {
-		r.x.t.openLookups.add(r.step.logID)
+		r.t.conversations.openLookups.add(r.step.logID)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestForkKeepsWhatWasRewritten(t *testing.T) {
 		if _, err := kept.Commit(t.Context(), "parent", 0, store.Commit{Plan: p}); err != nil {
 			t.Fatal(err)
 		}
-		if err := (&Transport{log: kept, plans: kept}).forkLog(t.Context(), "fork", parent, 6); err != nil {
+		if err := (&conversations{log: kept, plans: kept}).forkLog(t.Context(), "fork", parent, 6); err != nil {
 			t.Fatal(err)
 		}
 		inherited, _, err := kept.Current(t.Context(), "fork")

@@ -154,17 +154,17 @@ func (l *lineage) origin(ctx context.Context, log string) ([]string, error) {
 }
 
 // earlierLogs are the logs that the log of a request continues, the latest first.
-func (x *exchange) earlierLogs(ctx context.Context, r *parsedRequest, at identify.Place) ([]string, error) {
+func (cv *conversations) earlierLogs(ctx context.Context, x *received, r *parsedRequest, at identify.Place) ([]string, error) {
 	if r.isSummary {
 		return nil, nil
 	}
 	kind, kept := canonjson.Digest(r.client.API, r.client.Model, r.SystemDigest), ""
 	if at.Thread == nil || at.Fork {
-		kept = x.t.lineage.keptFrom(kind, r.Prompt.Messages[at.Logged:])
+		kept = cv.lineage.keptFrom(kind, r.Prompt.Messages[at.Logged:])
 	}
 	shown := kept != "" || identify.HasRecap(r.Prompt.Messages)
 	if kept != "" {
-		old, err := x.t.log.Load(ctx, kept)
+		old, err := cv.log.Load(ctx, kept)
 		if err != nil {
 			return nil, err
 		}
@@ -172,13 +172,13 @@ func (x *exchange) earlierLogs(ctx context.Context, r *parsedRequest, at identif
 			kept = "" // the client has changed something, and that is all
 		}
 	}
-	x.t.lineage.noteCalls(kind, at.Log, r.Prompt.Messages)
-	from, err := x.t.lineage.noteStep(ctx, r.client.SessionID(), kind, at.Log, r.bytes, kept, shown)
+	cv.lineage.noteCalls(kind, at.Log, r.Prompt.Messages)
+	from, err := cv.lineage.noteStep(ctx, r.client.SessionID(), kind, at.Log, r.bytes, kept, shown)
 	if err != nil {
 		return nil, err
 	}
 	for i := 0; from == nil && i < len(at.Ancestors); i++ {
-		if from, err = x.t.lineage.origin(ctx, at.Ancestors[i]); err != nil {
+		if from, err = cv.lineage.origin(ctx, at.Ancestors[i]); err != nil {
 			return nil, err
 		}
 	}

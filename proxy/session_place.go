@@ -15,18 +15,18 @@ import (
 
 // findConversation finds the place in a log that a request continues (see package identify), and makes
 // the fork that it begins.
-func (x *exchange) findConversation(ctx context.Context, r *parsedRequest) (identify.Place, error) {
+func (cv *conversations) findConversation(ctx context.Context, x *received, r *parsedRequest) (identify.Place, error) {
 	if r.isSummary {
-		return x.findSummaryFork(ctx, r)
+		return cv.findSummaryFork(ctx, x, r)
 	}
-	at, err := identify.Find(r.base, r.Prompt.Messages, r.IDs, x.knownLogs(ctx, r, true))
+	at, err := identify.Find(r.base, r.Prompt.Messages, r.IDs, cv.knownLogs(ctx, x, r, true))
 	switch {
 	case err != nil:
 		return at, err
 	case at.Fork:
-		return at, x.t.forkLog(ctx, at.Log, at.Thread, at.Shared)
+		return at, cv.forkLog(ctx, at.Log, at.Thread, at.Shared)
 	case at.Thread == nil && r.client.Thread == "":
-		x.t.noteBeginning(ctx, r.client.Beginning(r.Request), at.Base)
+		cv.noteBeginning(ctx, r.client.Beginning(r.Request), at.Base)
 	}
 	if at.OpenLookups != nil {
 		at.HasHidden = true
@@ -35,33 +35,33 @@ func (x *exchange) findConversation(ctx context.Context, r *parsedRequest) (iden
 }
 
 // findSummaryFork is the place of a request for a summary, in a fork of its own.
-func (x *exchange) findSummaryFork(ctx context.Context, r *parsedRequest) (identify.Place, error) {
+func (cv *conversations) findSummaryFork(ctx context.Context, x *received, r *parsedRequest) (identify.Place, error) {
 	id := identify.SummaryLog(r.base, r.IDs)
-	log, err := x.t.log.Load(ctx, id)
+	log, err := cv.log.Load(ctx, id)
 	if err == nil && log.Len() == 0 {
 		var about identify.Place
-		if about, err = x.findSummarized(ctx, r); err == nil && about.Thread != nil {
-			err = x.t.forkLog(ctx, id, about.Thread, about.Shared)
+		if about, err = cv.findSummarized(ctx, x, r); err == nil && about.Thread != nil {
+			err = cv.forkLog(ctx, id, about.Thread, about.Shared)
 		}
 	}
 	if err != nil {
 		return identify.Place{}, err
 	}
-	at, err := identify.Find(id, r.Prompt.Messages, r.IDs, identify.Logs{Load: logLoader(ctx, x.t.log)})
+	at, err := identify.Find(id, r.Prompt.Messages, r.IDs, identify.Logs{Load: logLoader(ctx, cv.log)})
 	if err == nil && at.Fork {
-		err = x.t.forkLog(ctx, at.Log, at.Thread, at.Shared)
+		err = cv.forkLog(ctx, at.Log, at.Thread, at.Shared)
 	}
 	return at, err
 }
 
 // findSummarized is the place of the conversation that a request for a summary is about, also if the
 // client left out its last turns to make the question fit.
-func (x *exchange) findSummarized(ctx context.Context, r *parsedRequest) (identify.Place, error) {
+func (cv *conversations) findSummarized(ctx context.Context, x *received, r *parsedRequest) (identify.Place, error) {
 	n := len(r.IDs) - 1
 	if n == 0 {
 		return identify.Place{}, nil
 	}
-	return identify.Find(r.base, r.Prompt.Messages[:n], r.IDs[:n], x.knownLogs(ctx, r, false))
+	return identify.Find(r.base, r.Prompt.Messages[:n], r.IDs[:n], cv.knownLogs(ctx, x, r, false))
 }
 
 func logLoader(ctx context.Context, log store.Log) func(string) (*thread.Thread, error) {
@@ -70,28 +70,28 @@ func logLoader(ctx context.Context, log store.Log) func(string) (*thread.Thread,
 
 // knownLogs is the access to the store that finds a place. claim says that open lookups at the place
 // are taken up.
-func (x *exchange) knownLogs(ctx context.Context, r *parsedRequest, claim bool) identify.Logs {
-	logs := identify.Logs{Load: logLoader(ctx, x.t.log)}
+func (cv *conversations) knownLogs(ctx context.Context, x *received, r *parsedRequest, claim bool) identify.Logs {
+	logs := identify.Logs{Load: logLoader(ctx, cv.log)}
 	if claim {
-		logs.ClaimLookups = x.t.openLookups.claim
+		logs.ClaimLookups = cv.openLookups.claim
 	}
 	if r.client.Thread == "" {
-		logs.BasesWithBeginning = func() []string { return x.t.basesWithBeginning(ctx, r.client.Beginning(r.Request)) }
+		logs.BasesWithBeginning = func() []string { return cv.basesWithBeginning(ctx, r.client.Beginning(r.Request)) }
 	}
 	return logs
 }
 
 // forkLog begins a log with the first messages of its parent, and with the newest plan of the parent
 // that is valid for them, so that the prefix stays as it is.
-func (t *Transport) forkLog(ctx context.Context, id string, parent *thread.Thread, shared int) error {
-	log, err := t.log.Append(ctx, id, 0, parent.Messages()[:shared])
+func (cv *conversations) forkLog(ctx context.Context, id string, parent *thread.Thread, shared int) error {
+	log, err := cv.log.Append(ctx, id, 0, parent.Messages()[:shared])
 	if err != nil {
 		return err
 	}
-	_, version, err := t.plans.Current(ctx, parent.ID())
+	_, version, err := cv.plans.Current(ctx, parent.ID())
 	for ; err == nil && version > 0; version-- {
 		var p *plan.Plan
-		if p, err = t.plans.Plan(ctx, parent.ID(), version); err != nil {
+		if p, err = cv.plans.Plan(ctx, parent.ID(), version); err != nil {
 			break
 		}
 		inherited := *p
@@ -102,7 +102,7 @@ func (t *Transport) forkLog(ctx context.Context, id string, parent *thread.Threa
 		if inherited.Validate(log) != nil {
 			continue
 		}
-		if _, err = t.plans.Commit(ctx, id, 0, store.Commit{Plan: &inherited}); errors.Is(err, store.ErrConflict) {
+		if _, err = cv.plans.Commit(ctx, id, 0, store.Commit{Plan: &inherited}); errors.Is(err, store.ErrConflict) {
 			err = nil // another request of the same fork has made it
 		}
 		break
@@ -121,8 +121,8 @@ func beginningsIn(documents store.Documents) records[[]string] {
 
 // basesWithBeginning are the bases of conversations with a beginning, the latest first. If they cannot
 // be read there are none, and the conversation is a new one.
-func (t *Transport) basesWithBeginning(ctx context.Context, beginning string) []string {
-	found, err := t.beginnings.get(ctx, beginning)
+func (cv *conversations) basesWithBeginning(ctx context.Context, beginning string) []string {
+	found, err := cv.beginnings.get(ctx, beginning)
 	if err != nil || found.value == nil {
 		return nil
 	}
@@ -131,8 +131,8 @@ func (t *Transport) basesWithBeginning(ctx context.Context, beginning string) []
 
 // noteBeginning notes the first message of a conversation. If that fails, a client that changes its
 // system prompt is not recognised, and nothing else is wrong.
-func (t *Transport) noteBeginning(ctx context.Context, beginning, base string) {
-	_, _, _ = t.beginnings.change(ctx, beginning, func(now *[]string) *[]string {
+func (cv *conversations) noteBeginning(ctx context.Context, beginning, base string) {
+	_, _, _ = cv.beginnings.change(ctx, beginning, func(now *[]string) *[]string {
 		bases := []string{base}
 		if now != nil {
 			if slices.Contains(*now, base) {

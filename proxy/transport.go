@@ -7,8 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/emulate"
@@ -18,8 +16,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
-	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
-	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -29,40 +25,22 @@ import (
 // Transport is a Proxy as an http.RoundTripper, for the http.Client of an SDK in the same process. It is
 // safe for concurrent use.
 type Transport struct {
-	options     Options
-	models      token.ModelSet
-	log         store.Log
-	plans       store.Plans
-	requests    *identify.Tenant
-	openLookups openLookups
-	providerIDs *lru.Cache[string, string] // the provider's ids of responses, by the client's
-	// lostConversations are conversations of which something could not be stored, so that the
-	// documents are wrong about them.
-	lostConversations *lru.Cache[string, bool]
-	windows           records[knownWindow]
-	reasoningRules    records[reasoningRule]
-	toldWindows       *lru.Cache[string, int] // of which an event has told, by id
-	beginnings        records[[]string]       // conversations by their first message
-	retry             retry.Policy            // of further requests for an answer
-	tokenSecret       secret
-	emulator          *emulate.Emulator // nil for none
-	responses         responseLog
-	lineage           lineage
-
-	assumed *lru.Cache[string, token.Model] // of models that the table does not know, by name
-
-	mu         sync.Mutex
-	compactors map[compactorKey]*palimpsest.Compactor
-
-	byVendor [dialect.Vendors]atomic.Int64 // of requests
-
-	asked, edited, compactions, recovered, faults, tokensBefore, tokensSent atomic.Int64
+	*core
+	models        *models
+	compactors    *compactors
+	conversations *conversations
+	histories     *histories
+	parser        *parser
+	stepper       *stepper
+	sender        *sender
+	emulator      *emulate.Emulator // nil for none
+	retry         retry.Policy      // of further requests for an answer
 }
 
 // countRequest counts a request that asks a model.
-func (t *Transport) countRequest(e endpoint) {
-	t.asked.Add(1)
-	t.byVendor[e.dialect.Vendor].Add(1)
+func (co *core) countRequest(e endpoint) {
+	co.asked.Add(1)
+	co.byVendor[e.dialect.Vendor].Add(1)
 }
 
 // maxProviderIDs bounds the responses that have another id for the client, and the conversations that
@@ -88,17 +66,19 @@ func NewTransport(o *Options) (*Transport, error) {
 	if o == nil {
 		o = &Options{}
 	}
+	all := &core{options: *o}
+	ms := &models{core: all, models: token.Models(), toldWindows: lru.New[string, int](maxWindows), assumed: lru.New[string, token.Model](maxWindows)}
+	cs := &compactors{core: all, models: ms, compactors: map[compactorKey]*palimpsest.Compactor{}}
+	cv := &conversations{core: all, openLookups: openLookups{logs: lru.New[string, bool](maxSessions)}}
+	hs := &histories{core: all, conversations: cv, providerIDs: lru.New[string, string](maxProviderIDs), lostConversations: lru.New[string, bool](maxProviderIDs)}
+	ps := &parser{core: all, models: ms, conversations: cv}
 	t := &Transport{
-		options: *o, models: token.Models(), retry: o.retry,
-		compactors:        map[compactorKey]*palimpsest.Compactor{},
-		openLookups:       openLookups{logs: lru.New[string, bool](maxSessions)},
-		providerIDs:       lru.New[string, string](maxProviderIDs),
-		lostConversations: lru.New[string, bool](maxProviderIDs),
-		toldWindows:       lru.New[string, int](maxWindows),
-		assumed:           lru.New[string, token.Model](maxWindows),
+		core: all, models: ms, compactors: cs, conversations: cv, histories: hs, retry: o.retry,
+		parser: ps, stepper: &stepper{core: all, models: ms, compactors: cs, conversations: cv, parser: ps},
+		sender: &sender{core: all, models: ms, histories: hs},
 	}
 	if o.Models != nil {
-		t.models = *o.Models
+		t.models.models = *o.Models
 	}
 	t.retry.Total = cmp.Or(t.retry.Total, maxRetryTime)
 	t.options.Rounds = cmp.Or(o.Rounds, defaultRounds)
@@ -115,7 +95,7 @@ func NewTransport(o *Options) (*Transport, error) {
 	if o.Memory == nil {
 		t.options.Memory = NewMemory(nil)
 	}
-	t.requests = t.options.Memory.index.Tenant(t.releaseSession)
+	t.requests = t.options.Memory.index.Tenant(t.compactors.releaseSession)
 	apis, err := native.APIs(o.Emulate)
 	if err != nil {
 		return nil, fmt.Errorf("proxy.NewTransport: emulate: %w", err)
@@ -152,9 +132,9 @@ func (t *Transport) setUpStores() {
 	if documents == nil {
 		documents = inMemory
 	}
-	t.log, t.plans = c.Log, c.Plans
-	t.responses.records, t.beginnings, t.windows, t.lineage = responsesIn(documents), beginningsIn(documents), windowsIn(documents), lineageIn(documents)
-	t.reasoningRules = reasoningRulesIn(documents)
+	t.conversations.log, t.conversations.plans = c.Log, c.Plans
+	t.histories.responses.records, t.conversations.beginnings, t.models.windows, t.conversations.lineage = responsesIn(documents), beginningsIn(documents), windowsIn(documents), lineageIn(documents)
+	t.models.reasoningRules = reasoningRulesIn(documents)
 }
 
 // CloseIdleConnections closes idle connections to providers.
@@ -181,25 +161,25 @@ type compactorKey struct {
 }
 
 // counter counts as a model does.
-func (t *Transport) counter(m token.Model) (*token.Counter, error) {
-	if c := t.options.Config.Counter; c != nil {
+func (ms *models) counter(m token.Model) (*token.Counter, error) {
+	if c := ms.options.Config.Counter; c != nil {
 		return c, nil
 	}
-	return t.options.Memory.counter(cmp.Or(m.Counter, "o200k"))
+	return ms.options.Memory.counter(cmp.Or(m.Counter, "o200k"))
 }
 
-func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor, error) {
-	counter, err := t.counter(m)
+func (cs *compactors) compactor(m token.Model, offers bool) (*palimpsest.Compactor, error) {
+	counter, err := cs.models.counter(m)
 	if err != nil {
 		return nil, err
 	}
 	key := compactorKey{counter, offers}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if c := t.compactors[key]; c != nil {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c := cs.compactors[key]; c != nil {
 		return c, nil
 	}
-	config := t.options.Config
+	config := cs.options.Config
 	config.Counter = counter
 	switch {
 	case !offers:
@@ -209,28 +189,28 @@ func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor
 	}
 	c, err := palimpsest.New(config)
 	if err == nil {
-		t.compactors[key] = c
+		cs.compactors[key] = c
 	}
 	return c, err
 }
 
 // releaseSession frees what the compactors remember of a conversation.
-func (t *Transport) releaseSession(log string) {
-	for _, c := range t.allCompactors() {
+func (cs *compactors) releaseSession(log string) {
+	for _, c := range cs.allCompactors() {
 		c.Session(log).Release()
 	}
 }
 
-func (t *Transport) allCompactors() []*palimpsest.Compactor {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Collect(maps.Values(t.compactors))
+func (cs *compactors) allCompactors() []*palimpsest.Compactor {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return slices.Collect(maps.Values(cs.compactors))
 }
 
 // finished is Proxy.Finished. One of the compactors had the conversation; the others have no metrics of
 // it.
-func (t *Transport) finished(id string, o thread.Outcome) (seen quality.Metrics) {
-	for _, c := range t.allCompactors() {
+func (cs *compactors) finished(id string, o thread.Outcome) (seen quality.Metrics) {
+	for _, c := range cs.allCompactors() {
 		s := c.Session(id)
 		if o != "" {
 			s.TaskFinished(o)
@@ -244,47 +224,47 @@ func (t *Transport) finished(id string, o thread.Outcome) (seen quality.Metrics)
 
 // assumedModel is what is assumed of a model that the table does not know: the figures of its
 // family, which an event tells once, and the default window.
-func (t *Transport) assumedModel(name string) token.Model {
-	m, known := t.assumed.Get(name)
+func (ms *models) assumedModel(name string) token.Model {
+	m, known := ms.assumed.Get(name)
 	if !known {
 		var err error
-		if m, err = t.models.Like(name); err != nil {
+		if m, err = ms.models.Like(name); err != nil {
 			m = token.Model{Name: name}
 		}
-		t.assumed.Put(name, m, 1)
-		if err == nil && t.options.Window == 0 && t.options.DefaultWindow == 0 {
-			event.Emit(context.Background(), t.options.Config.Events, event.Event{
-				Type: event.ModelAssumed, TenantID: t.options.Config.Requester.TenantID,
+		ms.assumed.Put(name, m, 1)
+		if err == nil && ms.options.Window == 0 && ms.options.DefaultWindow == 0 {
+			event.Emit(context.Background(), ms.options.Config.Events, event.Event{
+				Type: event.ModelAssumed, TenantID: ms.options.Config.Requester.TenantID,
 				Details: map[string]any{"model": name, "window": m.Window, "figures": m.Source},
 			})
 		}
 	}
-	if t.options.DefaultWindow > 0 {
-		m.Window, m.MaxInput = t.options.DefaultWindow, 0
+	if ms.options.DefaultWindow > 0 {
+		m.Window, m.MaxInput = ms.options.DefaultWindow, 0
 	}
 	return m
 }
 
 // model is what the table and the options say of a model; only its name if they say nothing.
-func (t *Transport) model(name string) token.Model {
-	m, err := t.models.Find(name)
+func (ms *models) model(name string) token.Model {
+	m, err := ms.models.Find(name)
 	if err != nil {
-		m = t.assumedModel(name)
+		m = ms.assumedModel(name)
 	}
-	if t.options.Window > 0 {
-		m.Window, m.MaxInput = t.options.Window, 0
+	if ms.options.Window > 0 {
+		m.Window, m.MaxInput = ms.options.Window, 0
 	}
 	return m
 }
 
 // givesWindow reports whether the window of a model is of the options, and not of the built-in
 // table.
-func (t *Transport) givesWindow(m token.Model) bool {
-	if m.Window == 0 || t.options.Window > 0 {
+func (ms *models) givesWindow(m token.Model) bool {
+	if m.Window == 0 || ms.options.Window > 0 {
 		return m.Window > 0
 	}
-	if _, err := t.models.Find(m.Name); err != nil {
-		return t.options.DefaultWindow > 0
+	if _, err := ms.models.Find(m.Name); err != nil {
+		return ms.options.DefaultWindow > 0
 	}
 	builtin, err := token.Models().Find(m.Name)
 	return err != nil || m.Window != builtin.Window

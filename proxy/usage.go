@@ -17,14 +17,14 @@ import (
 
 // watchUsage reads an answer, while it passes, for the provider's count of the request, which corrects
 // our own counts in this conversation. Requests far below the mark are not watched.
-func (x *exchange) watchUsage(res *http.Response, d decision) {
+func (sn *sender) watchUsage(x *received, res *http.Response, d decision) {
 	if d.step == nil || res.StatusCode != http.StatusOK || x.isArrayStream() || d.fellBack() || d.action == Passed && !x.isNearWindow(d) || d.step.parsed.hasProviderContext() {
 		return
 	}
-	m := &usageWatcher{x: x, step: d.step}
+	m := &usageWatcher{core: sn.core, x: x, step: d.step}
 	if httpbody.IsStream(res) {
 		m.stream = x.endpoint.dialect.NewStream()
-		httpbody.RewriteEvents(res, x.emitStreamFault, m.event)
+		httpbody.RewriteEvents(res, sn.streamFault(x), m.event)
 		return
 	}
 	header := res.Header.Clone()
@@ -48,7 +48,8 @@ func (r *parsedRequest) hasProviderContext() bool {
 // usageWatcher saves the usage before the client gets its bytes, so that it is saved before the next
 // request.
 type usageWatcher struct {
-	x      *exchange
+	*core
+	x      *received
 	step   *step
 	stream wire.Stream
 	saved  bool
@@ -102,6 +103,6 @@ func (m *usageWatcher) save(used wire.Usage) {
 	})
 	// Being late does no harm: the next answer has its own.
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		m.x.emitFault("usage", err, s)
+		m.emitFault(m.x, "usage", err, s)
 	}
 }

@@ -17,7 +17,7 @@ func TestDefaultWindow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if known, unknown := p.model("gpt-4o").Window, p.model("nobody-knows").Window; known != tt.known || unknown != tt.unknown {
+		if known, unknown := p.models.model("gpt-4o").Window, p.models.model("nobody-knows").Window; known != tt.known || unknown != tt.unknown {
 			t.Errorf("%+v: %d for a known model, %d for another", tt.options, known, unknown)
 		}
 	}

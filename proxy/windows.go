@@ -38,11 +38,11 @@ func windowsIn(documents store.Documents) records[knownWindow] {
 
 // model is what is known of a model. The window that its provider named takes precedence over that
 // of the built-in table, but not over a smaller one that the options give.
-func (x *exchange) model(ctx context.Context, name string) token.Model {
-	m := x.t.model(name)
-	known := x.savedWindow(ctx, name)
-	if known != nil && known.Window > 0 && (known.Window < m.Window || !x.t.givesWindow(m)) {
-		x.tellWindow(ctx, x.windowID(name), known, m.Window)
+func (ms *models) modelNow(ctx context.Context, x *received, name string) token.Model {
+	m := ms.model(name)
+	known := ms.savedWindow(ctx, x, name)
+	if known != nil && known.Window > 0 && (known.Window < m.Window || !ms.givesWindow(m)) {
+		ms.tellWindow(ctx, x, x.windowID(name), known, m.Window)
 		m.Window, m.MaxInput = known.Window, 0
 	}
 	return m
@@ -50,33 +50,33 @@ func (x *exchange) model(ctx context.Context, name string) token.Model {
 
 // hasNoLimit reports whether nothing is known that the requests of a model could exceed: neither its
 // window, nor that one was refused as too long.
-func (x *exchange) hasNoLimit(ctx context.Context, name string) bool {
-	return x.t.model(name).Window == 0 && x.savedWindow(ctx, name) == nil
+func (ms *models) hasNoLimit(ctx context.Context, x *received, name string) bool {
+	return ms.model(name).Window == 0 && ms.savedWindow(ctx, x, name) == nil
 }
 
 // savedWindow is what saveWindow kept of a model; nil for none. A store that fails costs no more than
 // a refusal.
-func (x *exchange) savedWindow(ctx context.Context, name string) *knownWindow {
-	known, err := x.t.windows.get(ctx, x.windowID(name))
+func (ms *models) savedWindow(ctx context.Context, x *received, name string) *knownWindow {
+	known, err := ms.windows.get(ctx, x.windowID(name))
 	if err != nil || known.value == nil || time.Since(known.value.Seen) > windowLifetime {
 		return nil
 	}
 	return known.value
 }
 
-func (x *exchange) windowID(model string) string {
+func (x *received) windowID(model string) string {
 	return canonjson.Digest(x.request.URL.Host, model)
 }
 
 // tellWindow tells once, and again if the provider names another, that a named window is used in
 // place of another; 0 is an unknown one.
-func (x *exchange) tellWindow(ctx context.Context, id string, w *knownWindow, instead int) {
-	if last, ok := x.t.toldWindows.Get(id); ok && last == w.Window || w.Window == instead {
+func (ms *models) tellWindow(ctx context.Context, x *received, id string, w *knownWindow, instead int) {
+	if last, ok := ms.toldWindows.Get(id); ok && last == w.Window || w.Window == instead {
 		return
 	}
-	x.t.toldWindows.Put(id, w.Window, 1)
-	event.Emit(context.WithoutCancel(ctx), x.t.options.Config.Events, event.Event{
-		Type: event.WindowLearned, TenantID: x.t.options.Config.Requester.TenantID,
+	ms.toldWindows.Put(id, w.Window, 1)
+	event.Emit(context.WithoutCancel(ctx), ms.options.Config.Events, event.Event{
+		Type: event.WindowLearned, TenantID: ms.options.Config.Requester.TenantID,
 		Details: map[string]any{"upstream": w.Upstream, "model": w.Model, "window": w.Window, "instead_of": instead},
 	})
 }
@@ -84,18 +84,18 @@ func (x *exchange) tellWindow(ctx context.Context, id string, w *knownWindow, in
 // saveWindow keeps the window that the provider named when it refused a request as too long. If it
 // named none, that is kept of models whose window is not known: the requests that follow have to be
 // looked at, and not only once they are refused too.
-func (x *exchange) saveWindow(model string, window int) {
-	if window == 0 && x.t.model(model).Window > 0 {
+func (ms *models) saveWindow(x *received, model string, window int) {
+	if window == 0 && ms.model(model).Window > 0 {
 		return
 	}
 	upstream := x.request.URL.Host
-	x.bestEffort("window", nil, func(ctx context.Context) error {
+	ms.bestEffort(x, "window", nil, func(ctx context.Context) error {
 		id := x.windowID(model)
-		was, _ := x.t.windows.get(ctx, id) // one that cannot be read is written again
+		was, _ := ms.windows.get(ctx, id) // one that cannot be read is written again
 		if w := was.value; w != nil && (w.Window == window && time.Since(w.Seen) < windowLifetime/2 || window == 0 && time.Since(w.Seen) < windowLifetime) {
 			return nil
 		}
-		_, _, err := x.t.windows.put(ctx, id, was, &knownWindow{Upstream: upstream, Model: model, Window: window, Seen: time.Now().UTC().Truncate(time.Second)})
+		_, _, err := ms.windows.put(ctx, id, was, &knownWindow{Upstream: upstream, Model: model, Window: window, Seen: time.Now().UTC().Truncate(time.Second)})
 		if errors.Is(err, store.ErrConflict) {
 			return nil // another process has written it
 		}
