@@ -147,9 +147,9 @@ func TestEditsBeforeThePlan(t *testing.T) {
 	}
 }
 
-// TestLateResultStripsBoundThinking: a plan that no longer holds gives the hidden messages
-// back, before thinking that was made without them.
-func TestLateResultStripsBoundThinking(t *testing.T) {
+// TestLateResultKeepsBoundThinking: a result that comes late for a call that the plan hides leaves the
+// plan in force, and the thinking that was made under it.
+func TestLateResultKeepsBoundThinking(t *testing.T) {
 	log := &store.Memory{}
 	c, err := palimpsest.New(palimpsest.Config{Log: log, Plans: log})
 	if err != nil {
@@ -169,9 +169,9 @@ func TestLateResultStripsBoundThinking(t *testing.T) {
 	if err != nil || p.Actions()[now.At(1).ID].Action == plan.Include {
 		t.Fatalf("the call is not hidden: the test is set up wrong, %v", err)
 	}
-	for _, want := range []string{"sig8", ""} {
+	for n := range 2 {
 		step.Messages = []thread.Message{plain(thread.User, "Go on.")}
-		if want != "" {
+		if n == 0 {
 			step.Messages = append([]thread.Message{plain(thread.User, "Go on."), thoughtful(8, "I do.")}, step.Messages...)
 		} else {
 			step.Messages = append([]thread.Message{result}, step.Messages...)
@@ -180,8 +180,8 @@ func TestLateResultStripsBoundThinking(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := signatures(p.Prompt); got != want {
-			t.Errorf("%q, want %q", got, want)
+		if got := signatures(p.Prompt); got != "sig8" || p.PlanVersion != 1 {
+			t.Errorf("%q under plan %d, want sig8 under 1", got, p.PlanVersion)
 		}
 	}
 }

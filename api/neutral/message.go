@@ -142,6 +142,11 @@ func partsOf(parts []thread.Part) []Part {
 	return out
 }
 
+// counted leaves out what does not count for a message's id, so that the same history has the same ids.
+func counted(content []thread.Part) []thread.Part {
+	return slices.DeleteFunc(slices.Clone(content), func(p thread.Part) bool { return p != nil && p.From().Beside })
+}
+
 func partOf(p thread.Part) Part {
 	switch p := p.(type) {
 	case thread.Text:
@@ -157,7 +162,7 @@ func partOf(p thread.Part) Part {
 		return Part{Type: ToolCallPart, CallID: p.ID, Tool: p.Name, Arguments: p.Arguments, CallType: p.Type, Signature: p.Signature}
 	case thread.ToolResult:
 		out := Part{
-			Type: ToolResultPart, CallID: p.CallID, Tool: p.Tool, Outcome: string(p.Outcome), Denied: p.Denied, Said: p.Said, Content: partsOf(p.Content),
+			Type: ToolResultPart, CallID: p.CallID, Tool: p.Tool, Outcome: string(p.Outcome), Denied: p.Denied, Said: p.Said, Content: partsOf(counted(p.Content)),
 			KeyFields: p.KeyFields, Durability: string(p.Durability), Determinism: p.Determinism, Started: p.Started, Completed: p.Completed,
 		}
 		var structured bytes.Buffer

@@ -164,7 +164,7 @@ func storedParts(list []thread.Part, plain []Part, whole string) ([]storedPart, 
 		}
 		if r, ok := p.(thread.ToolResult); ok {
 			var err error
-			if o.Content, err = storedParts(r.Content, o.Part.Content, whole); err != nil {
+			if o.Content, err = storedParts(r.Content, partsOf(r.Content), whole); err != nil {
 				return nil, err
 			}
 			o.Structured, o.Program = r.Structured, r.Program
