@@ -50,7 +50,7 @@ type Options struct {
 	// answer, in tokens. Budget bounds the whole request where it should be smaller.
 	Window, Output, Budget int
 	// Profile is the provider behind the framework (render.For). Its API is not used.
-	// The zero value is Cautious.
+	// The zero value is cautious.
 	Profile render.Profile
 	// Overflow says that the model refused a request as too long. Nil looks for the
 	// errors of package llm, and then for the words that providers use.
@@ -60,9 +60,9 @@ type Options struct {
 	Failed func(ctx context.Context, session string, err error)
 }
 
-// Cautious is the profile of a provider that is not known: a prompt made for it keeps
+// cautious is the profile of a provider that is not known: a prompt made for it keeps
 // the rules of all of them.
-func Cautious() render.Profile {
+func cautious() render.Profile {
 	return render.Profile{
 		FirstUser: true, LastUser: true, BoundReasoning: true, ResultsInCallOrder: true, ObjectArguments: true, SystemFirst: true,
 	}
@@ -89,7 +89,7 @@ func New[M any](c *palimpsest.Compactor, codec Codec[M], o *Options) *Sessions[M
 		s.options = *o
 	}
 	if s.options.Profile == (render.Profile{}) {
-		s.options.Profile = Cautious()
+		s.options.Profile = cautious()
 	}
 	s.options.Profile.API = codec.API()
 	return s

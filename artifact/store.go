@@ -12,13 +12,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
-// DefaultMaxBytes is the default of Options.MaxBytes: 64 MiB, many times what any model
+// defaultMaxBytes is the default of Options.MaxBytes: 64 MiB, many times what any model
 // can read.
-const DefaultMaxBytes = 64 << 20
+const defaultMaxBytes = 64 << 20
 
 // Options tune a Store; nil or the zero value holds the defaults.
 type Options struct {
-	// MaxBytes limits the content of one artifact. 0 is DefaultMaxBytes.
+	// MaxBytes limits the content of one artifact. 0 is 64 MiB.
 	MaxBytes int
 	// Keyring encrypts content before it reaches the backend. Nil stores it as it
 	// is. Content that was stored without a keyring stays readable with one, and
@@ -53,7 +53,7 @@ func NewStore(b Backend, o *Options) *Store {
 	if b == nil {
 		panic("artifact: NewStore needs a backend")
 	}
-	s := &Store{backend: b, max: DefaultMaxBytes, now: time.Now, seed: maphash.MakeSeed()}
+	s := &Store{backend: b, max: defaultMaxBytes, now: time.Now, seed: maphash.MakeSeed()}
 	if o == nil {
 		o = &Options{}
 	}

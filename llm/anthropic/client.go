@@ -20,11 +20,11 @@ import (
 	codec "github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
-// DefaultBaseURL is where Anthropic's own API is.
-const DefaultBaseURL = "https://api.anthropic.com"
+// defaultBaseURL is where Anthropic's own API is.
+const defaultBaseURL = "https://api.anthropic.com"
 
-// DefaultVersion is the API version that requests ask for.
-const DefaultVersion = "2023-06-01"
+// defaultVersion is the API version that requests ask for.
+const defaultVersion = "2023-06-01"
 
 // provider is the name in errors.
 const provider = "anthropic"
@@ -34,14 +34,14 @@ type Config struct {
 	// Model is the name of the model.
 	Model string
 	// BaseURL is the address without /v1, as Anthropic's SDKs take it; empty
-	// takes ANTHROPIC_BASE_URL from the environment, or else DefaultBaseURL.
+	// takes ANTHROPIC_BASE_URL from the environment, or else https://api.anthropic.com.
 	BaseURL string
 	// Key is sent as x-api-key and AuthToken as a bearer token. When both are
 	// empty they are taken from ANTHROPIC_API_KEY and ANTHROPIC_AUTH_TOKEN; when
 	// those are empty too no credentials are sent, as local servers need none.
 	Key       string `json:"-"`
 	AuthToken string `json:"-"`
-	// Version is the anthropic-version; empty stands for DefaultVersion.
+	// Version is the anthropic-version; empty stands for 2023-06-01.
 	Version string
 	// Header is sent with every request, such as anthropic-beta. It may hold
 	// secrets and is not shown.
@@ -77,7 +77,7 @@ func New(c Config) (*Client, error) {
 	if c.Model == "" {
 		return nil, errors.New("anthropic.New: name the model")
 	}
-	base := cmp.Or(c.BaseURL, os.Getenv("ANTHROPIC_BASE_URL"), DefaultBaseURL)
+	base := cmp.Or(c.BaseURL, os.Getenv("ANTHROPIC_BASE_URL"), defaultBaseURL)
 	key, token := strings.TrimSpace(c.Key), strings.TrimSpace(c.AuthToken)
 	if key == "" && token == "" {
 		key = strings.TrimSpace(os.Getenv("ANTHROPIC_API_KEY"))
@@ -88,7 +88,7 @@ func New(c Config) (*Client, error) {
 		URL:      strings.TrimSuffix(strings.TrimRight(base, "/"), "/v1") + "/v1/messages",
 		HTTP:     c.HTTP,
 		Header: exchange.Headers(c.Header,
-			"Anthropic-Version", cmp.Or(c.Version, DefaultVersion), "X-Api-Key", key, "Authorization", exchange.Bearer(token)),
+			"Anthropic-Version", cmp.Or(c.Version, defaultVersion), "X-Api-Key", key, "Authorization", exchange.Bearer(token)),
 		Retry: c.Retry,
 		Limit: c.MaxResponse,
 	}

@@ -40,7 +40,7 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 	got := s.Requests()
-	if h := got[0].Header; h.Get("X-Api-Key") != "the-key" || h.Get("Authorization") != "" || h.Get("Anthropic-Version") != anthropic.DefaultVersion {
+	if h := got[0].Header; h.Get("X-Api-Key") != "the-key" || h.Get("Authorization") != "" || h.Get("Anthropic-Version") != "2023-06-01" {
 		t.Errorf("first: %v", h)
 	}
 	if h := got[1].Header; h.Get("Authorization") != "Bearer the-token" || h.Get("Anthropic-Version") != "2030-01-01" {

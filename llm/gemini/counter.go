@@ -22,8 +22,8 @@ import (
 	wire "github.com/palimpsest-ai/palimpsest/wire/gemini"
 )
 
-// DefaultBaseURL is where Google's own API is.
-const DefaultBaseURL = "https://generativelanguage.googleapis.com"
+// defaultBaseURL is where Google's own API is.
+const defaultBaseURL = "https://generativelanguage.googleapis.com"
 
 // provider is the name in errors.
 const provider = "gemini"
@@ -33,7 +33,7 @@ type Config struct {
 	// Model is the name of the model, without "models/".
 	Model string
 	// BaseURL is the address without a version; empty takes GOOGLE_GEMINI_BASE_URL
-	// from the environment, or else DefaultBaseURL.
+	// from the environment, or else https://generativelanguage.googleapis.com.
 	BaseURL string
 	// Key is sent as x-goog-api-key; empty takes GEMINI_API_KEY or GOOGLE_API_KEY
 	// from the environment. Without one no credentials are sent.
@@ -64,7 +64,7 @@ func New(c Config) (*Counter, error) {
 	if model == "" {
 		return nil, errors.New("gemini.New: name the model")
 	}
-	base := cmp.Or(c.BaseURL, os.Getenv("GOOGLE_GEMINI_BASE_URL"), DefaultBaseURL)
+	base := cmp.Or(c.BaseURL, os.Getenv("GOOGLE_GEMINI_BASE_URL"), defaultBaseURL)
 	key := cmp.Or(strings.TrimSpace(c.Key), strings.TrimSpace(os.Getenv("GEMINI_API_KEY")), strings.TrimSpace(os.Getenv("GOOGLE_API_KEY")))
 	x, err := exchange.New(exchange.Config{
 		Provider: provider,

@@ -28,8 +28,8 @@ import (
 	codec "github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// DefaultBaseURL is where OpenAI's own API is.
-const DefaultBaseURL = "https://api.openai.com/v1"
+// defaultBaseURL is where OpenAI's own API is.
+const defaultBaseURL = "https://api.openai.com/v1"
 
 // Config says whom to ask. Only Model is required.
 type Config struct {
@@ -37,7 +37,7 @@ type Config struct {
 	Model string
 	// BaseURL is the address with the version, as OpenAI's SDKs take it
 	// (http://localhost:11434/v1); empty takes OPENAI_BASE_URL from the
-	// environment, or else DefaultBaseURL.
+	// environment, or else https://api.openai.com/v1.
 	BaseURL string
 	// Key is sent as a bearer token; empty takes OPENAI_API_KEY. When that is
 	// empty too no credentials are sent, as local servers need none.
@@ -108,7 +108,7 @@ func newClient(c Config, api api) (*Client, error) {
 	if c.Model == "" {
 		return nil, errors.New("name the model")
 	}
-	base := cmp.Or(c.BaseURL, os.Getenv("OPENAI_BASE_URL"), DefaultBaseURL)
+	base := cmp.Or(c.BaseURL, os.Getenv("OPENAI_BASE_URL"), defaultBaseURL)
 	key := cmp.Or(strings.TrimSpace(c.Key), strings.TrimSpace(os.Getenv("OPENAI_API_KEY")))
 	provider := cmp.Or(c.Provider, "openai")
 	address, query, _ := strings.Cut(base, "?") // Azure carries its api-version there

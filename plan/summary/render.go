@@ -13,7 +13,7 @@ import (
 )
 
 // Header is the first line of every rendered summary.
-const Header = "[Summary " + Version + "]"
+const Header = "[Summary " + version + "]"
 
 // Section is one rendered section: a heading line and one entry for each item, in the
 // order of the Summary. An entry begins with "- " and may have several lines, the later

@@ -11,8 +11,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Version is the version of the summary's schema and of its rendering.
-const Version = "v1.0"
+// version is the version of the summary's schema and of its rendering.
+const version = "v1.0"
 
 // Summary is what is kept of a span. Empty sections are not rendered. The zero value is an
 // empty summary.

@@ -14,9 +14,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// DefaultMaxTokens is the max_tokens of a new body whose prompt sets none, because the API
+// defaultMaxTokens is the max_tokens of a new body whose prompt sets none, because the API
 // demands one.
-const DefaultMaxTokens = 4096
+const defaultMaxTokens = 4096
 
 // Encode writes a request body.
 //
@@ -43,7 +43,7 @@ func (Codec) Encode(p *prompt.Prompt) ([]byte, error) {
 	e.setMarks(e.chooseMarks(codec.CacheTTL(top.Get("cache_control"))))
 	limit := p.MaxOutput
 	if limit <= 0 && !e.spliced {
-		limit = DefaultMaxTokens
+		limit = defaultMaxTokens
 	}
 	if limit > 0 && limit != rawjson.Count(top.Get("max_tokens")) {
 		top.Set("max_tokens", strconv.Itoa(limit))
