@@ -216,9 +216,12 @@ func (v *View) runs(end int) [][]int {
 func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Executed, err error) {
 	at := v.positions(p.Span)
 	end := at[len(at)-1] + 1
-	in := summarize.Input{Messages: make([]thread.Message, len(at)), Log: v.messages, Context: v.messages[end:], Shown: v.shown(at), Answers: v.Answers, Instructions: v.Instructions, Sent: v.Sent}
-	for n, i := range at {
-		in.Messages[n] = v.messages[i]
+	in := summarize.Input{Messages: v.messages[at[0]:end], Log: v.messages, Context: v.messages[end:], Shown: v.shown(at), Answers: v.Answers, Instructions: v.Instructions, Sent: v.Sent}
+	if len(in.Messages) > len(at) { // others stand between them
+		in.Messages = make([]thread.Message, len(at))
+		for n, i := range at {
+			in.Messages[n] = v.messages[i]
+		}
 	}
 	record := plan.Summarization{Span: p.Span, Origin: v.origin(s.Name(), p.Reason, at)}
 	refs, keep := v.references(at, s.Pointers)

@@ -184,11 +184,8 @@ func textAfter(before *planFile, r *resultFacts, c *callFacts, work *effort.Budg
 
 // planInFile takes the plan that the agent keeps in a file.
 func (b *builder) planInFile() {
-	log := b.in.Log
-	if log == nil {
-		log = b.messages
-	}
-	l := findPlanFile(log, b.read, b.effort)
+	log, of := b.logged()
+	l := findPlanFile(log, of, b.effort)
 	if l == nil {
 		return
 	}

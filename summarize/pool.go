@@ -114,7 +114,7 @@ type builder struct {
 	tasks    tasks                        // of a task list kept by single calls
 	listed   bool                         // the agent wrote a whole list of tasks at once
 	before   []summary.Step               // the plan of the previous summary
-	logged   map[thread.ID]bool           // the agent's own summaries: whether the log holds what they sum up
+	recaps   map[thread.ID]bool           // the agent's own summaries: whether the log holds what they sum up
 	calls    map[string]callRef
 	fileAt   map[string]int
 	based    map[string][]string // paths in the ledger by file name
@@ -186,9 +186,8 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	}
 	b.together = in.Together
 	b.Span, b.asked = span, stemsOf(in.Instructions)
-	if b.logged = loggedRecaps(in.Log); in.Log == nil {
-		b.logged = loggedRecaps(in.Messages)
-	}
+	log, _ := b.logged()
+	b.recaps = loggedRecaps(log)
 	for i, f := range b.facts {
 		if !b.effort.Live(messageEffort) {
 			return b.pool // it is dropped
@@ -242,10 +241,7 @@ func (b *builder) findAnswers() {
 // message of their own, as Claude Code keeps them.
 func (b *builder) findCommandTexts() {
 	b.expanded = make([]bool, len(b.facts))
-	log := b.in.Log
-	if log == nil {
-		log = b.messages
-	}
+	log, _ := b.logged()
 	i := 0 // in the span
 	for k := range log {
 		for i > 0 && i < len(b.messages) && b.messages[i].ID != "" && b.messages[i].ID == b.messages[i-1].ID {
@@ -262,27 +258,32 @@ func (b *builder) findCommandTexts() {
 	}
 }
 
+// logged returns the log, or the span where there is none, and a function that reads its messages in
+// their order. Most of the log is the span: its messages are not looked up again.
+func (b *builder) logged() (log []thread.Message, of func(*thread.Message) *facts) {
+	log, next := b.in.Log, 0
+	if log == nil {
+		log = b.messages
+	}
+	return log, func(m *thread.Message) *facts {
+		if next < len(b.messages) && same(m, &b.messages[next]) {
+			next++
+			return b.facts[next-1]
+		}
+		return b.read(m)
+	}
+}
+
 // addWork adds the state of the work at the end of the log. The assistant's announcement
 // of its next step is left out if the prompt shows what it did.
 func (b *builder) addWork() {
 	in := b.in
 	var before state.Work
-	log := in.Log
-	if log == nil {
-		log = in.Messages
-		if in.Previous != nil {
-			before = in.Previous.Work
-		}
+	log, of := b.logged()
+	if in.Log == nil && in.Previous != nil {
+		before = in.Previous.Work
 	}
-	// Most of the log is the span: its messages are not looked up again.
-	next := 0
-	b.Work = work.Fold(b.effort, before, log, func(m *thread.Message) *work.Message {
-		if next < len(b.messages) && same(m, &b.messages[next]) {
-			next++
-			return &b.facts[next-1].work
-		}
-		return &b.read(m).work
-	})
+	b.Work = work.Fold(b.effort, before, log, func(m *thread.Message) *work.Message { return &of(m).work })
 	b.Work.Again = in.Restated
 	if slices.ContainsFunc(in.Context, func(m thread.Message) bool { return m.Role == thread.Assistant }) {
 		b.Work.Next = state.Seen{}

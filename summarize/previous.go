@@ -182,7 +182,7 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 	past := b.stepsAfter[i] > freshSteps
 	passed := false // below a heading such as "Next steps", and the agent has gone on
 	recap := f.recap
-	if b.logged[m.ID] {
+	if b.recaps[m.ID] {
 		recap = nil
 	}
 	for _, p := range recap {

@@ -174,17 +174,16 @@ func answers(s string) bool {
 // picks reports whether a user message names one of several options by its letter or its
 // number: "I think B, nested in the options".
 func picks(s string) bool {
-	words := strings.Fields(s)
-	for i, w := range words[:min(len(words), optionWords)] {
-		bare := strings.Trim(w, ".,:;!?()*")
-		if len(bare) != 1 {
-			continue
+	i, last := 0, ""
+	for w := range strings.FieldsSeq(s) {
+		if bare := strings.Trim(w, ".,:;!?()*"); len(bare) == 1 {
+			c := bare[0]
+			if c >= 'B' && c <= 'H' || c == 'A' && (i > 0 || len(w) == len(strings.TrimSpace(s)) || w != bare) || scan.IsDigit(c) && (i == 0 || strings.EqualFold(last, "option")) {
+				return true
+			}
 		}
-		switch c := bare[0]; {
-		case c >= 'B' && c <= 'H', c == 'A' && (i > 0 || len(words) == 1 || w != bare):
-			return true
-		case scan.IsDigit(c) && (i == 0 || strings.EqualFold(words[i-1], "option")):
-			return true
+		if i, last = i+1, w; i == optionWords {
+			break
 		}
 	}
 	return false

@@ -43,13 +43,13 @@ var argumentFields = []struct {
 func KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
 	fields := thread.Fields{}
 	class := ClassOf(cmp.Or(call.Name, result.Tool))
-	given := object(call.Arguments)
+	given := object[shortValue](call.Arguments)
 	for _, argument := range argumentFields {
 		if argument.field == "description" && class != Agent {
 			continue
 		}
 		for _, name := range argument.names {
-			if v, ok := short(given[name]); ok {
+			if v, ok := short(given[name].any); ok {
 				fields[argument.field] = v
 				break
 			}
@@ -90,8 +90,8 @@ func Answer(call thread.ToolCall, result thread.ToolResult) string {
 		return clip.Line(text, maxField-1)
 	}
 	var asked []string
-	for _, value := range object(call.Arguments) {
-		if s, ok := value.(string); ok && len(s) >= minAsked && len(s) <= maxField {
+	for _, value := range object[shortValue](call.Arguments) {
+		if s, ok := value.any.(string); ok && len(s) >= minAsked && len(s) <= maxField {
 			asked = append(asked, s)
 		}
 	}
@@ -178,12 +178,23 @@ func short(v any) (any, bool) {
 	return nil, false
 }
 
-func object(doc string) map[string]any {
-	var m map[string]any
-	if !strings.HasPrefix(strings.TrimLeft(doc, " \t\r\n"), "{") || json.Unmarshal([]byte(doc), &m) != nil {
+// object are the members of an object, nil of another document.
+func object[T any](doc string) (members map[string]T) {
+	if !strings.HasPrefix(strings.TrimLeft(doc, " \t\r\n"), "{") || json.Unmarshal([]byte(doc), &members) != nil {
 		return nil
 	}
-	return m
+	return members
+}
+
+// shortValue is a JSON value that short may take; objects and long lists are not read.
+type shortValue struct{ any }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *shortValue) UnmarshalJSON(doc []byte) error {
+	if doc[0] == '{' || doc[0] == '[' && len(doc) > 8*maxField {
+		return nil
+	}
+	return json.Unmarshal(doc, &v.any)
 }
 
 func lines(s string) int {
@@ -210,7 +221,7 @@ func Path(call thread.ToolCall) string {
 // Source identifies what a call reads or writes: the path or URL among its arguments, else the tool
 // with all its arguments.
 func Source(call thread.ToolCall) string {
-	args := object(call.Arguments)
+	args := object[any](call.Arguments)
 	for _, argument := range argumentFields {
 		if argument.field != "path" && argument.field != "url" {
 			continue

@@ -60,6 +60,8 @@ type order struct {
 	// line, and the input ends when Answer stands in what it says.
 	In            []byte `json:",omitempty"`
 	After, Answer string `json:",omitempty"`
+	// Free gives memory that is not used back to the system afterwards.
+	Free bool `json:",omitempty"`
 }
 
 // done is the line that it answers with.
@@ -115,7 +117,7 @@ func obey(in io.Reader, out io.Writer) {
 		if err := answers.Encode(d); err != nil {
 			return
 		}
-		if d.Peak > 96<<20 {
+		if o.Free || d.Peak > 96<<20 {
 			debug.FreeOSMemory() // what this one took is not the next one's
 		}
 		forgetPeak()
@@ -245,7 +247,7 @@ func (c *child) do(t *testing.T, o order) done {
 		err = c.answers.Decode(&d)
 	}
 	if err != nil {
-		t.Fatalf("%.300q: the process does not answer: %v\n%.3000s", o, err, c.said.String())
+		t.Fatalf("%.300v: the process does not answer: %v\n%.3000s", o, err, c.said.String())
 	}
 	return d
 }

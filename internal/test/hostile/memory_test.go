@@ -15,12 +15,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// timesBytes is how much memory a request may take, in multiples of its bytes, and knownMore where
-// one of this size is known to take more: a span may have many lines however few bytes it has, and
-// a message takes a few kilobytes however short it is.
+// timesBytes is how much memory a request may take, in multiples of its bytes, and knownMore where it
+// takes more: of messages and calls so short that the proxy just looks at them.
 const timesBytes = 12
 
-var knownMore = map[string]int64{"lines with names": 18, "lines with names in a file": 18, "reports of a sub-agent": 18, "nested arguments": 22}
+var knownMore = map[string]int64{"short calls": 20, "short messages": 20}
 
 // repeatedCalls is a Chat request of about n bytes that repeats a call of a tool and its result.
 func repeatedCalls(tool string, arguments, result func(i int) string) func(n int) []byte {
@@ -69,6 +68,8 @@ var manyThings = map[string]func(n int) []byte{
 	"edits":                           repeatedCalls("Edit", numbered(`{"file_path":"a%d","old_string":"a","new_string":"b"}`), same("ok")),
 	"patches of many files":           repeatedCalls("apply_patch", same(`{"input":`+rawjson.Quote("*** Begin Patch\n"+strings.Repeat("*** Add File: a\n+a\n", 2000))+`}`), same("Done!")),
 	"nested arguments":                repeatedCalls("fetch", same(strings.Repeat(`{"a":`, 150)+"1"+strings.Repeat("}", 150)), same("ok")),
+	"short calls":                     repeatedCalls("fetch", numbered(`{"url":"https://a.example/%d","text":"`+strings.Repeat("a b ", 140)+`"}`), same("ok")),
+	"short messages":                  said(`"a"}`, `,{"role":"user","content":"a `+strings.Repeat("b c ", 40)+`"},{"role":"assistant","content":"b `+strings.Repeat("b c ", 40)+`"}`, `,{"role":"user","content":"a"`),
 	"lines of a search":               repeatedCalls("Grep", same(`{"pattern":"a"}`), same(strings.Repeat("a:1:b\n", 5000))),
 	"lines with names":                repeatedCalls("Bash", same(`{"command":"ls"}`), same(strings.Repeat("a.go\n", 2000))),
 	"lines with names in a file":      repeatedCalls("Read", same(`{"file_path":"a"}`), same(strings.Repeat("a.go\n", 2000))),
@@ -108,8 +109,9 @@ func memoryOf(t *testing.T, body []byte) int64 {
 	t.Helper()
 	s, _ := proxied(t, "--memory", "400MB") // so that what is remembered between steps is little
 	s.alive(t, wire.Chat)
+	s.send(t, request{"POST", pathOf(wire.Chat, false), nil, bytes.Replace(manyThings["calls"](500_000), []byte("Do all"), []byte("Do most"), 1)}) // what is loaded once is not the request's
+	s.do(t, order{Free: true})
 	idle := s.do(t, order{}).Peak
-	s.do(t, order{})
 	status, answer := s.send(t, request{"POST", pathOf(wire.Chat, false), nil, body})
 	f := s.do(t, order{}).figures
 	if status != 200 {

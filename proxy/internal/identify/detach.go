@@ -13,7 +13,7 @@ import (
 // News are the messages of the request from a position on, for a log. What in the results of tools is the
 // words of the user is settled for an agent that its User-Agent names.
 func (r *Request) News(from int, userAgent string) []thread.Message {
-	news := Detach(r.Prompt.Messages[from:], r.IDs[from:])
+	news := r.kept(from)
 	agent := injected.Agent(userAgent)
 	if agent == "" || len(news) == 0 {
 		return news
@@ -32,10 +32,31 @@ func (r *Request) News(from int, userAgent string) []thread.Message {
 		if result, ok := news[i].Result(); ok && schemas[result.Tool] != "" {
 			call := calls[result.CallID]
 			injected.Settle(agent, schemas[result.Tool], &call, &result)
+			news[i].Parts = slices.Clone(news[i].Parts)
 			news[i].Parts[slices.IndexFunc(news[i].Parts, func(p thread.Part) bool { _, is := p.(thread.ToolResult); return is })] = result
 		}
 	}
 	return news
+}
+
+// kept are the messages from a position on with their ids. Where they are most of the request, they hold
+// it rather than copies of it.
+func (r *Request) kept(from int) []thread.Message {
+	messages, ids := r.Prompt.Messages[from:], r.IDs[from:]
+	held, last := 0, (*thread.Frame)(nil)
+	for i := range messages {
+		if f := messages[i].Frame; f != last {
+			held, last = held+len(f.Raw()), f
+		}
+	}
+	if held < len(r.Body)/4*3 {
+		return Detach(messages, ids)
+	}
+	out := slices.Clone(messages)
+	for i := range out {
+		out[i].ID = ids[i]
+	}
+	return out
 }
 
 // Detach copies messages for a log, with the given ids and with strings of their own: a message that is

@@ -81,3 +81,22 @@ func each(v reflect.Value, f func(string)) {
 		}
 	}
 }
+
+// TestNews: messages that are most of a request are kept with its text, a few are kept apart from it.
+func TestNews(t *testing.T) {
+	codec := openai.Chat{}
+	body := `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("first ", 100) + `"},{"role":"user","content":"` + strings.Repeat("other ", 30) + `"}]}`
+	p, err := codec.Decode(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Request{Body: body, Prompt: p, IDs: []thread.ID{"a", "b"}}
+	for from, shares := range []bool{true, false} {
+		news := r.News(from, "")
+		text := news[0].Text()
+		within := unsafe.StringData(text) == unsafe.StringData(body[strings.Index(body, text):])
+		if len(news) != 2-from || news[0].ID != r.IDs[from] || within != shares || p.Messages[from].ID != "" {
+			t.Errorf("from %d: %d messages, the first with id %q, a part of the request: %v", from, len(news), news[0].ID, within)
+		}
+	}
+}
