@@ -439,11 +439,12 @@ func (w *timelineWriter) summarizeByRule(ctx context.Context, limit int, known s
 
 func (w *timelineWriter) summarizeByModel(ctx context.Context, task string, limit int, known string, messages []thread.Message) (string, error) {
 	system := prompt.System{Text: fillTemplate(task, "{{limit}}", strconv.Itoa(limit)), Role: "system"}
+	g := w.newGrounds(ctx, messages, known) // what a piece adds to the known stands in the messages
 	err := askInPieces(chunkEntries(timelineTranscript(messages), timelineChunk), splitChunk, func(chunk string) error {
 		user := fillTemplate(strings.TrimSpace(timelineUser), "{{previous}}", escapeTags(known), "{{blocks}}", escapeTags(chunk))
 		text, err := w.generateText(ctx, system, user+w.situation.instructionBlock(), nil)
 		if err == nil {
-			text, err = w.acceptWhole(w.newGrounds(ctx, messages, known), text)
+			text, err = w.acceptWhole(g, text)
 		}
 		if err == nil {
 			known = w.clipAndReport(neutralizeLines(text), limit)
