@@ -22,6 +22,7 @@ type callFacts struct {
 	work.Call
 	at          int       // which part of its message it is
 	inputIdents []mention // in input
+	moreFiles   int       // that are not in Files
 	part        bool      // only a part of the file was read
 	old, body   []string  // the texts that an edit of a Markdown file replaces, and the new ones
 	all         bool      // it replaces each of them everywhere
@@ -100,9 +101,9 @@ func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 		}
 		args.Get("paths").ForEach(func(_, v gjson.Result) bool {
 			if v.Type == gjson.String {
-				f.Files = append(f.Files, shell.FileOp{Path: shell.Clean(v.Str), Op: "read"})
+				f.addFile(shell.Clean(v.Str), "read")
 			}
-			return len(f.Files) < maxFiles
+			return true
 		})
 	case toolpolicy.Edit, toolpolicy.Write:
 		f.readEdit(args, path)
@@ -228,12 +229,10 @@ func (f *callFacts) readPatch(patch string) {
 	for line := range strings.Lines(patch) {
 		head, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		name = shell.Clean(name)
-		if op := patchMarks[head]; op != "" && len(f.Files) < maxFiles {
-			name = strings.Clone(name) // the patch is not kept
-			f.Files = append(f.Files, shell.FileOp{Path: name, Op: op})
-			names = append(names, name)
+		if op := patchMarks[head]; op != "" && f.addFile(name, op) {
+			names = append(names, f.Files[len(f.Files)-1].Path)
 		}
-		if head == "*** Move to" && len(f.Files) > 0 {
+		if head == "*** Move to" && len(f.Files) > 0 && f.moreFiles == 0 {
 			last := &f.Files[len(f.Files)-1]
 			last.Op, last.Note = "deleted", "moved to "+name
 			f.Files = append(f.Files, shell.FileOp{Path: name, Op: "created", Note: "moved from " + last.Path})
@@ -251,6 +250,16 @@ func (f *callFacts) readPatch(patch string) {
 	f.Class = toolpolicy.Edit
 	f.Input = clip.Brief(strings.Join(names, ", "), work.MaxInput)
 	f.readReplacement(path, []string{removed.String()}, []string{added.String()})
+}
+
+// addFile adds a file of the call, unless it has very many, and reports whether it did.
+func (f *callFacts) addFile(path, op string) bool {
+	if len(f.Files) >= maxFiles {
+		f.moreFiles++
+		return false
+	}
+	f.Files = append(f.Files, shell.FileOp{Path: strings.Clone(path), Op: op}) // what it stands in is not kept
+	return true
 }
 
 // patchMarks begin the lines of a patch that name files.

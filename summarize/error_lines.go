@@ -6,14 +6,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
-// evidence is what an output proves about the outcome of its call.
-type evidence uint8
-
-const (
-	sureFailure   evidence = 1 << iota // a test runner, compiler or interpreter reports failure
-	likelyFailure                      // a line reads like an error
-)
-
 // errorMarks are words of failing programs, in lower case, and how clearly a line with them
 // reports a failure.
 var errorMarks = []struct {
@@ -39,10 +31,11 @@ var errorIndex = func() (t [256][]int) {
 	return t
 }()
 
-// errorScore says how clearly a line reports a failure, from 0 to 3, and what it proves.
-func errorScore(line string) (score float32, ev evidence) {
+// errorScore says how clearly a line reports a failure, from 0 to 3, and whether it proves one: a test
+// runner, compiler or interpreter says so.
+func errorScore(line string) (score float32, sure bool) {
 	if status, ok := strings.CutPrefix(line, "exit status "); ok && strings.Trim(status, "0123456789") == "" && strings.Trim(status, "0") != "" {
-		return 0, sureFailure // of "go run"
+		return 0, true // of "go run"
 	}
 	word := true
 	for i := 0; i < len(line); i++ {
@@ -54,22 +47,12 @@ func errorScore(line string) (score float32, ev evidence) {
 					continue
 				}
 				score = max(score, m.score)
-				if m.sure && i == 0 {
-					ev |= sureFailure
-				} else if m.score >= 2 {
-					ev |= likelyFailure
-				}
+				sure = sure || m.sure
 			}
 		}
 		word = !scan.WordByte(line[i]) || i == 0 && scan.IsDigit(line[i])
 	}
-	if score > 0 && ev == 0 {
-		return score, 0
-	}
-	if ev&sureFailure == 0 && score >= 2 && failedTests(line) {
-		ev |= sureFailure
-	}
-	return score, ev
+	return score, sure || score >= 2 && failedTests(line)
 }
 
 // failedTests reports whether a line is a tally of a test runner with failures: "2 failed, 3

@@ -17,7 +17,8 @@ type Excerpts struct{ names names }
 // Excerpts learns from a thread which identifiers are in use.
 func (e *Extractive) Excerpts(messages []thread.Message) *Excerpts {
 	x, in := &Excerpts{}, &Input{Messages: messages}
-	x.names.learn(in, readSpan(in, e.facts), e.facts)
+	all, _ := readSpan(in, e.facts)
+	x.names.learn(in, all, e.facts)
 	return x
 }
 

@@ -88,7 +88,14 @@ func (e *Extractive) summarize(ctx context.Context, in Input, byModel bool) (Res
 			return count(s)
 		}
 	}
-	out, err := choose(p, in.Budget, counting(e.tokens), counting(e.count))
+	budget, omitted := in.Budget, p.omitted
+	if cost := e.count(summary.Summary{Facts: omitted}.Render()); budget > 0 && 4*cost > budget {
+		omitted = nil
+	} else if budget > 0 && omitted != nil {
+		budget -= cost
+	}
+	out, err := choose(p, budget, counting(e.tokens), counting(e.count))
+	out.Facts = append(out.Facts, omitted...)
 	if gone := ctx.Err(); gone != nil {
 		return Result{}, gone
 	}

@@ -73,7 +73,7 @@ type resultFacts struct {
 	tool       string
 	source     source // what kind of tool said it
 	lines      int
-	evidence   evidence
+	fails      bool              // some line proves a failure
 	errorLines []piece           // lines that report a failure, in order
 	idLines    []piece           // lines with identifiers, in order
 	last       string            // the last line that is not empty
@@ -269,8 +269,8 @@ func readResult(r thread.ToolResult) *resultFacts {
 			f.First = s[p.From:min(p.To, p.From+maxLine)]
 		}
 		f.last = s[p.From:p.To]
-		score, ev := errorScore(s[p.From:min(p.To, p.From+maxSentence)])
-		f.evidence |= ev
+		score, sure := errorScore(s[p.From:min(p.To, p.From+maxSentence)])
+		f.fails = f.fails || sure
 		if score > 0 && len(f.errorLines) < maxErrorLines {
 			f.errorLines = appendPieces(f.errorLines, s, scan.Span{From: p.From, To: p.From + clip.CutBefore(s[p.From:p.To], maxSentence)}, line, score, true)
 		}

@@ -41,13 +41,14 @@ const (
 type pool struct {
 	// Summary holds the plain entries, and the user's requests in full: selection trims them.
 	summary.Summary
-	requests []request // for each of Requests
-	task     int       // index of the request that is the current task, or -1
-	oldTask  string    // the task of the previous summary, for a span without one
-	byModel  bool      // a model wrote some items of the previous summary
-	later    bool      // the prompt shows a newer task, so this summary names none
-	together int       // Input.Together
-	rules    []rule    // for each of the constraints
+	requests []request      // for each of Requests
+	task     int            // index of the request that is the current task, or -1
+	oldTask  string         // the task of the previous summary, for a span without one
+	byModel  bool           // a model wrote some items of the previous summary
+	later    bool           // the prompt shows a newer task, so this summary names none
+	together int            // Input.Together
+	omitted  []summary.Item // what cannot be shown
+	rules    []rule         // for each of the constraints
 	changes  []change
 	attempts map[int]*attempt // the failed attempts, by their index
 	// groups are entries of which single pieces may be taken: messages of the assistant,
@@ -156,7 +157,9 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 		outcomes: map[string]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{}, placed: map[string]bool{},
 		edits: map[editKey]*edits{}, standing: map[string]*standing{}, flags: map[string]bool{}, contents: map[string]string{}, progress: map[progressKey]progressCount{},
 	}
-	b.facts = readSpan(in, of)
+	var left room
+	b.facts, left = readSpan(in, of)
+	b.omitted = left.omitted(b.facts)
 	pieces := 0
 	for i, f := range b.facts {
 		b.countOrigins(f)

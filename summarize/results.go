@@ -113,7 +113,7 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 		return thread.Failure
 	case exit == 0 || c == nil || c.onlyPrints || class == toolpolicy.Other:
 		return thread.Success
-	case r.evidence&sureFailure != 0:
+	case r.fails:
 		return thread.Failure
 	}
 	return thread.Success

@@ -1,8 +1,11 @@
 package summarize
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -17,17 +20,17 @@ const (
 
 // room is how many pieces of the messages of a span may still be held, the newest first: lines of
 // outputs and edits, and of what people and models said. What has no room is not known, as if it
-// had been cleared.
-type room struct{ said, lines int }
+// had been cleared, and counted.
+type room struct{ said, lines, leftSaid, leftLines int }
 
 // readSpan reads the facts of the messages of a span, as far as there is room for them.
-func readSpan(in *Input, of func(*thread.Message) *facts) []*facts {
+func readSpan(in *Input, of func(*thread.Message) *facts) (all []*facts, left room) {
 	n := manyPieces + in.bytes()/bytesOfPiece
-	left, all := room{said: n / 4, lines: n}, make([]*facts, len(in.Messages))
+	left, all = room{said: n / 4, lines: n}, make([]*facts, len(in.Messages))
 	for i := len(all) - 1; i >= 0; i-- {
 		all[i] = left.keep(of(&in.Messages[i]))
 	}
-	return all
+	return all, left
 }
 
 // keep returns the facts of a message, older than those before, without the pieces that have no room.
@@ -48,9 +51,11 @@ func (r *room) keep(f *facts) *facts {
 		result, out.result = *f.result, &result
 	}
 	if r.said < 0 {
+		r.leftSaid += said
 		out.said, out.recap, result.report = nil, nil, nil
 	}
 	if r.lines < 0 {
+		r.leftLines += lines
 		result.idLines, out.calls = nil, slices.Clone(f.calls)
 		for i := range out.calls {
 			out.calls[i].changed = nil
@@ -58,4 +63,27 @@ func (r *room) keep(f *facts) *facts {
 	}
 	out.linkWork()
 	return &out
+}
+
+// omitted says what of a span no summary can show, as there is no room to hold it; nil if nothing.
+func (r *room) omitted(all []*facts) []summary.Item {
+	files := 0
+	for _, f := range all {
+		for i := range f.calls {
+			files += f.calls[i].moreFiles
+		}
+	}
+	var parts []string
+	for _, p := range [...]struct {
+		n    int
+		what string
+	}{{r.leftLines, "lines of older outputs and edits"}, {r.leftSaid, "paragraphs of older messages"}, {files, fmt.Sprintf("more files of calls that name over %d", maxFiles)}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	if parts == nil {
+		return nil
+	}
+	return []summary.Item{{Text: "[note by the compaction: " + strings.Join(parts, ", ") + " were left out here]"}}
 }

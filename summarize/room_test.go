@@ -25,8 +25,14 @@ func TestRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := &Input{Messages: th.Messages()}
-	held := 0
-	for i, f := range readSpan(in, read) {
+	held, all := 0, 0
+	facts, left := readSpan(in, read)
+	for i := range in.Messages {
+		if r := read(&in.Messages[i]).result; r != nil {
+			all += len(r.idLines)
+		}
+	}
+	for i, f := range facts {
 		if f.result == nil {
 			continue
 		}
@@ -40,12 +46,34 @@ func TestRoom(t *testing.T) {
 	if most := manyPieces + in.bytes()/bytesOfPiece; held > most || held < most-1500 {
 		t.Errorf("%d lines are held", held)
 	}
+	if left.leftLines != all-held || left.leftSaid != 0 {
+		t.Errorf("of %d lines %d are held, and %d counted as left out", all, held, left.leftLines)
+	}
 	var e Extractive
 	made, err := e.Summarize(context.Background(), *in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := made.Render(); !strings.Contains(text, "never restart db_main") || !strings.Contains(text, "list_0.txt") || !strings.Contains(text, "server_39.go") || strings.Contains(text, "server_0.go") {
+	if text := made.Render(); !strings.Contains(text, fmt.Sprintf("[note by the compaction: %d lines of older outputs and edits were left out here]", all-held)) || !strings.Contains(text, "never restart db_main") || !strings.Contains(text, "list_0.txt") || !strings.Contains(text, "server_39.go") || strings.Contains(text, "server_0.go") {
 		t.Errorf("the summary says\n%s", text)
+	}
+}
+
+// TestFilesLeftOut: the files of a patch that names very many are counted where they are not listed,
+// within the budget.
+func TestFilesLeftOut(t *testing.T) {
+	patch := "*** Begin Patch\n"
+	for i := range maxFiles + 50 {
+		patch += fmt.Sprintf("*** Add File: part_%d.go\n+package a\n", i)
+	}
+	k := new(talk).user("Split the file into parts, please.")
+	k.calls("apply_patch", args{"input": patch + "*** End Patch\n"}, "Done!", thread.Success)
+	k.says("It is split.")
+	for _, budget := range []int{0, 400} {
+		s := summarizeNow(t, Input{Messages: k.done(t), Budget: budget})
+		text := s.Render()
+		if want := fmt.Sprintf("[note by the compaction: 50 more files of calls that name over %d were left out here]", maxFiles); !strings.Contains(text, want) || budget > 0 && (len(text)+3)/4 > budget {
+			t.Errorf("budget %d: %d bytes\n%s", budget, len(text), text)
+		}
 	}
 }
