@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -156,7 +157,8 @@ func (f Finding) String() string {
 // ids and turns set, as those of a thread. The messages after them are those that
 // stand beside the summary: only the current task may be taken from there.
 func Check(log []thread.Message, end int, s summary.Summary) Report {
-	end = min(max(end, 0), len(log))
+	end = len(hosted.Unfold(log[:min(max(end, 0), len(log))]))
+	log = hosted.Unfold(log) // calls of the provider are calls too
 	j := newJudge(log, end)
 	j.said(s)
 	j.files(s.Files)
