@@ -22,9 +22,12 @@ func (r *Request) News(from int, userAgent string) []thread.Message {
 	for _, t := range r.Prompt.Tools {
 		schemas[t.Name] = cmp.Or(t.Schema, "{}")
 	}
-	calls := map[string]thread.ToolCall{}
-	for i := range r.Prompt.Messages {
-		for _, c := range r.Prompt.Messages[i].Calls() {
+	calls, asked := map[string]thread.ToolCall{}, from
+	for asked > 0 && r.Prompt.Messages[asked].Role == thread.Tool { // back to what asked for the first results
+		asked--
+	}
+	for i := range r.Prompt.Messages[asked:] {
+		for _, c := range r.Prompt.Messages[asked+i].Calls() {
 			calls[c.ID] = c
 		}
 	}

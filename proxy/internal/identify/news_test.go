@@ -29,12 +29,14 @@ func TestNewsSettleWords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		news := r.News(1, c.userAgent)
-		if got := news[1].Said(); got != c.answers {
-			t.Errorf("%s, %s %s: the user answered %q, want %q", c.userAgent, c.tool, c.schema, got, c.answers)
-		}
-		if got := news[3].Said(); got != c.refusals {
-			t.Errorf("%s, %s %s: the user refused with %q, want %q", c.userAgent, c.tool, c.schema, got, c.refusals)
+		for from := range 3 {
+			news := r.News(from, c.userAgent)
+			if got := news[2-from].Said(); got != c.answers {
+				t.Errorf("from %d, %s, %s %s: the user answered %q, want %q", from, c.userAgent, c.tool, c.schema, got, c.answers)
+			}
+			if got := news[4-from].Said(); got != c.refusals {
+				t.Errorf("from %d, %s, %s %s: the user refused with %q, want %q", from, c.userAgent, c.tool, c.schema, got, c.refusals)
+			}
 		}
 		if r.Prompt.Messages[2].Said() != "" {
 			t.Error("the request was changed")
