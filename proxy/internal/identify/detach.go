@@ -18,25 +18,22 @@ func (r *Request) News(from int, userAgent string) []thread.Message {
 	if agent == "" || len(news) == 0 {
 		return news
 	}
-	schemas := map[string]string{}
+	schemas, calls, asked := map[string]string{}, map[string]thread.ToolCall{}, from
 	for _, t := range r.Prompt.Tools {
 		schemas[t.Name] = cmp.Or(t.Schema, "{}")
 	}
-	calls, asked := map[string]thread.ToolCall{}, from
 	for asked > 0 && r.Prompt.Messages[asked].Role == thread.Tool { // back to what asked for the first results
 		asked--
 	}
-	for i := range r.Prompt.Messages[asked:] {
-		for _, c := range r.Prompt.Messages[asked+i].Calls() {
+	for i := asked; i < len(r.Prompt.Messages); i++ {
+		for _, c := range r.Prompt.Messages[i].Calls() {
 			calls[c.ID] = c
 		}
-	}
-	for i := range news {
-		if result, ok := news[i].Result(); ok && schemas[result.Tool] != "" {
+		if result, ok := r.Prompt.Messages[i].Result(); ok && i >= from && schemas[result.Tool] != "" {
 			call := calls[result.CallID]
+			result, _ = news[i-from].Result()
 			injected.Settle(agent, schemas[result.Tool], &call, &result)
-			news[i].Parts = slices.Clone(news[i].Parts)
-			news[i].Parts[slices.IndexFunc(news[i].Parts, func(p thread.Part) bool { _, is := p.(thread.ToolResult); return is })] = result
+			news[i-from].Parts = []thread.Part{result} // a tool message holds nothing else
 		}
 	}
 	return news
