@@ -65,16 +65,15 @@ func (b *builder) recordEdit(i int, asked *thread.Message, c *callFacts, files [
 		if len(files) > 1 {
 			continue // nobody knows which line belongs to which
 		}
-		for _, text := range c.defines {
-			if !slices.Contains(c.dropped, text) && !e.listed["+"+text] {
-				e.listed["+"+text], e.defines = true, append(e.defines, text)
+		news := func(list *[]string, mark string, texts, others []string) {
+			for _, text := range texts {
+				if !slices.Contains(others, text) && !e.listed[mark+text] {
+					e.listed[mark+text], *list = true, append(*list, text)
+				}
 			}
 		}
-		for _, text := range c.dropped {
-			if !slices.Contains(c.defines, text) && !e.listed["-"+text] {
-				e.listed["-"+text], e.dropped = true, append(e.dropped, text)
-			}
-		}
+		news(&e.defines, "+", c.defines, c.dropped)
+		news(&e.dropped, "-", c.dropped, c.defines)
 		if before, after := c.oneLine(); before != "" && len(before)+len(after) <= 2*maxOneChange {
 			e.from, e.to = before, after
 		}

@@ -101,13 +101,6 @@ const (
 	maxHeld = 60
 )
 
-// noteContent keeps the content of a tiny file that was read whole.
-func (b *builder) noteContent(path string, r *resultFacts) {
-	if r.lines <= 4 && r.text != "" {
-		b.contents[path] = r.text
-	}
-}
-
 // forgetContent forgets the content of a file that changed.
 func (b *builder) forgetContent(path string) {
 	delete(b.contents, path)

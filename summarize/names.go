@@ -85,7 +85,7 @@ type stat struct {
 	norm            string
 	kind            ident.Type
 	source          source // where it stood last
-	user, words     bool   // the user, the agent mentioned it in words
+	user, words     uint8  // 1 if the user, the agent mentioned it in words
 	inUse           bool   // it is in use
 	inContext       bool   // it stays in the prompt anyway
 	messages, calls int32  // how many messages hold it, how many of them in a call
@@ -219,8 +219,12 @@ func (n *names) see(x mention, i int, from source) int32 {
 		}
 	}
 	st.last, st.source = int32(i), from
-	st.user = st.user || from == inUser
-	st.words = st.words || from == inWords
+	switch from {
+	case inUser:
+		st.user = 1
+	case inWords:
+		st.words = 1
+	}
 	return id
 }
 
@@ -318,21 +322,14 @@ func binOf(x int, ends []int) uint8 {
 	return uint8(len(ends))
 }
 
-func asBit(is bool) uint8 {
-	if is {
-		return 1
-	}
-	return 0
-}
-
 func (st *stat) traits(steps []int) traits {
 	return traits{
 		traitKind:     uint8(st.kind),
 		traitAge:      binOf(steps[st.last], ageBins),
 		traitMessages: binOf(int(st.messages), messageBins),
 		traitCalls:    binOf(int(st.calls), callBins),
-		traitUser:     asBit(st.user),
-		traitWords:    asBit(st.words),
+		traitUser:     st.user,
+		traitWords:    st.words,
 		traitSource:   uint8(st.source),
 		traitNear:     binOf(int(st.near), nearBins),
 	}

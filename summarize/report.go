@@ -209,10 +209,7 @@ type RejectedError struct {
 
 // Error names the reason.
 func (e *RejectedError) Error() string {
-	if e.Detail == "" {
-		return "summary rejected: " + string(e.Reason)
-	}
-	return "summary rejected: " + string(e.Reason) + ": " + e.Detail
+	return strings.TrimSuffix("summary rejected: "+string(e.Reason)+": "+e.Detail, ": ")
 }
 
 // Is reports whether target is the reason.

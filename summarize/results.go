@@ -54,8 +54,8 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 		if c.written.text != "" && outcome == thread.Success {
 			b.addWritten(i, asked, c.written)
 		}
-		if class == toolpolicy.Read && len(files) == 1 && !c.part {
-			b.noteContent(files[0].Path, r)
+		if class == toolpolicy.Read && len(files) == 1 && !c.part && r.lines <= 4 && r.text != "" {
+			b.contents[files[0].Path] = r.text
 		}
 	}
 	b.outcome(i, m, asked, c, r, class, outcome)

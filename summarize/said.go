@@ -88,7 +88,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		switch {
 		case p.cues&choiceCue != 0 && len(p.text) > 40 && (p.cues&reasonCue != 0 || !narration(p.text)) && !strings.Contains(p.text, "\n"):
 			b.decision(i, m, p)
-		case final && p.cues&openCue != 0 && len(p.text) > 20 && len(p.text) < maxSentence && !leadsIn(p.text) && b.lastTurn(i) && !b.goesOn:
+		case final && p.cues&openCue != 0 && len(p.text) > 20 && len(p.text) < maxSentence && !leadsIn(p.text) && m.Turn == b.Span.LastTurn && !b.goesOn:
 			b.OpenItems = append(b.OpenItems, summary.OpenItem{Description: p.text, Priority: summary.Medium, Turn: m.Turn, Sources: []thread.ID{m.ID}})
 			b.entry(secOpen, i, 4, p.idents)
 		default:
@@ -236,11 +236,6 @@ func (b *builder) answered(m *thread.Message) (some bool) {
 	return some
 }
 
-// lastTurn reports whether the message at i belongs to the last turn of the span.
-func (b *builder) lastTurn(i int) bool {
-	return b.messages[i].Turn == b.messages[len(b.messages)-1].Turn
-}
-
 // lookAhead counts the agent's steps after each message of the span, and looks whether it went on
 // in the last turn after the span: what it left open there, the prompt shows.
 func (b *builder) lookAhead() {
@@ -270,11 +265,7 @@ func (b *builder) decision(i int, m *thread.Message, p piece) {
 		d.Rationale = p.text[p.reason+len("because "):]
 	}
 	b.Decisions = append(b.Decisions, d)
-	c := b.entry(secDecision, i, 3*b.age(i), p.idents)
-	if p.cues&choiceCue != 0 {
-		// A choice holds however old it is.
-		c.choice, c.base = true, 3*(0.5+b.age(i)/2)
-	}
+	b.entry(secDecision, i, 3*(0.5+b.age(i)/2), p.idents).choice = true // it holds however old it is
 }
 
 // substantial reports whether a piece of the assistant's words is long enough to be of use.

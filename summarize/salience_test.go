@@ -10,7 +10,7 @@ import (
 // TestTable: the learned table has a figure for every bin there is.
 func TestTable(t *testing.T) {
 	want := [traitCount]int{
-		traitKind: len(ident.Types()), traitAge: len(ageBins) + 1, traitMessages: len(messageBins) + 1, traitCalls: len(callBins) + 1,
+		traitKind: int(ident.Name) + 1, traitAge: len(ageBins) + 1, traitMessages: len(messageBins) + 1, traitCalls: len(callBins) + 1,
 		traitUser: 2, traitWords: 2, traitSource: int(sources), traitNear: len(nearBins) + 1,
 	}
 	for trait, n := range want {

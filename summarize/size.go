@@ -1,72 +1,27 @@
 package summarize
 
-import (
-	"reflect"
+import "reflect"
 
-	"github.com/palimpsest-ai/palimpsest/internal/shell"
-)
+// size estimates the memory that facts take, in bytes. The texts of identifiers are parts of others.
+func (f *facts) size() int { return int(reflect.TypeFor[facts]().Size()) + held(reflect.ValueOf(*f)) }
 
-// What parts of facts take, in bytes, without the texts that they point to.
-var (
-	factsSize   = sizeFor[facts]()
-	resultSize  = sizeFor[resultFacts]()
-	callSize    = sizeFor[callFacts]()
-	pieceSize   = sizeFor[piece]()
-	mentionSize = sizeFor[mention]()
-	stringSize  = sizeFor[string]()
-	hunkSize    = sizeFor[hunk]()
-	commandSize = 2 * sizeFor[shell.Command]() // and the step that is made of it
-)
-
-func sizeFor[T any]() int { return int(reflect.TypeFor[T]().Size()) }
-
-// size estimates the memory that facts take, in bytes.
-func (f *facts) size() int {
-	n := factsSize + len(f.user) + sizeOf(f.rules) + sizeOf(f.said) + sizeOf(f.recap) + mentionSize*cap(f.idents)
-	for i := range f.calls {
-		n += f.calls[i].size()
-	}
-	if r := f.result; r != nil {
-		n += resultSize + len(r.text) + len(r.doc) + sizeOf(r.errorLines) + sizeOf(r.idLines) + sizeOf(r.report)
-	}
-	return n
-}
-
-func sizeOf(pieces []piece) int {
-	n := pieceSize * cap(pieces)
-	for i := range pieces {
-		p := &pieces[i]
-		n += len(p.text) + mentionSize*cap(p.idents) + sizeOfTexts(p.terms)
-	}
-	return n
-}
-
-func sizeOfTexts(texts []string) int {
-	n := stringSize * cap(texts)
-	for _, s := range texts {
-		n += len(s)
-	}
-	return n
-}
-
-// size is that of a call. Its hunks and removed lines point into the texts that doc or changed
-// count.
-func (c *callFacts) size() int {
-	n := callSize + len(c.Input) + mentionSize*(cap(c.inputIdents)+cap(c.idents)) + sizeOf(c.changed) + sizeOfTexts(c.removed) + hunkSize*cap(c.hunks) +
-		sizeOfTexts(c.defines) + sizeOfTexts(c.dropped) + len(c.written.text) + sizeOfTexts(c.old) + sizeOfTexts(c.body)
-	for _, r := range c.Replaced {
-		n += 2*stringSize + len(r.Old) + len(r.New)
-	}
-	for _, h := range c.hunks {
-		n += stringSize * (cap(h.minus) + cap(h.plus))
-	}
-	for _, t := range c.todos {
-		n += 2*stringSize + len(t.text)
-	}
-	for _, op := range c.Files {
-		n += 6*stringSize + len(op.Path) + len(op.Note)
-		if op.By != nil {
-			n += commandSize + len(op.By.Document)
+// held is what a value points to; what several may point to counts without what it points to itself.
+func held(v reflect.Value) (n int) {
+	switch v.Kind() {
+	case reflect.String:
+		return v.Len()
+	case reflect.Pointer:
+		if n = int(v.Type().Elem().Size()); !v.IsNil() && v.Type() == reflect.TypeFor[*resultFacts]() {
+			n += held(v.Elem())
+		}
+	case reflect.Slice:
+		n = v.Cap() * int(v.Type().Elem().Size())
+		for i := 0; i < v.Len() && v.Type().Elem() != reflect.TypeFor[mention](); i++ {
+			n += held(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			n += held(v.Field(i))
 		}
 	}
 	return n

@@ -156,17 +156,9 @@ func unquoted(s string) string {
 
 // blanked replaces the texts between two marks by as many spaces.
 func blanked(s, opening, closing string) string {
-	var blank []byte
+	blank := []byte(s)
 	for from, to := range between(s, opening, closing) {
-		if blank == nil {
-			blank = []byte(s)
-		}
-		for i := from; i < to; i++ {
-			blank[i] = ' '
-		}
-	}
-	if blank == nil {
-		return s
+		copy(blank[from:to], strings.Repeat(" ", to-from))
 	}
 	return string(blank)
 }
@@ -251,11 +243,10 @@ func unitAfter(s string) string {
 	if s != "" && (s[0] == ' ' || s[0] == '-') {
 		s = s[1:]
 	}
-	switch {
-	case strings.HasPrefix(s, "%"):
-		return "%"
-	case strings.HasPrefix(s, "€"):
-		return "€"
+	for _, sign := range [...]string{"%", "€"} {
+		if strings.HasPrefix(s, sign) {
+			return sign
+		}
 	}
 	end := 0
 	for end < len(s) && scan.IsLetter(s[end]) && end < 16 {

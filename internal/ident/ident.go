@@ -37,15 +37,6 @@ func (t Type) String() string {
 	return typeNames[t]
 }
 
-// Types lists all types.
-func Types() []Type {
-	all := make([]Type, types)
-	for i := range all {
-		all[i] = Type(i)
-	}
-	return all
-}
-
 // Ident is an identifier in a text.
 type Ident struct {
 	Type Type

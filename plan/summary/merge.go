@@ -99,12 +99,12 @@ func mergeItems(a, b []Item) []Item {
 }
 
 // merge lists a and then b, with entries of the same key joined at the place of the first.
-func merge[T any](a, b []T, key func(T) string, join func(earlier, later T) T) []T {
+func merge[T any, K comparable](a, b []T, key func(T) K, join func(earlier, later T) T) []T {
 	if len(a)+len(b) == 0 {
 		return nil
 	}
 	out := make([]T, 0, len(a)+len(b))
-	at := make(map[string]int, len(a)+len(b))
+	at := make(map[K]int, len(a)+len(b))
 	for _, list := range [2][]T{a, b} {
 		for _, e := range list {
 			k := key(e)
@@ -128,38 +128,19 @@ func states(requests []Item, task string) bool {
 }
 
 func mergeSpans(a, b thread.Span) thread.Span {
+	s := thread.Span{MessageIDs: union(a.MessageIDs, b.MessageIDs), FirstTurn: min(a.FirstTurn, b.FirstTurn), LastTurn: max(a.LastTurn, b.LastTurn)}
 	switch {
 	case a.Len() == 0:
-		b.MessageIDs = slices.Clone(b.MessageIDs)
-		return b
+		s.FirstTurn, s.LastTurn = b.FirstTurn, b.LastTurn
 	case b.Len() == 0:
-		a.MessageIDs = slices.Clone(a.MessageIDs)
-		return a
+		s.FirstTurn, s.LastTurn = a.FirstTurn, a.LastTurn
 	}
-	return thread.Span{
-		MessageIDs: union(a.MessageIDs, b.MessageIDs),
-		FirstTurn:  min(a.FirstTurn, b.FirstTurn),
-		LastTurn:   max(a.LastTurn, b.LastTurn),
-	}
+	return s
 }
 
 // union lists a and then what only b has.
 func union[T comparable](a, b []T) []T {
-	out := slices.Clone(a)
-	if len(b) == 0 {
-		return out
-	}
-	seen := make(map[T]bool, len(a)+len(b))
-	for _, id := range a {
-		seen[id] = true
-	}
-	for _, id := range b {
-		if !seen[id] {
-			seen[id] = true
-			out = append(out, id)
-		}
-	}
-	return out
+	return merge(a, b, func(x T) T { return x }, func(x, _ T) T { return x })
 }
 
 // mergeOperations joins what was done to a file, b later. "deleted" stays only while it is
@@ -168,16 +149,8 @@ func mergeOperations(a, b []string) []string {
 	if len(b) > 0 && !slices.Contains(b, "deleted") {
 		a = slices.DeleteFunc(slices.Clone(a), func(op string) bool { return op == "deleted" })
 	}
-	var out []string
-	for _, op := range operations {
-		if slices.Contains(a, op) || slices.Contains(b, op) {
-			out = append(out, op)
-		}
-	}
-	for _, op := range slices.Concat(a, b) {
-		if !slices.Contains(out, op) {
-			out = append(out, op)
-		}
-	}
-	return out
+	all := union(a, b)
+	order := func(op string) uint { return uint(slices.Index(operations, op)) } // others come last
+	slices.SortStableFunc(all, func(x, y string) int { return cmp.Compare(order(x), order(y)) })
+	return all
 }

@@ -60,7 +60,6 @@ func (s Summary) Sections() []Section {
 // write writes all sections into one text; their entries are slices of it.
 func (s Summary) write() (string, []Section) {
 	w := new(writer)
-	w.Grow(s.about())
 	w.raw(Header + "\n")
 	var out []Section
 	if s.CurrentTask != "" && !states(s.Requests, s.CurrentTask) { // said once
@@ -82,17 +81,6 @@ func (s Summary) write() (string, []Section) {
 	out = section(out, w, headIdentifiers, s.Identifiers, (*writer).item)
 	out = section(out, w, headArtifacts, s.Artifacts, (*writer).artifact)
 	return w.String(), out
-}
-
-// about estimates the length of the text, in bytes.
-func (s Summary) about() int {
-	n := 1024 + len(s.CurrentTask) + 128*(len(s.CurrentPlan)+len(s.OpenItems)+len(s.Decisions)+len(s.Files)+len(s.ToolOutcomes)+len(s.Artifacts))
-	for _, items := range [...][]Item{s.Requests, s.Constraints, s.FailedAttempts, s.Conclusions, s.Changes, s.Reports, s.Facts, s.Identifiers} {
-		for i := range items {
-			n += len(items[i].Text)*17/16 + 32
-		}
-	}
-	return n
 }
 
 // section writes a list under its heading, and appends it to those before it.

@@ -114,9 +114,9 @@ func copyChecks(checks []state.Check) []state.Check {
 	return checks
 }
 
-// keepNewest keeps the n newest entries of a list and counts those that go.
-func keepNewest[T any](list *[]T, n int, left *int) {
-	if gone := len(*list) - n; gone > 0 {
+// keepNewest keeps the n newest entries of a list that has more than most, and counts those that go.
+func keepNewest[T any](list *[]T, n, most int, left *int) {
+	if gone := len(*list) - n; len(*list) > most {
 		*left += gone
 		*list = (*list)[gone:]
 	}
@@ -124,7 +124,7 @@ func keepNewest[T any](list *[]T, n int, left *int) {
 
 func (f *fold) message(m *thread.Message, x *Message) {
 	f.turn = max(f.turn, m.Turn)
-	f.bound()
+	f.bound(watched, 2*watched)
 	f.applyNotice(m, &x.Notice)
 	switch {
 	case m.StartsTurn():
@@ -380,9 +380,7 @@ func (f *fold) addEdit(op shell.FileOp, dir string, by proof) {
 	if e.Path != "" {
 		f.work.Edited = append(f.work.Edited, e)
 	}
-	if len(f.work.Edited) > 2*maxEdited {
-		keepNewest(&f.work.Edited, maxEdited, &f.work.Omitted.Edited)
-	}
+	keepNewest(&f.work.Edited, maxEdited, 2*maxEdited, &f.work.Omitted.Edited)
 	f.changed(name)
 }
 
@@ -391,31 +389,20 @@ func (f *fold) addEdit(op shell.FileOp, dir string, by proof) {
 const watched = 16
 
 // bound keeps the lists that each message may go over from growing with the log.
-func (f *fold) bound() {
-	if len(f.work.Commits) > 2*watched*maxCommits {
-		keepNewest(&f.work.Commits, watched*maxCommits, &f.work.Omitted.Commits)
+func (f *fold) bound(times, most int) {
+	if len(f.work.Refused) > (most-1)*maxRefused {
+		// The user has gone on since, and the story tells them.
+		f.work.Refused = slices.DeleteFunc(f.work.Refused, func(s state.Seen) bool { return s.Turn > 0 && s.Turn < f.turn-1 })
 	}
-	if len(f.work.Refused) > 2*watched*maxRefused {
-		f.forgetRefused()
-		keepNewest(&f.work.Refused, watched*maxRefused, &f.work.Omitted.Refused)
-	}
-	if len(f.work.Running) > 2*watched*maxRunning {
-		keepNewest(&f.work.Running, watched*maxRunning, &f.work.Omitted.Running)
-	}
-}
-
-// forgetRefused forgets older refusals: the user has gone on since, and the story tells them.
-func (f *fold) forgetRefused() {
-	f.work.Refused = slices.DeleteFunc(f.work.Refused, func(s state.Seen) bool { return s.Turn > 0 && s.Turn < f.turn-1 })
+	keepNewest(&f.work.Commits, times*maxCommits, most*maxCommits, &f.work.Omitted.Commits)
+	keepNewest(&f.work.Refused, times*maxRefused, most*maxRefused, &f.work.Omitted.Refused)
+	keepNewest(&f.work.Running, times*maxRunning, most*maxRunning, &f.work.Omitted.Running)
 }
 
 // finish bounds the lists.
 func (f *fold) finish() {
-	keepNewest(&f.work.Commits, maxCommits, &f.work.Omitted.Commits)
-	keepNewest(&f.work.Operations, maxOperations, &f.work.Omitted.Operations)
-	keepNewest(&f.work.Edited, maxEdited, &f.work.Omitted.Edited)
-	f.forgetRefused()
-	keepNewest(&f.work.Refused, maxRefused, &f.work.Omitted.Refused)
-	keepNewest(&f.work.Running, maxRunning, &f.work.Omitted.Running)
+	f.bound(1, 1)
+	keepNewest(&f.work.Operations, maxOperations, maxOperations, &f.work.Omitted.Operations)
+	keepNewest(&f.work.Edited, maxEdited, maxEdited, &f.work.Omitted.Edited)
 	f.keepSearches()
 }

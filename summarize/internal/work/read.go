@@ -177,7 +177,7 @@ func ReadResult(r *thread.ToolResult, text string) (w Result) {
 	if w.Unanswered() || w.Claim != "" {
 		return w
 	}
-	if w.mayShowPlaces(class) {
+	if w.Outcome != thread.Failure && (class == toolpolicy.Search || class == toolpolicy.Shell) {
 		w.places = readPlaces(text)
 	}
 	switch class {

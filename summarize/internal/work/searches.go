@@ -136,11 +136,6 @@ func readPlaces(output string) []state.Place {
 	return places
 }
 
-// mayShowPlaces reports whether a result can be that of a search.
-func (w *Result) mayShowPlaces(class toolpolicy.Class) bool {
-	return w.Outcome != thread.Failure && (class == toolpolicy.Search || class == toolpolicy.Shell)
-}
-
 // addSearch watches the places that a search showed. Those of the same search before are out of date.
 func (f *fold) addSearch(c *Call, r *Result, by proof) {
 	if c.query == "" || r.Outcome == thread.Failure || r.halted {
