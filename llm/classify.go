@@ -25,6 +25,9 @@ func Classify(provider string, status int, body []byte) Kind {
 	if status < 400 && !f.said {
 		return ""
 	}
+	if k := f.sizeKind(); k != "" {
+		return k
+	}
 	if isOverflowMessage(&f) {
 		return ErrOverflow
 	}

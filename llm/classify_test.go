@@ -21,7 +21,7 @@ var classifyTests = []struct {
 	// Requests that do not fit.
 	{"Anthropic", "anthropic", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 201234 tokens > 200000 maximum"},"request_id":"req_1"}`, llm.ErrOverflow},
 	{"Anthropic with output", "anthropic", 400, "{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000, decrease input length or `max_tokens` and try again\"}}", llm.ErrOverflow},
-	{"Anthropic bytes", "anthropic", 413, `{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}`, llm.ErrOverflow},
+	{"Anthropic bytes", "anthropic", 413, `{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}`, llm.ErrBytes},
 	{"Anthropic long context as rate limit", "anthropic", 429, `{"type":"error","error":{"type":"rate_limit_error","message":"Extra usage is required for long context requests."}}`, llm.ErrOverflow},
 	{"Anthropic in a stream", "anthropic", 200, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}`, llm.ErrOverflow},
 	{"Chat", "openai", 400, `{"error":{"message":"This model's maximum context length is 128000 tokens. However, your messages resulted in 130001 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`, llm.ErrOverflow},
@@ -35,7 +35,7 @@ var classifyTests = []struct {
 	{"Groq 413", "", 413, "{\"error\":{\"message\":\"Request too large for model `llama` in organization `org` on tokens per minute (TPM): Limit 6000, Requested 7001, please reduce your message size and try again.\",\"type\":\"tokens\",\"code\":\"rate_limit_exceeded\"}}", llm.ErrOverflow},
 	{"Gemini", "gemini", 400, `{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}`, llm.ErrOverflow},
 	{"Gemini in an array", "gemini", 400, `[{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]`, llm.ErrOverflow},
-	{"Gemini bytes", "gemini", 400, `{"error":{"code":400,"message":"Request payload size exceeds the limit: 20971520 bytes.","status":"INVALID_ARGUMENT"}}`, llm.ErrOverflow},
+	{"Gemini bytes", "gemini", 400, `{"error":{"code":400,"message":"Request payload size exceeds the limit: 20971520 bytes.","status":"INVALID_ARGUMENT"}}`, llm.ErrBytes},
 	{"Bedrock", "bedrock", 400, `{"message":"Input is too long for requested model."}`, llm.ErrOverflow},
 	{"Bedrock type", "bedrock", 400, `{"__type":"com.amazon.coral#ValidationException","message":"The model returned the following errors: Input is too long for requested model."}`, llm.ErrOverflow},
 	{"xAI", "", 400, `{"code":"Client specified an invalid argument","error":"This model's maximum prompt length is 131072 but the request contains 537812 tokens."}`, llm.ErrOverflow},
@@ -75,9 +75,9 @@ var classifyTests = []struct {
 	{"tokens of a day", "", 429, `{"error":{"message":"Token limit exceeded: 500000 tokens per day are used up.","code":"rate_limit"}}`, llm.ErrRateLimited},
 	{"Bedrock throttling of input", "bedrock", 429, `{"message":"Throttled: too many input tokens per minute."}`, llm.ErrRateLimited},
 	{"OpenAI short limits", "openai", 400, `{"error":{"message":"Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got a string with length 60 instead.","code":"string_above_max_length"}}`, llm.ErrInvalid},
-	{"too many images", "anthropic", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"messages.3: image dimensions exceed max allowed size for many-image requests: 2000 pixels"}}`, llm.ErrInvalid},
+	{"too many images", "anthropic", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"messages.3: image dimensions exceed max allowed size for many-image requests: 2000 pixels"}}`, llm.ErrPictures},
 	{"echoed input", "", 422, `{"detail":[{"loc":["body","temperature"],"msg":"Input should be less than 2","input":"prompt is too long"}]}`, llm.ErrInvalid},
-	{"max_tokens alone", "", 400, `{"error":{"message":"max_tokens is too large: 99999. This model supports at most 16384 completion tokens.","type":"invalid_request_error","code":"invalid_value"}}`, llm.ErrInvalid},
+	{"max_tokens alone", "", 400, `{"error":{"message":"max_tokens is too large: 99999. This model supports at most 16384 completion tokens.","type":"invalid_request_error","code":"invalid_value"}}`, llm.ErrOutput},
 
 	// The other kinds.
 	{"Anthropic overloaded", "anthropic", 529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, llm.ErrOverloaded},

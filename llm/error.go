@@ -14,6 +14,9 @@ type Kind string
 // The kinds of failure.
 const (
 	ErrOverflow    Kind = "context overflow"    // the request does not fit: make it smaller
+	ErrOutput      Kind = "output limit"        // the answer that was asked for leaves no room: ask for a shorter one
+	ErrPictures    Kind = "pictures"            // too many pictures, or too large ones: send fewer
+	ErrBytes       Kind = "request bytes"       // the body is too large, whatever its tokens: send less
 	ErrRateLimited Kind = "rate limited"        // too much in a short time: wait
 	ErrOverloaded  Kind = "overloaded"          // the provider has no capacity: wait
 	ErrServer      Kind = "server error"        // the provider failed
@@ -113,4 +116,4 @@ func (e *APIError) Temporary() bool {
 
 // IsOverflow reports whether a request failed because it does not fit into the model's context
 // window, or is larger than the provider accepts.
-func IsOverflow(err error) bool { return errors.Is(err, ErrOverflow) }
+func IsOverflow(err error) bool { return errors.Is(err, ErrOverflow) || errors.Is(err, ErrBytes) }

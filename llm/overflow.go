@@ -29,7 +29,6 @@ var overflowCodes = []string{
 var overflowMessages = []string{
 	"prompt is too long",                               // Anthropic, Fireworks, Vertex
 	"input length and `max_tokens` exceed",             // Anthropic: input plus output
-	"request exceeds the maximum size",                 // Anthropic, 413
 	"long context beta is not yet available",           // Anthropic: fits below 200k
 	"required for long context requests",               // Anthropic, disguised as 429
 	"input is too long",                                // Bedrock
@@ -47,7 +46,6 @@ var overflowMessages = []string{
 	"prompt token count*exceeds the limit",             // GitHub Copilot
 	"input token count*exceeds the maximum",            // Gemini
 	"token count*exceeds the maximum number of tokens", // Gemini, Vertex
-	"request payload size exceeds the limit",           // Gemini: bytes
 	"exceeds the available context size",               // llama.cpp, also as 500
 	"exceed context size",                              // llama.cpp
 	"prompt is too big compared to kv size",            // llama.cpp, older
@@ -85,17 +83,16 @@ var overflowMessages = []string{
 
 // notOverflow are messages about the rate of tokens, which some of the above also match.
 var notOverflow = []string{
-	"too many tokens, please wait",                    // Bedrock throttling
-	"throttl",                                         // Bedrock
-	"exceed your organization's rate limit",           // Anthropic
-	"exceed your account's rate limit",                // Anthropic
-	"exceed the rate limit",                           //
-	"rate limit reached",                              // OpenAI, Groq
-	"quota exceeded",                                  // Gemini
-	"exceeded your current quota",                     // OpenAI, Gemini
-	"tokens per day",                                  // Groq: the day is used up
-	"resource has been exhausted",                     // Gemini
-	"maximum number of images", "many-image requests", // too many pictures, not too much text
+	"too many tokens, please wait",          // Bedrock throttling
+	"throttl",                               // Bedrock
+	"exceed your organization's rate limit", // Anthropic
+	"exceed your account's rate limit",      // Anthropic
+	"exceed the rate limit",                 //
+	"rate limit reached",                    // OpenAI, Groq
+	"quota exceeded",                        // Gemini
+	"exceeded your current quota",           // OpenAI, Gemini
+	"tokens per day",                        // Groq: the day is used up
+	"resource has been exhausted",           // Gemini
 }
 
 // tooLargeForever counts more than notOverflow: the request exceeds the limit of a whole
