@@ -133,6 +133,9 @@ func (c *Compactor) Compact(ctx context.Context, q Request) (_ *Result, err erro
 	} else if err != nil {
 		return nil, err
 	}
+	if fitted, err = makeValid(ctx, p, situation, fitted); err != nil {
+		return nil, err
+	}
 	res := newResult(situation, situation.Rendered, fitted)
 	res.Plan.Round, res.Plan.OriginalTokens, res.Plan.CompactedTokens = 0, res.Before, res.After
 	if res.After > q.Budget {

@@ -41,12 +41,15 @@ type decision struct {
 }
 
 // decide asks the policy for a plan, with events before and after.
-func decide(ctx context.Context, s *Session, situation *policy.Situation, due dueCheck, attempt int) decision {
+func decide(ctx context.Context, s *Session, planner policy.Policy, situation *policy.Situation, due dueCheck, attempt int) decision {
 	if attempt == 1 {
 		s.emit(ctx, event.Event{Type: event.PreCompact, TokensBefore: situation.PromptTokens, BudgetLimit: requestLimit(s.c.config.Policy, situation), Details: due.eventDetails("trigger", due.trigger)})
 	}
 	start := s.c.config.Now()
-	f, err := s.c.config.Policy.Plan(ctx, situation)
+	f, err := planner.Plan(ctx, situation)
+	if err == nil {
+		f, err = makeValid(ctx, planner, situation, f)
+	}
 	d := decision{dueCheck: due, fitted: f, err: err, duration: s.c.config.Now().Sub(start)}
 	s.emit(ctx, summaryEvents(policy.SummariesOf(f, err))...)
 	if err == nil {

@@ -53,6 +53,9 @@ func (s *Session) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
 		}
 		f, err := s.c.config.Policy.Plan(ctx, situation)
 		if err == nil {
+			f, err = makeValid(ctx, s.c.config.Policy, situation, f)
+		}
+		if err == nil {
 			p = f.Plan
 		}
 		return err

@@ -232,13 +232,24 @@ func IsOverflow(err error) bool { return llm.IsOverflow(err) }
 // the attempt failed. A process that
 // did not prepare the step passes a Prepared with only Step set.
 func (s *Session) Overflowed(ctx context.Context, refused *Prepared) (*Prepared, error) {
+	return s.afterRefusal(ctx, "Overflowed", refused, false)
+}
+
+// TooManyPictures is Overflowed for a provider that refused a prompt for the number or the size of
+// its pictures (llm.ErrPictures): the older half of those in results is taken out, and nothing
+// else is compacted.
+func (s *Session) TooManyPictures(ctx context.Context, refused *Prepared) (*Prepared, error) {
+	return s.afterRefusal(ctx, "TooManyPictures", refused, true)
+}
+
+func (s *Session) afterRefusal(ctx context.Context, name string, refused *Prepared, pictures bool) (*Prepared, error) {
 	var next *Prepared
-	err := s.runLoaded(ctx, "Overflowed", func(s *Session, l snapshot) error {
+	err := s.runLoaded(ctx, name, func(s *Session, l snapshot) error {
 		times := refused.refusals
 		if l.plan != nil && l.plan.ThreadVersion == l.log.Len() {
 			times = max(times, l.plan.Refused) // by another process, or for a client that asks again
 		}
-		p, err := prepare(ctx, s, l, planRequest{Step: refused.Step, forced: true, refusals: times + 1})
+		p, err := prepare(ctx, s, l, planRequest{Step: refused.Step, forced: true, pictures: pictures, refusals: times + 1})
 		switch {
 		case err != nil:
 			return err

@@ -18,6 +18,7 @@ import (
 type planRequest struct {
 	Step
 	forced       bool         // compact, whether it is due or not
+	pictures     bool         // only pictures are to be taken out
 	fill         bool         // the step's budget is the size that was asked for
 	refusals     int          // how often the provider has refused the step
 	instructions string       // what the user wants summaries to keep in mind

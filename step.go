@@ -40,7 +40,7 @@ func prepare(ctx context.Context, s *Session, loaded snapshot, q planRequest) (*
 		}
 		inForce, failed := situation.Current, error(nil)
 		if due.isDue && (waited != waitedMaySend || !fitsLimit(s.c.config.Policy, situation)) {
-			d := decide(ctx, s, situation, due, attempt)
+			d := decide(ctx, s, q.planner(s.c), situation, due, attempt)
 			err = commit(ctx, s, loaded, situation, d, attempt)
 			switch _, stale := errors.AsType[*VersionError](err); {
 			case stale:
@@ -88,7 +88,7 @@ func compactNow(ctx context.Context, s *Session, loaded snapshot, q planRequest)
 		if !check.isDue {
 			return nil, nil
 		}
-		d := decide(ctx, s, situation, check, attempt)
+		d := decide(ctx, s, q.planner(s.c), situation, check, attempt)
 		if err = commit(ctx, s, loaded, situation, d, attempt); err == nil {
 			return d.fitted.Plan, nil
 		}

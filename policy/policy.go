@@ -13,6 +13,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -132,6 +133,9 @@ type Situation struct {
 	// undo is none.
 	Current *plan.Plan
 	Round   int
+	// Keep are positions of messages that the next plan must leave alone, as pinned ones: the
+	// API would refuse one that did not. Mostly nil.
+	Keep []int
 	// Base is the request around the messages under the next plan, without messages.
 	// SentBase is the one under Current: it lacks the tools that come with the first plan.
 	// Nil stands for Base. Cached reports whether the provider was sent it and may still
@@ -242,6 +246,14 @@ func (s *Situation) WithRehydrated(returned rehydrate.TurnContext) *Situation {
 	return &next
 }
 
+// Keeping returns the situation for a plan that leaves the messages at these positions alone, as
+// pinned ones, since the API refused one that did not.
+func (s *Situation) Keeping(at []int) *Situation {
+	next := *s
+	next.Keep = slices.Clone(at)
+	return &next
+}
+
 // WithRewritten returns the situation with so many messages in Rewritten.
 func (s *Situation) WithRewritten(messages int) (*Situation, error) {
 	next := *s
@@ -296,12 +308,12 @@ func (s *Situation) Draft(policy string) *plan.Plan {
 	return p
 }
 
-// pinnedPositions are the positions of the messages that the user has pinned.
+// pinnedPositions are the positions of the messages that the user has pinned, or that Keeping names.
 func (s *Situation) pinnedPositions() []int {
+	at := slices.Clone(s.Keep)
 	if s.Current == nil {
-		return nil
+		return at
 	}
-	var at []int
 	for _, id := range s.Current.Pinned {
 		if i, ok := s.Thread.Index(id); ok {
 			at = append(at, i)

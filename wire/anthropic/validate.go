@@ -12,9 +12,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
 
-// maxBody is the largest request that the API reads, in bytes.
-// https://docs.anthropic.com/en/api/overview (request size limits)
-const maxBody = 32 << 20
+// limits are the sizes that the API takes.
+var limits = wire.LimitsOf(wire.Anthropic)
 
 // The shapes of parts of the body.
 var (
@@ -72,8 +71,8 @@ func hasTrigger(least float64, units ...string) func(gjson.Result) bool {
 // where the body goes.
 func (Codec) Validate(body []byte) []wire.Problem {
 	c := &checker{callPaths: map[string]string{}}
-	if len(body) > maxBody {
-		c.Refuse(0, "body", "size", "%d bytes are more than the 32 MB that the API reads: send less, or upload files", len(body))
+	if len(body) > limits.Bytes {
+		c.Refuse(0, "body", wire.BytesRule, "%d bytes are more than the 32 MB that the API reads: send less, or upload files", len(body))
 	}
 	if c.Open(body, nil, func(name string, v gjson.Result) {
 		if slices.Contains(checkedMembers, name) {
@@ -81,6 +80,9 @@ func (Codec) Validate(body []byte) []wire.Problem {
 		}
 	}) {
 		c.request()
+		if c.pictures > limits.Pictures {
+			c.Refuse(0, "messages", wire.PicturesRule, "%d images are more than the %d that the API takes: leave old ones out", c.pictures, limits.Pictures)
+		}
 	}
 	return c.Problems()
 }
@@ -93,6 +95,7 @@ type checker struct {
 	callPaths map[string]string // tool_use ids, and where they were first used
 	toolUsed  bool              // the messages hold tool blocks
 	sealed    []string          // paths of signed compaction blocks
+	pictures  int               // image blocks
 }
 
 // checkedMembers are the members that rules look at.

@@ -111,7 +111,10 @@ func (c *checker) blockRules(b checkedBlock, path string) {
 	if s := blockShapes[b.kind]; s != nil {
 		c.Check(b.Index, path, b.Result, s)
 	}
-	if b.kind == "tool_result" {
+	switch b.kind {
+	case "image":
+		c.pictures++
+	case "tool_result":
 		c.resultRules(b, path)
 	}
 	c.cacheMark(b, path)
