@@ -45,9 +45,9 @@ type loggedHistory struct {
 var errHistoryChanged = errors.New("the log no longer holds the history that the request continues")
 
 // appendNew appends to a log what is new in a request.
-func (cv *conversations) appendNew(ctx context.Context, r *parsedRequest, at identify.Place, userAgent string) error {
+func (cv *conversations) appendNew(ctx context.Context, at identify.Place, userAgent string) error {
 	log, err := cv.log.Load(ctx, at.Log)
-	if news := r.News(at.Logged, userAgent); err == nil && len(news) > 0 {
+	if news := at.Request.News(at.Logged, userAgent); err == nil && len(news) > 0 {
 		_, err = cv.log.Append(ctx, at.Log, log.Version(), news)
 	}
 	return err
@@ -59,7 +59,7 @@ func (cv *conversations) findConversation(ctx context.Context, x *received, r *p
 	if r.isSummary {
 		return cv.findSummaryFork(ctx, x, r)
 	}
-	at, err := identify.Find(r.base, r.Prompt.Messages, r.IDs, cv.knownLogs(ctx, x, r, true))
+	at, err := identify.Find(r.base, r.Request, cv.knownLogs(ctx, x, r, true))
 	switch {
 	case err != nil:
 		return at, err
@@ -87,7 +87,7 @@ func (cv *conversations) findSummaryFork(ctx context.Context, x *received, r *pa
 	if err != nil {
 		return identify.Place{}, err
 	}
-	at, err := identify.Find(id, r.Prompt.Messages, r.IDs, identify.Logs{Load: logLoader(ctx, cv.log)})
+	at, err := identify.Find(id, r.Request, identify.Logs{Load: logLoader(ctx, cv.log), Canceled: ctx.Err})
 	if err == nil && at.Fork {
 		err = cv.forkLog(ctx, at.Log, at.Thread, at.Shared)
 	}
@@ -101,7 +101,7 @@ func (cv *conversations) findSummarized(ctx context.Context, x *received, r *par
 	if n == 0 {
 		return identify.Place{}, nil
 	}
-	return identify.Find(r.base, r.Prompt.Messages[:n], r.IDs[:n], cv.knownLogs(ctx, x, r, false))
+	return identify.Find(r.base, r.Prefix(n), cv.knownLogs(ctx, x, r, false))
 }
 
 func logLoader(ctx context.Context, log store.Log) func(string) (*thread.Thread, error) {
@@ -111,7 +111,7 @@ func logLoader(ctx context.Context, log store.Log) func(string) (*thread.Thread,
 // knownLogs is the access to the store that finds a place. claim says that open lookups at the place
 // are taken up.
 func (cv *conversations) knownLogs(ctx context.Context, x *received, r *parsedRequest, claim bool) identify.Logs {
-	logs := identify.Logs{Load: logLoader(ctx, cv.log)}
+	logs := identify.Logs{Load: logLoader(ctx, cv.log), Canceled: ctx.Err}
 	if claim {
 		logs.ClaimLookups = cv.openLookups.claim
 	}

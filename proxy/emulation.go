@@ -145,7 +145,7 @@ func (e *emulated) Record(ctx context.Context, r emulate.Request) string {
 	for range maxTries {
 		at, err := e.t.conversations.findConversation(ctx, x, p)
 		if err == nil {
-			err = e.t.conversations.appendNew(ctx, p, at, x.request.UserAgent())
+			err = e.t.conversations.appendNew(ctx, at, x.request.UserAgent())
 		}
 		if err == nil {
 			return at.Log

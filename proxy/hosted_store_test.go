@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"archive/zip"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -14,9 +15,13 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store/mem"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
 // TestHostedStore: a store that was written before calls of the provider were read as such, by a client
@@ -126,3 +131,67 @@ func listOf(body string) (list []string) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestWholeAnswersStored: a conversation that was stored before answers with several searches were split.
+// The client goes on in it, and what is new is split.
+func TestWholeAnswersStored(t *testing.T) {
+	answer := func(n int) string {
+		return fmt.Sprintf(`,{"role":"assistant","content":[`+
+			`{"type":"server_tool_use","id":"srvtoolu_a%[1]d","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"srvtoolu_a%[1]d","content":[]},`+
+			`{"type":"server_tool_use","id":"srvtoolu_b%[1]d","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"srvtoolu_b%[1]d","content":[]}]},`+
+			`{"role":"user","content":"And %[1]d?"}`, n)
+	}
+	request := func(answers string) string {
+		return `{"model":"claude-opus-4-1","max_tokens":64,"messages":[{"role":"user","content":"Look."}` + answers + `]}`
+	}
+	old, err := anthropic.Codec{}.Decode(request(answer(1) + answer(2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := hosted.Join(old.Messages)
+	parent := thread.ID("")
+	for i := range stored {
+		parent = thread.ChainID(parent, &stored[i])
+		stored[i].ID = parent
+	}
+	kept := mem.New().Tenant("")
+	if _, err := kept.Log.Append(t.Context(), "whole", 0, stored); err != nil {
+		t.Fatal(err)
+	}
+	transport, err := proxy.NewTransport(&proxy.Options{
+		Config: palimpsest.Config{Log: kept.Log, Plans: kept.Plans},
+		Base: roundTrip(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: io.NopCloser(strings.NewReader("{}")), Header: http.Header{}, Request: r}, nil
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		body string
+		want int // messages in the log
+	}{
+		{request(answer(1) + answer(2)), 5},
+		{request(answer(1) + answer(2) + answer(3)), 5 + 2 + 1},
+		{request(answer(1) + answer(2) + answer(3) + answer(4)), 8 + 2 + 1},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://api.anthropic.com/v1/messages", strings.NewReader(step.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set(proxy.ThreadHeader, "whole")
+		resp, err := (&http.Client{Transport: transport}).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		log, err := kept.Log.Load(t.Context(), "whole")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if log.Len() != step.want || log.At(4).ID != stored[4].ID {
+			t.Errorf("the log has %d messages, want %d", log.Len(), step.want)
+		}
+	}
+}

@@ -30,7 +30,7 @@ func (st *stepper) prepareCount(ctx context.Context, x *received) (decision, err
 	if err != nil || r == nil || len(r.IDs) == 0 || r.kind == identify.ServerSide {
 		return forward(cmp.Or(reason, string(identify.Empty))), err
 	}
-	at, err := identify.Find(r.base, r.Prompt.Messages, r.IDs, st.conversations.knownLogs(ctx, x, r, false))
+	at, err := identify.Find(r.base, r.Request, st.conversations.knownLogs(ctx, x, r, false))
 	if err != nil || at.Thread == nil || at.Fork {
 		return st.countUncompacted(x, r, err)
 	}
@@ -38,6 +38,7 @@ func (st *stepper) prepareCount(ctx context.Context, x *received) (decision, err
 	if err != nil || current.Empty() {
 		return st.countUncompacted(x, r, err)
 	}
+	r = r.readAs(at.Request)
 	whole, err := at.Thread.Append(r.News(at.Logged, x.request.UserAgent())...)
 	if err != nil {
 		return decision{}, err
@@ -204,7 +205,8 @@ func (st *stepper) beginStep(ctx context.Context, x *received, r *parsedRequest)
 	for n := 1; ; n++ {
 		at, err := st.conversations.findConversation(ctx, x, r)
 		if err == nil {
-			changed = at.HasHidden
+			r = r.readAs(at.Request)
+			changed, s.parsed = at.HasHidden, r
 			s.logID, s.openLookups = at.Log, at.OpenLookups
 			s.earlierLogs, _ = st.conversations.earlierLogs(ctx, x, r, at) // without them the model can recall less, and that is all
 			s.input.Messages = r.News(at.Logged, x.request.UserAgent())

@@ -134,8 +134,8 @@ func (e *encoder) canJoin(group []unit, next unit) bool {
 	case after.Role == thread.User || e.isLowered(after):
 		return before.Role == thread.Tool && next.frame == nil && (last.frame == nil || len(group) > 1)
 	case after.Role == thread.Assistant && before.Role == thread.Assistant:
-		// A response that was logged in pieces: its calls must end it.
-		return len(before.Calls()) > 0
+		// A response in pieces, or one that was logged in pieces: its calls must end it.
+		return before.Frame != nil && before.Frame == after.Frame || len(before.Calls()) > 0
 	}
 	return false
 }

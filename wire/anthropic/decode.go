@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -31,8 +32,9 @@ func (Codec) API() string { return wire.Anthropic }
 
 // Decode reads a request body. Each tool_result block of a user message becomes a tool
 // message of its own, and the blocks between them become user messages; all of them share
-// one frame. Unknown blocks, and blocks that lack what their type demands, become opaque
-// parts.
+// one frame. So do the messages of an answer with several calls that the provider ran: one for
+// each, with its result. Unknown blocks, and blocks that lack what their type demands, become
+// opaque parts.
 //
 // The error wraps wire.ErrFormat and names the JSON path.
 func (Codec) Decode(body string) (*prompt.Prompt, error) {
@@ -58,6 +60,7 @@ func (Codec) Decode(body string) (*prompt.Prompt, error) {
 			return nil, err
 		}
 	}
+	p.Messages = hosted.Split(p.Messages)
 	p.Source = &prompt.Source{
 		API: wire.Anthropic, Body: body,
 		System: len(p.System), Tools: len(p.Tools), Elements: len(elements),

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -39,6 +40,7 @@ func decode(body string) (*prompt.Prompt, error) {
 	if p.Messages, elements, err = decodeContents(d.Get("contents")); err != nil {
 		return nil, err
 	}
+	p.Messages = hosted.Split(p.Messages)
 	p.Source = &prompt.Source{
 		API: wire.Gemini, Body: body,
 		System: len(p.System), Tools: len(p.Tools), Elements: elements,

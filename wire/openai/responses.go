@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -21,7 +22,8 @@ import (
 // # Reading
 //
 // All items of one model response (reasoning, messages, calls, built-in calls, …) become
-// one assistant message, whose frame is the text from the first item to the last. Every
+// one assistant message, whose frame is the text from the first item to the last; if OpenAI
+// ran several calls in it, one message for each of them, which share that frame. Every
 // *_output item is a tool message of its own. The field instructions, and system and
 // developer messages at the start of the input, become prompt.System, up to a summary of
 // ours (policy workstream sends it in that role); later ones are system messages.
@@ -146,7 +148,7 @@ func responsesDecodeInput(p *prompt.Prompt, input gjson.Result) error {
 		return err
 	}
 	p.System = append(p.System, r.system...)
-	p.Messages = r.messages
+	p.Messages = hosted.Split(r.messages)
 	p.Source.Elements = r.count - len(r.system)
 	return nil
 }

@@ -173,8 +173,11 @@ system 23+1
   text "a reminder"
 assistant 24+8
   opaque web_search_call "go"
+assistant 24+8
   opaque code_interpreter_call "1+1\n2"
+assistant 24+8
   opaque mcp_call "q\n{}\nfound it"
+assistant 24+8
   opaque tool_search_output "hidden"
   opaque compaction ""
   opaque item_reference ""

@@ -61,15 +61,16 @@ func (w *responsesWriter) write(messages []thread.Message) {
 		messages = responsesUniqueIDs(messages)
 	}
 	w.flat = responsesFlat(messages)
-	for i := range messages {
+	for i := 0; i < len(messages); i++ {
 		m := &messages[i]
-		if m.Frame != nil && m.Frame.API() == wire.Responses && !w.flattenResult(m) {
+		if n := codec.WholeFrame(messages[i:], wire.Responses); n > 0 && !w.flattenResult(m) {
 			w.add(m.Frame.Raw())
-			for _, part := range m.Parts {
-				if c, ok := part.(thread.ToolCall); ok {
+			for _, piece := range messages[i : i+n] {
+				for _, c := range piece.Calls() {
 					w.noteCall(c.ID, c.ID, c.Type)
 				}
 			}
+			i += n - 1
 			continue
 		}
 		switch m.Role {

@@ -1,6 +1,7 @@
 package identify
 
 import (
+	"cmp"
 	"container/list"
 	"slices"
 	"sync"
@@ -179,6 +180,7 @@ func (t *Tenant) remember(r *Request, before *entry) {
 
 // SetLog notes the log that a request continues, for onEvict.
 func (t *Tenant) SetLog(r *Request, log string) {
+	r = cmp.Or(r.asRead, r)
 	t.index.update(func() []*entry {
 		e := &entry{tenant: t, request: r}
 		if i := slices.IndexFunc(t.entries, func(e *entry) bool { return e.request == r }); i >= 0 {

@@ -136,11 +136,12 @@ type Request struct {
 	// SystemDigest is a digest of system and tools.
 	SystemDigest string
 
-	unmarked                   bool  // see Similar
-	decodedBytes               int   // about what the messages take beside the body
-	messagesStart, messagesEnd int   // of the messages array in Body, without its brackets
-	frameEnds                  []int // the ends of the frames in Body
-	messagesUpTo               []int // how many messages there are up to each of them
+	asRead                     *Request // of which this is another reading; nil for the request as it was read
+	unmarked                   bool     // see Similar
+	decodedBytes               int      // about what the messages take beside the body
+	messagesStart, messagesEnd int      // of the messages array in Body, without its brackets
+	frameEnds                  []int    // the ends of the frames in Body
+	messagesUpTo               []int    // how many messages there are up to each of them
 }
 
 // Canceled is the Err of a context. It is called between the steps of reading a body, none of which takes

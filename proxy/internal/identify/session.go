@@ -1,12 +1,14 @@
 package identify
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -67,12 +69,16 @@ type Logs struct {
 	// ClaimLookups takes up the lookups that a log ends with, and reports whether that is allowed.
 	// Nil does not allow it.
 	ClaimLookups func(log string) bool
+	// Canceled is called where messages are read in another way.
+	Canceled Canceled
 }
 
 // Place is the place in a log that a request continues.
 type Place struct {
 	// Log is the id of the log, and Base that of its conversation, before any fork.
 	Log, Base string
+	// Request is the request with its messages as the log has them.
+	Request *Request
 	// Thread is the log, and Shared how many of its messages belong to the request's history. With
 	// Fork, Log does not exist yet, and begins with those messages of Thread, which is another log.
 	// Thread is nil for a new conversation.
@@ -98,15 +104,55 @@ var errTooManyForks = errors.New("the history has too many forks")
 // Find finds the log that a history continues, and writes nothing. If the history parts from the log, the
 // rest is a fork, whose id follows from the place, so that the same history finds it again. A
 // conversation that is not found under its base is looked for under others that begin with the
-// same message: the client's system prompt, tools or session may have changed.
-func Find(base string, messages []thread.Message, ids []thread.ID, logs Logs) (Place, error) {
-	found, err := findFrom(base, messages, ids, logs)
+// same message: the client's system prompt, tools or session may have changed. Answers that a log
+// holds whole, from before they were split, are read whole.
+func Find(base string, r *Request, logs Logs) (Place, error) {
+	found, err := findAnywhere(base, r, logs)
+	first := hosted.FirstSplit(r.Prompt.Messages)
+	if err != nil || found.Thread == nil || first < 0 || found.Logged > first {
+		return found, err
+	}
+	whole, err := r.reading(first, hosted.Join(r.Prompt.Messages), logs.Canceled)
+	if err != nil {
+		return Place{}, err
+	}
+	other, err := findAnywhere(base, whole, Logs{Load: logs.Load, BasesWithBeginning: logs.BasesWithBeginning})
+	if err != nil || other.Logged <= first {
+		return found, err
+	}
+	messages := whole.Prompt.Messages
+	messages = slices.Concat(messages[:other.Logged], hosted.Split(messages[other.Logged:]))
+	if whole, err = whole.reading(other.Logged, messages, logs.Canceled); err != nil {
+		return Place{}, err
+	}
+	return findAnywhere(base, whole, logs)
+}
+
+// reading is the request with its messages read in another way from a position on.
+func (r *Request) reading(from int, messages []thread.Message, canceled Canceled) (*Request, error) {
+	ids, err := chainIDs(r.IDs[:from], messages, canceled)
+	out, p := *r, *r.Prompt
+	p.Messages = messages
+	out.Prompt, out.IDs, out.asRead = &p, ids, cmp.Or(r.asRead, r)
+	return &out, err
+}
+
+// Prefix is the request up to a message.
+func (r *Request) Prefix(n int) *Request {
+	out, p := *r, *r.Prompt
+	p.Messages = p.Messages[:n]
+	out.Prompt, out.IDs = &p, r.IDs[:n]
+	return &out
+}
+
+func findAnywhere(base string, r *Request, logs Logs) (Place, error) {
+	found, err := findFrom(base, r, logs)
 	if err != nil || found.Thread != nil || logs.BasesWithBeginning == nil {
 		return found, err
 	}
 	best := found
 	for _, other := range logs.BasesWithBeginning() {
-		p, err := findFrom(other, messages, ids, Logs{Load: logs.Load})
+		p, err := findFrom(other, r, Logs{Load: logs.Load})
 		if err != nil {
 			return Place{}, err
 		}
@@ -117,12 +163,13 @@ func Find(base string, messages []thread.Message, ids []thread.ID, logs Logs) (P
 	if best.Thread == nil {
 		return found, nil
 	}
-	return findFrom(best.Base, messages, ids, logs)
+	return findFrom(best.Base, r, logs)
 }
 
 // findFrom follows the forks of a base.
-func findFrom(base string, messages []thread.Message, ids []thread.ID, logs Logs) (Place, error) {
-	p := Place{Log: base, Base: base}
+func findFrom(base string, r *Request, logs Logs) (Place, error) {
+	messages, ids := r.Prompt.Messages, r.IDs
+	p := Place{Log: base, Base: base, Request: r}
 	for range maxForks {
 		log, err := logs.Load(p.Log)
 		if err != nil {
@@ -205,8 +252,8 @@ func matchLog(log *thread.Thread, messages []thread.Message, ids []thread.ID) ma
 		case m.ID == ids[p.logged]:
 			p.logged, p.shared = p.logged+1, p.shared+1
 			lookups = nil
-		case len(lookups) > 0 && matchesShown(lookups, &messages[p.logged]):
-			p.logged++
+		case len(lookups) > 0 && matchesShown(lookups, messages[p.logged:]) > 0:
+			p.logged += matchesShown(lookups, messages[p.logged:])
 			lookups = nil
 		default:
 			return p.withoutLookups(lookups)
@@ -216,10 +263,10 @@ func matchLog(log *thread.Thread, messages []thread.Message, ids []thread.ID) ma
 		if p.logged == len(ids) && isOpen(lookups) {
 			p.openLookups = lookups
 		}
-		if p.logged == len(ids) || !matchesShown(lookups, &messages[p.logged]) {
+		if p.logged == len(ids) || matchesShown(lookups, messages[p.logged:]) == 0 {
 			return p.withoutLookups(lookups)
 		}
-		p.logged++
+		p.logged += matchesShown(lookups, messages[p.logged:])
 	}
 	p.canAppend = true
 	return p
@@ -241,12 +288,13 @@ func HiddenID(behind thread.ID, n int) thread.ID {
 	return thread.ID(fmt.Sprintf("%s%s-%d", hiddenPrefix, canonjson.Digest(string(behind)), n))
 }
 
-// matchesShown reports whether the client has seen lookups as this one message: its calls are among theirs
-// or, without calls, its text is the same. A client whose first try broke off has only the text
-// of the last lookups.
-func matchesShown(lookups []*thread.Message, m *thread.Message) bool {
+// matchesShown returns as how many messages the client has seen lookups: the answer that a list begins with,
+// if its calls are among theirs or, without calls, its text is the same; else 0. A client whose first
+// try broke off has only the text of the last lookups.
+func matchesShown(lookups []*thread.Message, list []thread.Message) int {
+	m, n := hosted.Whole(list)
 	if m.Role != thread.Assistant {
-		return false
+		return 0
 	}
 	said, calls := []string{}, map[string]bool{}
 	for _, r := range lookups {
@@ -260,19 +308,19 @@ func matchesShown(lookups []*thread.Message, m *thread.Message) bool {
 	own := m.Calls()
 	for _, c := range own {
 		if !calls[c.ID] {
-			return false
+			return 0
 		}
 	}
 	if len(own) > 0 {
-		return true
+		return n
 	}
 	shown := withoutSpace(m.Text())
 	for from := range said {
 		if strings.Join(said[from:], "") == shown {
-			return true
+			return n
 		}
 	}
-	return false
+	return 0
 }
 
 // withoutSpace drops white space: clients trim and join texts.
