@@ -20,23 +20,26 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// itemForms are how a user and a model speak in each API, results that come late, and programs that still
-// run at the end.
-var itemForms = map[string]struct{ user, model, late, running string }{
+// itemForms are how a user and a model speak in each API, results that come late, programs that still
+// run at the end, and answers in which the provider ran several calls.
+var itemForms = map[string]struct{ user, model, late, running, searches string }{
 	wire.Anthropic: {
 		`{"role":"user","content":"Shelf %d, please."}`, `{"role":"assistant","content":%q}`,
 		`{"role":"assistant","content":[{"type":"text","text":"Off."},{"type":"mcp_tool_use","id":"mcptoolu_l$n","name":"find","server_name":"notes","input":{}}]},{"role":"user","content":"And?"},{"role":"assistant","content":[{"type":"mcp_tool_result","tool_use_id":"mcptoolu_l$n","is_error":false,"content":[{"type":"text","text":"late $n"}]},{"type":"text","text":"There."}]}`,
 		`{"role":"assistant","content":[{"type":"server_tool_use","id":"srvtoolu_r","name":"code_execution","input":{"code":"read()"}},{"type":"tool_use","id":"toolu_r","name":"read","input":{},"caller":{"type":"code_execution_20260120","tool_id":"srvtoolu_r"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_r","content":"row"}]}`,
+		`{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"server_tool_use","id":"srvtoolu_a$n","name":"web_search","input":{"query":"box"}},{"type":"web_search_tool_result","tool_use_id":"srvtoolu_a$n","content":[]},{"type":"server_tool_use","id":"srvtoolu_b$n","name":"web_search","input":{"query":"lid"}},{"type":"web_search_tool_result","tool_use_id":"srvtoolu_b$n","content":[]},{"type":"text","text":"Found $n."}]}`,
 	},
 	wire.Responses: {
 		`{"role":"user","content":"Shelf %d, please."}`, `{"role":"assistant","content":%q}`,
 		`{"type":"multi_agent_call","call_id":"call_l$n","action":"spawn_agent","arguments":"{}"},{"role":"user","content":"And?"},{"type":"multi_agent_call_output","call_id":"call_l$n","action":"spawn_agent","output":[{"type":"output_text","text":"late $n"}]}`,
 		`{"type":"program","id":"prog_r","call_id":"call_r","code":"read()","fingerprint":"f"},{"type":"function_call","call_id":"call_q","name":"read","arguments":"{}","caller":{"type":"program","caller_id":"call_r"}},{"type":"function_call_output","call_id":"call_q","output":"row","caller":{"type":"program","caller_id":"call_r"}}`,
+		`{"type":"reasoning","id":"rs_a$n","summary":[],"encrypted_content":"e"},{"type":"web_search_call","id":"ws_a$n","status":"completed","action":{"type":"search","query":"box"}},{"type":"web_search_call","id":"ws_b$n","status":"completed","action":{"type":"search","query":"lid"}},{"type":"reasoning","id":"rs_b$n","summary":[],"encrypted_content":"e"},{"type":"web_search_call","id":"ws_c$n","status":"completed","action":{"type":"search","query":"key"}},{"type":"message","id":"msg_c$n","role":"assistant","content":[{"type":"output_text","text":"Found $n."}]}`,
 	},
-	wire.Chat: {`{"role":"user","content":"Shelf %d, please."}`, `{"role":"assistant","content":%q}`, "", ""},
+	wire.Chat: {`{"role":"user","content":"Shelf %d, please."}`, `{"role":"assistant","content":%q}`, "", "", ""},
 	wire.Gemini: {
 		`{"role":"user","parts":[{"text":"Shelf %d, please."}]}`, `{"role":"model","parts":[{"text":%q}]}`,
 		`{"role":"model","parts":[{"toolCall":{"id":"l$n","toolType":"GOOGLE_SEARCH_WEB","args":{}}}]},{"role":"user","parts":[{"text":"And?"}]},{"role":"model","parts":[{"toolResponse":{"id":"l$n","toolType":"GOOGLE_SEARCH_WEB","response":{"answer":"late $n"}}},{"text":"There."}]}`, "",
+		`{"role":"model","parts":[{"toolCall":{"id":"a$n","toolType":"GOOGLE_SEARCH_WEB","args":{}}},{"toolResponse":{"id":"a$n","toolType":"GOOGLE_SEARCH_WEB","response":{}}},{"executableCode":{"id":"b$n","language":"PYTHON","code":"f()"}},{"codeExecutionResult":{"id":"b$n","outcome":"OUTCOME_OK","output":"1"}},{"text":"Found $n."}]}`,
 	},
 }
 
@@ -134,6 +137,9 @@ func drawItems(t *rapid.T, api string) *prompt.Prompt {
 		list = append(list, fmt.Sprintf(form.user, n))
 		if form.late != "" && rapid.IntRange(0, 7).Draw(t, "late") == 0 {
 			list = append(list, strings.ReplaceAll(form.late, "$n", fmt.Sprint(n)), fmt.Sprintf(form.user, n))
+		}
+		if form.searches != "" && rapid.IntRange(0, 3).Draw(t, "searches") == 0 {
+			list = append(list, strings.ReplaceAll(form.searches, "$n", fmt.Sprint(n)), fmt.Sprintf(form.user, n))
 		}
 		item := rapid.SampledFrom(all).Draw(t, "item")
 		example := item.At(n)
