@@ -68,7 +68,7 @@ func Example() {
 		must(err)
 		reply, err := model.Generate(ctx, p.Prompt, nil)
 		if palimpsest.IsOverflow(err) {
-			p, err = s.Overflowed(ctx, p) // compacts harder
+			p, err = s.Overflowed(ctx, p, err) // compacts harder
 			must(err)
 			reply, err = model.Generate(ctx, p.Prompt, nil)
 		}

@@ -236,7 +236,7 @@ func TestOverflowed(t *testing.T) {
 	last := 1 << 30
 	p := &palimpsest.Prepared{Step: step}
 	for range 3 {
-		p, err = th.Overflowed(t.Context(), p)
+		p, err = th.Overflowed(t.Context(), p, nil)
 		if errors.Is(err, palimpsest.ErrNoRoom) {
 			break
 		}
@@ -270,7 +270,7 @@ func TestOverflowedFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	step := palimpsest.Step{Messages: []thread.Message{plain(thread.User, "go on")}}
-	if _, err := c.Session("t").Overflowed(t.Context(), &palimpsest.Prepared{Step: step}); err == nil || errors.Is(err, palimpsest.ErrNoRoom) || !strings.Contains(err.Error(), "the summarizer is down") {
+	if _, err := c.Session("t").Overflowed(t.Context(), &palimpsest.Prepared{Step: step}, nil); err == nil || errors.Is(err, palimpsest.ErrNoRoom) || !strings.Contains(err.Error(), "the summarizer is down") {
 		t.Errorf("%v", err)
 	}
 }

@@ -18,9 +18,9 @@ import (
 // maxCuts bounds the places near a refused cut that are tried.
 const maxCuts = 8
 
-// ErrRefusedPlan is wrapped by the error of a compaction whose request the API would refuse,
+// errRefusedPlan is wrapped by the error of a compaction whose request the API would refuse,
 // wherever it is cut. The request then goes out without it.
-var ErrRefusedPlan = errors.New("the API would refuse the compacted request")
+var errRefusedPlan = errors.New("the API would refuse the compacted request")
 
 // makeValid returns the plan if the API takes its request, or breaks it for nothing that the
 // request without a plan does not break too. Else it takes pictures and large results out where
@@ -57,7 +57,9 @@ func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *pol
 	var keep []int
 	for n := 0; n < maxCuts && cut-n >= 0 && ctx.Err() == nil; n++ {
 		keep = append(keep, cut-n)
-		next, err := p.Plan(ctx, s.Keeping(keep))
+		nearer := *s
+		nearer.Keep = slices.Clone(keep)
+		next, err := p.Plan(ctx, &nearer)
 		if err != nil {
 			continue
 		}
@@ -67,7 +69,7 @@ func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *pol
 		}
 		f.Summaries = next.Summaries
 	}
-	return nil, &policy.FailedError{Summaries: f.Summaries, Err: fmt.Errorf("%w: %w", ErrRefusedPlan, refusal)}
+	return nil, &policy.FailedError{Summaries: f.Summaries, Err: fmt.Errorf("%w: %w", errRefusedPlan, refusal)}
 }
 
 // brokenRules are the rules that the request breaks, and its size in bytes. Of an API that is not

@@ -180,7 +180,7 @@ func (s *Sessions[M]) Overflowed(ctx context.Context, call Call[M], refusal erro
 	}
 	smaller = call
 	err := guarded(func() error {
-		prepared, err := call.session.Overflowed(ctx, call.prepared)
+		prepared, err := call.session.Overflowed(ctx, call.prepared, refusal)
 		if err == nil {
 			smaller, err = s.written(call, prepared)
 		}

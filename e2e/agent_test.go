@@ -92,7 +92,7 @@ func (a *agent) step(ctx context.Context, step palimpsest.Step) (answered, error
 		switch status, _ := a.client.refusal(err); {
 		case overflowed(a.client, err):
 			a.refused++
-			p, err = a.thread.Overflowed(ctx, p)
+			p, err = a.thread.Overflowed(ctx, p, err)
 		case status == 0 && again < 3:
 			again++
 			a.again++

@@ -246,14 +246,6 @@ func (s *Situation) WithRehydrated(returned rehydrate.TurnContext) *Situation {
 	return &next
 }
 
-// Keeping returns the situation for a plan that leaves the messages at these positions alone, as
-// pinned ones, since the API refused one that did not.
-func (s *Situation) Keeping(at []int) *Situation {
-	next := *s
-	next.Keep = slices.Clone(at)
-	return &next
-}
-
 // WithRewritten returns the situation with so many messages in Rewritten.
 func (s *Situation) WithRewritten(messages int) (*Situation, error) {
 	next := *s
@@ -308,7 +300,7 @@ func (s *Situation) Draft(policy string) *plan.Plan {
 	return p
 }
 
-// pinnedPositions are the positions of the messages that the user has pinned, or that Keeping names.
+// pinnedPositions are the positions of the messages that the user has pinned, or that Keep names.
 func (s *Situation) pinnedPositions() []int {
 	at := slices.Clone(s.Keep)
 	if s.Current == nil {

@@ -197,7 +197,7 @@ func TestSessionFailures(t *testing.T) {
 			}
 
 			// The provider refuses these messages: then code writes the summary.
-			shorter, err := th.Overflowed(t.Context(), out)
+			shorter, err := th.Overflowed(t.Context(), out, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -280,7 +280,7 @@ func TestOverflowedTwice(t *testing.T) {
 		}
 		shown := len(out.Messages)
 		for n := range 2 {
-			if out, err = th.Overflowed(t.Context(), out); err != nil {
+			if out, err = th.Overflowed(t.Context(), out, nil); err != nil {
 				t.Fatalf("%s, refused %d times: %v", p.Name(), n+1, err)
 			}
 			if len(out.Messages) >= shown {
@@ -289,7 +289,7 @@ func TestOverflowedTwice(t *testing.T) {
 			shown = len(out.Messages)
 		}
 		for n := 0; err == nil && n < 10; n++ {
-			out, err = th.Overflowed(t.Context(), out)
+			out, err = th.Overflowed(t.Context(), out, nil)
 		}
 		if !errors.Is(err, palimpsest.ErrNoRoom) {
 			t.Errorf("%s, in the end: %v", p.Name(), err)

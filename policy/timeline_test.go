@@ -208,7 +208,7 @@ func TestTimelineFailures(t *testing.T) {
 		}
 		// Forced after a refusal of the provider, until nothing is left to give. C2
 		for last := len(p.Messages); ; {
-			if p, err = th.Overflowed(t.Context(), p); err != nil {
+			if p, err = th.Overflowed(t.Context(), p, nil); err != nil {
 				break
 			}
 			if len(p.Messages) >= last {

@@ -67,7 +67,7 @@ func TestWorkstreamFailures(t *testing.T) {
 			if len(w.Model.(*llmtest.Scripted).Asked()) == 0 {
 				t.Fatal("the summarizer was not asked")
 			}
-			p, err = th.Overflowed(t.Context(), p)
+			p, err = th.Overflowed(t.Context(), p, nil)
 			if err != nil || p.Messages[0].Role != thread.System {
 				t.Fatalf("no smaller request: %v", err)
 			}

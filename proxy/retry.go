@@ -31,7 +31,7 @@ func (st *stepper) compactMore(ctx context.Context, x *received, s *step) (decis
 	st.setLimits(x, &now.input, now.parsed)
 	st.setLimits(x, &refused.Step, now.parsed)
 	s = &now
-	made, err := s.session.Overflowed(ctx, &refused)
+	made, err := s.session.Overflowed(ctx, &refused, nil)
 	if errors.Is(err, palimpsest.ErrNoRoom) {
 		return decision{action: Passed, reason: reasonNoRoom, parsed: s.parsed, step: s}, nil
 	}

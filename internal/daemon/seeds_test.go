@@ -87,7 +87,7 @@ func TestHarderAlike(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					if made, err = s.Overflowed(t.Context(), made); errors.Is(err, palimpsest.ErrNoRoom) {
+					if made, err = s.Overflowed(t.Context(), made, nil); errors.Is(err, palimpsest.ErrNoRoom) {
 						return sizes
 					} else if err != nil {
 						t.Fatal(err)

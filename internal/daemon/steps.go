@@ -304,7 +304,7 @@ func (h steps) overflowed(c *call, info store.Info, q *api.Step) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := c.session(info.ID).Overflowed(c.r.Context(), c.tenant.lastPrepared(info.ID, step))
+	made, err := c.session(info.ID).Overflowed(c.r.Context(), c.tenant.lastPrepared(info.ID, step), nil)
 	if err != nil {
 		return nil, err
 	}
