@@ -200,7 +200,7 @@ func (s *Sessions[M]) overflow(err error) bool {
 	if s.options.Overflow != nil {
 		return s.options.Overflow(err)
 	}
-	return palimpsest.IsOverflow(err) || err.Error() != "" && llm.Classify("", 400, []byte(err.Error())) == llm.ErrOverflow
+	return palimpsest.IsOverflow(err) || err.Error() != "" && llm.IsOverflow(llm.Classify("", 400, []byte(err.Error())))
 }
 
 // Finish tells what the provider counted of a call. The answer itself is a part of the

@@ -256,5 +256,5 @@ func (*responsesClient) refusal(err error) (int, string) { return openaiRefusal(
 // overflowed reports whether the provider refused a request as too long.
 func overflowed(c client, err error) bool {
 	status, body := c.refusal(err)
-	return status != 0 && llm.Classify(c.codec().API(), status, []byte(body)) == llm.ErrOverflow
+	return status != 0 && llm.IsOverflow(llm.Classify(c.codec().API(), status, []byte(body)))
 }

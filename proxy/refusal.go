@@ -30,7 +30,7 @@ func (sn *sender) readRefusal(x *received, res *http.Response, d decision) (why 
 	} else {
 		why = refusalByStatus(x.endpoint.dialect.API(), res)
 	}
-	if why.kind == llm.ErrOverflow {
+	if why.kind == llm.ErrOverflow || why.kind == llm.ErrOutput {
 		sn.models.saveWindow(x, x.modelName(d.parsed), windowInRefusal(why.text))
 	}
 	return why

@@ -24,14 +24,15 @@ func failureOf(res *http.Response, why refusal) error {
 	return &llm.APIError{Kind: cmp.Or(why.kind, byStatus, llm.ErrResponse), Status: res.StatusCode}
 }
 
-// compactMore compacts further than the last rendering, to what the model is now known to take.
-func (st *stepper) compactMore(ctx context.Context, x *received, s *step) (decision, error) {
+// compactMore compacts further than the last rendering, which was refused, to what the model is now
+// known to take.
+func (st *stepper) compactMore(ctx context.Context, x *received, s *step, why refusal) (decision, error) {
 	now, refused := *s, *s.prepared
 	now.parsed = st.withModelNow(ctx, x, s.parsed)
 	st.setLimits(x, &now.input, now.parsed)
 	st.setLimits(x, &refused.Step, now.parsed)
 	s = &now
-	made, err := s.session.Overflowed(ctx, &refused, nil)
+	made, err := s.session.Overflowed(ctx, &refused, why.kind)
 	if errors.Is(err, palimpsest.ErrNoRoom) {
 		return decision{action: Passed, reason: reasonNoRoom, parsed: s.parsed, step: s}, nil
 	}
@@ -78,8 +79,8 @@ func (st *stepper) nextTry(ctx context.Context, x *received, d decision, res *ht
 	case d.retry < retryWholeHistory && x.isHistoryRefused(res, d, why):
 		next = st.withWholeHistory(ctx, x)
 		next.retry = retryWholeHistory
-	case (d.retry < retrySmaller || d.retry == retryReasoning) && why.kind == llm.ErrOverflow:
-		next = st.decideOrForward(ctx, x, "overflow", func(ctx context.Context) (decision, error) { return st.compactAfterOverflow(ctx, x, d) })
+	case (d.retry < retrySmaller || d.retry == retryReasoning) && (llm.IsOverflow(why.kind) || why.kind == llm.ErrPictures):
+		next = st.decideOrForward(ctx, x, "overflow", func(ctx context.Context) (decision, error) { return st.compactAfterOverflow(ctx, x, d, why) })
 		if next.action == Passed {
 			d.reason = cmp.Or(next.reason, d.reason)
 		}
@@ -123,10 +124,10 @@ func (st *stepper) withWholeHistory(ctx context.Context, x *received) decision {
 	return st.decideOrForward(ctx, &own, "prepare", func(ctx context.Context) (decision, error) { return st.decide(ctx, &own) })
 }
 
-// compactAfterOverflow makes a smaller request of one that was refused as too long.
-func (st *stepper) compactAfterOverflow(ctx context.Context, x *received, d decision) (decision, error) {
+// compactAfterOverflow makes a smaller request of one that was refused for its size.
+func (st *stepper) compactAfterOverflow(ctx context.Context, x *received, d decision, why refusal) (decision, error) {
 	if d.step != nil {
-		return st.compactMore(ctx, x, d.step)
+		return st.compactMore(ctx, x, d.step, why)
 	}
 	r, reason, err := st.parsedOr(ctx, x, d.parsed)
 	if r == nil {
@@ -151,7 +152,7 @@ func (st *stepper) compactAfterOverflow(ctx context.Context, x *received, d deci
 			return d, err
 		}
 	}
-	return st.compactMore(ctx, x, now)
+	return st.compactMore(ctx, x, now, why)
 }
 
 // Providers may demand the model's reasoning on every message in the assistant's role, also on those

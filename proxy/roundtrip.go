@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -147,6 +149,7 @@ func (t *Transport) sendWithRetry(ctx context.Context, x *received, d decision) 
 				t.models.saveReasoning(x, invalid.step.parsed.model.Name, false)
 			}
 			t.emitFault(x, "invalid", errInvalidHere, invalid.step)
+			t.undoUseless(x, invalid.step)
 		case accepted && (d.retry == retryPlanned || d.retry == retrySmaller):
 			t.recovered.Add(1)
 		}
@@ -157,12 +160,15 @@ func (t *Transport) sendWithRetry(ctx context.Context, x *received, d decision) 
 		}
 		if !again && !accepted {
 			next.failed = failureOf(res, why)
+			if slices.Contains(uncured, why.kind) {
+				t.undoUseless(x, next.step)
+			}
 			if d.action == Recovered {
 				next.action, next.reason = Compacted, reasonRefused
 			}
 		}
 		if !again {
-			if why.kind == llm.ErrOverflow {
+			if llm.IsOverflow(why.kind) {
 				res = x.unknownHistoryAnswer(res)
 			}
 			return next, res, why, nil
@@ -175,6 +181,19 @@ func (t *Transport) sendWithRetry(ctx context.Context, x *received, d decision) 
 		d.action = Compacted
 	}
 	return d, res, refusal{}, err
+}
+
+// uncured are refusals after which a plan that was made for the request has not helped.
+var uncured = []llm.Kind{llm.ErrOutput, llm.ErrPictures, llm.ErrBytes, llm.ErrInvalid}
+
+// undoUseless puts the plan of before the request in force again, if one was made for it.
+func (co *core) undoUseless(x *received, s *step) {
+	if s == nil || s.prepared == nil || s.prepared.PlanVersion <= s.planBefore {
+		return
+	}
+	co.bestEffort(x, "undo", s, func(ctx context.Context) error {
+		return s.session.OnlyIf(palimpsest.Condition{Plans: &s.prepared.PlanVersion}).Undo(ctx, s.planBefore)
+	})
 }
 
 // errInvalidHere is the fault of a changed request that the provider found invalid, where it

@@ -214,6 +214,9 @@ func (st *stepper) beginStep(ctx context.Context, x *received, r *parsedRequest)
 			s.prepared, err = s.session.PrepareStep(ctx, s.input)
 		}
 		if err == nil {
+			if s.planBefore = s.prepared.PlanVersion; s.prepared.Compacted != nil {
+				s.planBefore--
+			}
 			st.requests.SetLog(r.Request, s.logID)
 			return s, changed, nil
 		}

@@ -70,6 +70,8 @@ type step struct {
 	earlierLogs []string
 	// prepared is the last rendering; nil before the first.
 	prepared *palimpsest.Prepared
+	// planBefore is the version of the plan that was in force before the step.
+	planBefore int
 }
 
 // parsedRequest is a request whose body was decoded.

@@ -1,0 +1,75 @@
+package proxy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
+	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// TestOutputRefusalPasses: an answer that fills the window is refused whatever the input is: the
+// client gets that refusal as it is, after one request, and nothing is compacted. G5
+func TestOutputRefusalPasses(t *testing.T) {
+	up := proxytest.New(t)
+	const body = `{"error":{"message":"This endpoint's maximum context length is 65536 tokens. However, you requested about 70000 tokens (4464 of text input, 65536 in the output). Please reduce the length of either one.","code":400}}`
+	full := true
+	up.Model = func(*proxytest.Request) proxytest.Answer {
+		if full {
+			return proxytest.Answer{Status: 400, Body: body}
+		}
+		return proxytest.Answer{Text: "well"}
+	}
+	url, p := start(t, up, proxy.Options{Config: palimpsest.Config{Counter: counter()}})
+	a := newAgent(t, wire.Chat, url, false)
+	a.grow(0, 35)
+	if s := a.peek(); s.status != 400 || string(s.raw) != body || len(up.Requests()) != 1 || p.Totals().Compactions != 0 {
+		t.Errorf("status %d after %d requests, %+v: %.200s", s.status, len(up.Requests()), p.Totals(), s.raw)
+	}
+	full = false
+	if s := a.peek(); s.status != 200 || s.action() != proxy.Passed {
+		t.Errorf("then: status %d, %q", s.status, s.action())
+	}
+}
+
+// TestPictureRefusal: a refusal for pictures is cured by taking old ones out, and by nothing else.
+// G5
+func TestPictureRefusal(t *testing.T) {
+	for _, cured := range []bool{true, false} {
+		up := proxytest.New(t)
+		up.Model = func(q *proxytest.Request) proxytest.Answer {
+			if n := strings.Count(string(q.Body), `"type":"image"`); n > 12 || !cured {
+				return proxytest.Answer{Status: 400, Body: `{"type":"error","error":{"type":"invalid_request_error","message":"image dimensions exceed max allowed size for many-image requests: 2000 pixels"}}`}
+			}
+			return proxytest.Answer{Text: "well"}
+		}
+		url, p := start(t, up, proxy.Options{Window: 1_000_000, Config: palimpsest.Config{Counter: counter()}})
+		a := newAgent(t, wire.Anthropic, url, false)
+		a.user("Look at all of them.")
+		for n := range 20 {
+			a.history = append(a.history,
+				fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"shot_%d","name":"read_file","input":{"path":"%d.png"}}]}`, n, n),
+				fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"shot_%d","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}]}`, n))
+		}
+		s := a.peek()
+		sent := up.Requests()
+		if len(sent) != 2 {
+			t.Fatalf("cured %t: status %d after %d requests: %.300s", cured, s.status, len(sent), s.raw)
+		}
+		last := string(sent[1].Body)
+		if n := strings.Count(last, `"type":"image"`); n != 10 || strings.Count(last, `"tool_result"`) != 20 {
+			t.Errorf("cured %t: %d pictures, %d results", cured, n, strings.Count(last, `"tool_result"`))
+		}
+		if want := map[bool]int{true: 200, false: 400}[cured]; s.status != want {
+			t.Errorf("cured %t: status %d: %.300s", cured, s.status, s.raw)
+		}
+		if !cured { // the plan did not help, so it is not in force
+			if again := a.peek(); strings.Count(string(up.Requests()[2].Body), `"type":"image"`) != 20 {
+				t.Errorf("the plan stayed: %q, %+v", again.action(), p.Totals())
+			}
+		}
+	}
+}
