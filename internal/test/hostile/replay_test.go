@@ -3,13 +3,14 @@
 package hostile_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/api"
 )
 
 // bombs are small logs of edits that, made again, would fill the memory: one of the test's own and,
@@ -25,16 +26,17 @@ func bombs(t *testing.T) map[string][]byte {
 	c.say("user", "Thanks.")
 	all := map[string][]byte{"own": c.end()}
 	if data, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "shared", "cases", "hostile", "planbomb.json")); err == nil {
-		all["recorded"] = data
+		// A model that is not known has the window that the daemon is told.
+		all["recorded"] = bytes.Replace(data, []byte(`"model": "gpt-5.1"`), []byte(`"model": "m"`), 1)
 	}
 	return all
 }
 
 // TestReplays: edits of a file that make it grow without end cost the process neither its life nor
-// its memory: by the commands, through the proxy and in the API.
+// its memory: by the commands, through the proxy, in the API, and in the jobs that prepare a
+// compaction where the window is nearly full.
 func TestReplays(t *testing.T) {
 	const peak = 512 << 20
-	d, up := proxied(t, "--window", "1200")
 	c := startChild(t)
 	for name, bomb := range bombs(t) {
 		file := filepath.Join(t.TempDir(), "bomb.json")
@@ -47,25 +49,32 @@ func TestReplays(t *testing.T) {
 				t.Errorf("%s, %s: status %d, %d MB: %.300s", name, args[0], got.Status, got.Peak>>20, got.Said)
 			}
 		}
-		up.say(nil, "")
-		if status, body := d.send(t, request{method: "POST", path: "/v1/chat/completions", body: bomb}); status != 200 {
-			t.Errorf("%s, proxy: status %d: %.300s", name, status, body)
-		}
-		status, body := d.send(t, request{method: "POST", path: "/v1/threads", body: []byte(bodies["create"])})
-		_, id, _ := strings.Cut(string(body), `"id":"`)
-		id, _, _ = strings.Cut(id, `"`)
-		if status != 201 {
-			t.Fatalf("%s: no thread: status %d: %.300s", name, status, body)
-		}
-		prepare := `{"api":"openai","body":` + string(bomb) + `,"window":1200,"budget":900}`
-		if !rawjson.Valid(prepare) {
-			t.Fatalf("%s: no JSON", name)
-		}
-		if status, body := d.send(t, request{method: "POST", path: "/v1/threads/" + id + "/prepare", body: []byte(prepare)}); status == 0 || status >= 500 {
-			t.Errorf("%s, API: status %d: %.300s", name, status, body)
-		}
-		if f := d.do(t, order{}).figures; f.Peak > peak {
-			t.Errorf("%s: the daemon takes %d MB", name, f.Peak>>20)
+		for _, policy := range []string{"base: auto\ntrigger: {favor: quality}", "base: workstream\ntrigger: {share: 0.3, output_reserve: 1, safety_margin: 1}"} {
+			file := filepath.Join(t.TempDir(), "policy.yaml")
+			if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			d, up := proxied(t, "--window", "1200", "--policy", file)
+			up.say(nil, "")
+			if status, body := d.send(t, request{method: "POST", path: "/v1/chat/completions", body: bomb}); status != 200 {
+				t.Errorf("%s, %s, proxy: status %d: %.300s", name, policy, status, body)
+			}
+			for window := 1200; window < 8000; window += window / 8 {
+				prepare := fmt.Sprintf(`{"api":"openai","body":%s,"window":%d}`, bomb, window)
+				for _, q := range []request{{"POST", api.Root, nil, []byte(`{"id":"t"}`)}, {"POST", api.Root + "/t/prepare", nil, []byte(prepare)}, {"DELETE", api.Root + "/t", nil, nil}} {
+					// What does not fit is refused. Deleting waits for the job.
+					if status, body := d.send(t, q); status/100 != 2 && status != 422 {
+						t.Errorf("%s, %s, %s %s, window %d: status %d: %.300s", name, policy, q.method, q.path, window, status, body)
+					}
+				}
+			}
+			if f := d.do(t, order{}).figures; f.Peak > peak {
+				t.Errorf("%s, %s: the daemon takes %d MB", name, policy, f.Peak>>20)
+			}
+			_, figures := d.send(t, request{method: "GET", path: "/metrics"})
+			if !strings.Contains(string(figures), `palimpsest_job_attempts_total{kind="compact",outcome="done"}`) {
+				t.Errorf("%s, %s: no job was done:\n%s", name, policy, figures)
+			}
 		}
 	}
 }
