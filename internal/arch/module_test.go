@@ -207,6 +207,7 @@ var floors = map[string]arch.Package{
 	"internal/test/cputime":      {Support: true},
 	"internal/test/golden":       {Support: true},
 	"internal/test/leak":         {Support: true},
+	"internal/test/scenario":     {Support: true, External: []string{goyaml}},
 	"internal/test/longhistory":  {Support: true},
 	"internal/test/hostile":      {Support: true, External: []string{gjson, zstd, ws}},
 	"internal/test/threadgen":    {Support: true},

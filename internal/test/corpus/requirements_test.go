@@ -45,13 +45,27 @@ func TestEveryRequirementHasATest(t *testing.T) {
 }
 
 // namedInTests collects the rows that tests name: in the comment of a test, a
-// fuzz test or an example, or in a comment inside of one. A comment elsewhere in
-// a test file proves nothing.
+// fuzz test or an example, in a comment inside of one, or at the head of a
+// scenario. A comment elsewhere in a test file proves nothing.
 func namedInTests(t *testing.T) map[string]bool {
 	t.Helper()
 	id := regexp.MustCompile(`\b[A-E]\d{1,2}\b`)
 	named := map[string]bool{}
-	err := filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
+	scenarios, err := filepath.Glob("../../../testdata/scenarios/*.txtar")
+	for _, name := range scenarios {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, _, _ := strings.Cut(string(text), "\n-- ")
+		for _, row := range ids(id, head) {
+			named[row] = true
+		}
+	}
+	if err != nil || len(scenarios) == 0 {
+		t.Fatalf("%d scenarios, %v", len(scenarios), err)
+	}
+	err = filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && (d.Name() == "testdata" || d.Name() == ".git") {
 			if err == nil {
 				err = fs.SkipDir
