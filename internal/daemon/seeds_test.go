@@ -15,8 +15,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
-	"github.com/palimpsest-ai/palimpsest/internal/test/llmtest"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -199,65 +197,6 @@ func TestTimelineOverHTTP(t *testing.T) {
 	text := fmt.Sprintf("%+v", answer)
 	if !strings.Contains(text, `Results of "Grep"`) || !strings.Contains(text, "Hidden") || len(block.Digest.Hidden) == 0 {
 		t.Errorf("the digest reads %s", text)
-	}
-}
-
-// TestSessionOverHTTP: a conversation comes with a summary of round 2 as its first
-// message, told by its text alone. Through the daemon it goes on with round 3, then 4;
-// the task, the rules and the names of all rounds stand, and no summary is
-// summarized as conversation. An answer that was cut at its limit is taken as far as
-// it goes, and not asked for again; a model that fails leaves the messages as they
-// are. B5, B8, B9, B10
-func TestSessionOverHTTP(t *testing.T) {
-	const earlier = "## Session Summary (Compaction Round 2)\n\n### Original Task\nBuild the till of the shop.\nNever touch legacy/.\n\n### Completed Work\n| File/Component | Action | Description |\n|---|---|---|\n| shop/till.go | Created | the till |\n\n### Key Technical Decisions\n- Prices are in cents.\n\n### Current State\n- Working on: the till"
-	script := []llmtest.Turn{
-		{Reply: llm.Reply{Text: "### Session Summary (Compaction Round 9)\n\n#### Completed Work\n| File/Component | Action | Description |\n|---|---|---|\n| shop/till.go | Created | the till |\n\n#### Key Technical Decisions\n- Prices are in cents.\n\n#### Current State\n- Working on: part 54 of the queue.\n- Last completed: part 53 of the que", Stop: llm.StopLength}},
-		llmtest.Say("### Session Summary (Compaction Round 1)\n\n#### Completed Work\n| File/Component | Action | Description |\n|---|---|---|\n| shop/till.go | Created | the till |\n\n#### Key Technical Decisions\n- Prices are in cents.\n\n#### Current State\n- Working on: part 54 of the store."),
-		llmtest.Fail(llm.ErrServer),
-	}
-	model := llmtest.Script(script...)
-	c := start(t, daemon.Config{Compactor: palimpsest.Config{Policy: policy.Session{Model: model, ContextLimit: 26_000}}}).client(t, "")
-	if _, err := c.CreateThread(t.Context(), api.NewThread{ID: "t"}); err != nil {
-		t.Fatal(err)
-	}
-	step := api.Step{API: wire.Chat, Base: &neutral.Prompt{Model: "m", System: []neutral.System{{Text: "You look after a shop."}}}, Window: 26_000, Output: 1000}
-	prepare := func(news ...neutral.Message) string {
-		t.Helper()
-		step.Messages = news
-		p, err := c.Prepare(t.Context(), "t", api.Any, step)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(p.Body)
-	}
-	first := prepare(append([]neutral.Message{said("assistant", earlier)}, talkOf(60, "queue")...)...)
-	second := prepare(talkOf(60, "store")...)
-	for n, body := range []string{first, second} {
-		for _, want := range []string{fmt.Sprintf("## Session Summary (Compaction Round %d)", n+3), "Build the till of the shop.", "Never touch legacy/.", "shop/till.go", "Prices are in cents.", "Working on: part 5"} {
-			if !strings.Contains(body, want) {
-				t.Errorf("the request of round %d has no %q:\n%.2500s", n+3, want, body)
-			}
-		}
-		if strings.Contains(body, "53 of the que\\n") || strings.Count(body, "Session Summary") != 1 {
-			t.Errorf("round %d:\n%.2500s", n+3, body)
-		}
-	}
-	for n, asked := range model.Asked() {
-		text := asked.Prompt.Messages[0].Text()
-		before, conversation, _ := strings.Cut(text, "## Messages to Summarize\n")
-		if !strings.Contains(before, fmt.Sprintf("## Session Summary (Compaction Round %d)", n+2)) || !strings.Contains(before, "Build the till of the shop.") {
-			t.Errorf("question %d does not hold the summary before, or the task:\n%.800s", n+1, before)
-		}
-		if transcript, _, _ := strings.Cut(conversation, "\n## Instructions\n"); strings.Contains(transcript, "Session Summary") {
-			t.Errorf("question %d has the summary as conversation", n+1)
-		}
-	}
-	if again := prepare(); again != second || len(model.Asked()) != 2 {
-		t.Errorf("%d questions after a step that adds nothing", len(model.Asked()))
-	}
-	third := prepare(talkOf(60, "yard")...) // the model fails
-	if !strings.Contains(third, "Compaction Round 4)") || len(model.Asked()) != 3 || strings.Count(third, "And now the next one.") < 2 {
-		t.Errorf("after a failure (%d questions):\n%.1500s", len(model.Asked()), third)
 	}
 }
 

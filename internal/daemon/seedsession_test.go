@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,7 +15,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/test/llmtest"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
@@ -82,170 +79,6 @@ func TestSessionEstimateOverHTTP(t *testing.T) {
 		news = []neutral.Message{result}
 	}
 	t.Error("nothing was compacted")
-}
-
-// TestSessionAsksOverHTTP: what the model is asked through the daemon is the seed's
-// prompt, with a transcript as the seed writes it: numbered from 0, roles in capitals,
-// results cut at 500 characters and messages at 2,000, and no more of a huge one than
-// that. B6, B7
-func TestSessionAsksOverHTTP(t *testing.T) {
-	model := llmtest.Script(llmtest.Say("#### Current State\n- Working on: the shelves"))
-	k := talking(t, palimpsest.Config{Policy: policy.Session{Model: model, ContextLimit: 30_000}}, api.Step{Window: 30_000, Output: 1_000})
-	long := strings.Repeat("0123456789", 300)
-	k.add(said("user", "Count the boxes."), said("assistant", long), calling("c1", "inspect", `{"shelf":1}`), resulting("c1", "inspect", strings.Repeat("abcdefghi\n", 90)),
-		calling("c2", "inspect", `{"shelf":2}`), resulting("c2", "inspect", strings.Repeat("klmnopqrs\n", 5_600)))
-	for n := range 10 {
-		k.add(said([]string{"user", "assistant"}[n%2], fmt.Sprintf("newest %d", n)))
-	}
-	k.ask()
-	asked := model.Asked()
-	if len(asked) != 1 {
-		t.Fatalf("asked %d times", len(asked))
-	}
-	text := asked[0].Prompt.Messages[0].Text()
-	_, transcript, _ := strings.Cut(text, "## Messages to Summarize\n")
-	transcript, _, _ = strings.Cut(transcript, "\n\n## Instructions\n")
-	cut := func(line string) string {
-		quoted, err := json.Marshal(strings.Repeat(line, 60))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return "[Result: " + string(quoted[:500]) + "...]"
-	}
-	want := strings.Join([]string{"[0] USER:\nCount the boxes.", "[1] ASSISTANT:\n" + long[:2_000] + "\n[...truncated...]", "[2] ASSISTANT:\n[Tool: inspect({\"shelf\":1})]",
-		"[3] TOOL:\n" + cut("abcdefghi\n"), "[4] ASSISTANT:\n[Tool: inspect({\"shelf\":2})]", "[5] TOOL:\n" + cut("klmnopqrs\n")}, "\n\n---\n\n")
-	if transcript != want {
-		t.Errorf("the transcript is\n%s\nwant\n%s", transcript, want)
-	}
-	for _, part := range []string{"## Previous Summary\nNone - this is the first compaction round.\n", "## Original User Task\nCount the boxes.\n", "### Session Summary (Compaction Round 1)", "#### Original Task\n[Preserve the user's original request verbatim]",
-		"#### Completed Work\n| File/Component | Action | Description |", "#### Key Technical Decisions", "#### Current State", "#### Pending Work\n- [ ] ", "#### Errors & Resolutions\n[Only include if errors were encountered.", "INTEGRATE (don't duplicate)"} {
-		if !strings.Contains(text, part) {
-			t.Errorf("the question does not hold %q", part)
-		}
-	}
-	if system := asked[0].Prompt.System[0].Text; !strings.HasPrefix(system, "You are summarizing a coding agent's conversation history.\n") || !strings.Contains(system, "CRITICAL: Be thorough but concise. Missing information cannot be recovered.") {
-		t.Errorf("the system prompt is %q", system)
-	}
-}
-
-// TestSessionFormOverHTTP: however a model orders its sections, the summary has those of
-// the seed in the seed's order, with the task word for word. The system prompt stays, and
-// the newest ten messages behind it, or eleven where the first of them is a result. The
-// answer is taken up to 1,000 tokens, in whole sentences, though the server let the model
-// write on; nothing is asked twice. B4, B5, B6
-func TestSessionFormOverHTTP(t *testing.T) {
-	counter := o200k(t)
-	var all []string
-	for n := range 160 {
-		all = append(all, fmt.Sprintf("| hall/shelf_%d.md | Counted | holds %d boxes of tin |", n, n*7))
-	}
-	for name, rows := range map[string]int{"short": 5, "too long": 160} {
-		t.Run(name, func(t *testing.T) {
-			answer := "#### Key Technical Decisions\n- The boxes are counted twice.\n#### Current State\n- Working on: shelf 160\n#### Original Task\nSomething else.\n#### Errors & Resolutions\n- The lamp was broken → replaced\n" +
-				"#### Pending Work\n- [ ] count the cellar\n#### Completed Work\n| File/Component | Action | Description |\n|---|---|---|\n" + strings.Join(all[:rows], "\n")
-			model := llmtest.Script(llmtest.Say(answer))
-			k := talking(t, palimpsest.Config{Policy: policy.Session{Model: model, ContextLimit: 12_500}}, api.Step{Window: 100_000, Output: 1_000})
-			k.add(said("user", "Count the boxes.\nNever open a sealed one."), said("assistant", "The boxes are counted twice. The lamp was broken, and replaced. Next I count the cellar, after shelf 160."),
-				calling("c0", "inspect", `{}`), resulting("c0", "inspect", strings.Join(all, "\n")), said("user", "Go on."))
-			k.add(calling("c1", "inspect", `{}`), resulting("c1", "inspect", "tin")) // a result at the boundary
-			for n := range 9 {
-				k.add(said([]string{"user", "assistant"}[n%2], fmt.Sprintf("newest %d", n)))
-			}
-			p := k.ask()
-			if len(model.Asked()) != 1 {
-				t.Fatalf("asked %d times", len(model.Asked()))
-			}
-			shown := p.Prompt.Messages
-			if p.Prompt.System[0].Text != "You look after a shop." || len(shown) != 1+11 || shown[1].Parts[0].CallID != "c1" || shown[0].Role != "assistant" {
-				t.Fatalf("system %q, %d messages:\n%.900s", p.Prompt.System[0].Text, len(shown), textsOf(shown))
-			}
-			text := textOf(shown[0])
-			if want := "## Session Summary (Compaction Round 1)\n\n### Original Task\nCount the boxes.\nNever open a sealed one.\n\n### Completed Work\n"; rows == 5 && !strings.HasPrefix(text, want) {
-				t.Errorf("the summary begins %.300q", text)
-			}
-			var sections []string
-			for _, m := range regexp.MustCompile(`(?m)^### (.*)$`).FindAllStringSubmatch(text, -1) {
-				sections = append(sections, m[1])
-			}
-			if want := []string{"Original Task", "Completed Work", "Key Technical Decisions", "Current State", "Pending Work", "Errors & Resolutions"}; !slices.Equal(sections, want) {
-				t.Errorf("sections %q", sections)
-			}
-			if strings.Contains(text, "Something else") || !strings.Contains(text, "- [ ] count the cellar") || !strings.Contains(text, "The lamp was broken → replaced") {
-				t.Errorf("the summary is\n%s", text)
-			}
-			taken := 0
-			for _, row := range all {
-				if strings.Contains(text, row) {
-					taken++
-				} else if half := row[:len(row)-12]; strings.Contains(text, half) {
-					t.Errorf("half of a row is there: %q", half)
-				}
-			}
-			if size := counter.Text(text); rows == 5 && taken != 5 || rows > 5 && (taken < 20 || size > 1_100 || size < 700) {
-				t.Errorf("%d rows in %d tokens", taken, size)
-			}
-			told := k.told.of(event.Asked)
-			if len(told) != 1 || (told[0].Details["dropped_cut"] == 1) != (rows > 5) {
-				t.Errorf("told: %+v", told)
-			}
-			if again := k.ask(said("user", "Well?")); len(model.Asked()) != 1 || again.PlanVersion != 1 {
-				t.Errorf("asked %d times, plan %d", len(model.Asked()), again.PlanVersion)
-			}
-		})
-	}
-}
-
-// TestSessionEdgesOverHTTP are the edge cases of the seed's table. B4, B5, B7, B10
-func TestSessionEdgesOverHTTP(t *testing.T) {
-	huge := strings.Repeat("A very long line of a very long result. ", 3_000)
-	var talk []neutral.Message
-	for n := range 12 {
-		talk = append(talk, said([]string{"user", "assistant"}[n%2], fmt.Sprintf("Word %d.", n)))
-	}
-	for _, tt := range []struct {
-		name     string
-		messages []neutral.Message
-		plans    int
-		shown    int
-	}{
-		{"nothing was said", nil, 0, 0},
-		{"one message", []neutral.Message{said("user", huge)}, 0, 1},
-		{"a short conversation, however large", append(talk[:9:9], said("assistant", huge)), 0, 10},
-		{"one message more", append(talk[:10:10], said("user", huge)), 1, 11},
-		{"a huge result", slices.Concat(talk[:1], []neutral.Message{calling("c", "inspect", "{}"), resulting("c", "inspect", huge)}, talk[1:11]), 1, 11},
-		{"a result without its call", slices.Concat(talk[:2], []neutral.Message{resulting("x", "inspect", huge)}, talk[:10]), 1, 11},
-		{"all recent, with one call of many results", slices.Concat(
-			[]neutral.Message{{Role: "assistant", Parts: func() (calls []neutral.Part) {
-				for n := range 12 {
-					calls = append(calls, calling(fmt.Sprint("c", n), "inspect", "{}").Parts...)
-				}
-				return calls
-			}()}},
-			func() (results []neutral.Message) {
-				for n := range 12 {
-					results = append(results, resulting(fmt.Sprint("c", n), "inspect", huge[:6_000]))
-				}
-				return results
-			}()), 0, 13},
-	} {
-		model := llmtest.Script(llmtest.Say("#### Current State\n- Word 1."))
-		k := talking(t, palimpsest.Config{Policy: policy.Session{Model: model, ContextLimit: 20_000}}, api.Step{Window: 200_000, Output: 1_000})
-		if len(tt.messages) > 0 {
-			k.add(tt.messages...)
-		}
-		step := k.step
-		p, err := k.Prepare(t.Context(), "t", api.Any, step)
-		if tt.shown == 0 && err == nil && len(p.Prompt.Messages) == 0 {
-			continue
-		}
-		if err != nil {
-			t.Errorf("%s: %v", tt.name, err)
-			continue
-		}
-		if p.PlanVersion != tt.plans || len(p.Prompt.Messages) != tt.shown || len(model.Asked()) != tt.plans {
-			t.Errorf("%s: plan %d, %d messages, %d questions\n%.600s", tt.name, p.PlanVersion, len(p.Prompt.Messages), len(model.Asked()), textsOf(p.Prompt.Messages))
-		}
-	}
 }
 
 // unwritable is a store that fails to commit plans for a while.

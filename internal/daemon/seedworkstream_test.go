@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
@@ -162,37 +161,6 @@ func TestWorkstreamAsksOverHTTP(t *testing.T) {
 	}
 	if d := lists()["key_decisions"]; len(d) != 8 || d[7].Text != "key_decisions number 12" {
 		t.Errorf("decisions %+v", d)
-	}
-}
-
-// TestRollupOverHTTP: a summary that grew beyond its bound is given to the model once
-// more, alone, and what is written then keeps to the bound even where the model does
-// not. D6
-func TestRollupOverHTTP(t *testing.T) {
-	var facts []string
-	for n := range 60 {
-		facts = append(facts, fmt.Sprintf("The shelf %d holds %d boxes.", n, n*7))
-	}
-	for name, rolled := range map[string][]string{"short": facts[50:], "still too long": facts} {
-		model := llmtest.Script(noted(facts, nil, nil, nil), noted(rolled, nil, nil, nil))
-		k := talking(t, palimpsest.Config{Policy: policy.Workstream{Model: model, ContextSize: 3_000, OutputReserve: 300, SafetyMargin: 300, RollupTokens: 300}}, api.Step{Window: 100_000, Output: 500})
-		k.add(said("user", "Count the boxes."), said("assistant", strings.Join(facts, " ")+strings.Repeat(" The hall is bright.", 250)))
-		for n := range 6 {
-			k.add(said([]string{"user", "assistant"}[n%2], fmt.Sprintf("newest %d.", n)))
-		}
-		p := k.ask(said("user", "Go on."))
-		asked := model.Asked()
-		if len(asked) != 2 {
-			t.Fatalf("%s: asked %d times", name, len(asked))
-		}
-		question := asked[1].Prompt.Messages[0].Text()
-		if between(question, "new-messages") != "" || !strings.Contains(between(question, "previous-summary"), facts[0]) || !strings.Contains(asked[1].Prompt.System[0].Text, "too long") {
-			t.Errorf("%s: the rollup asks %.600s", name, question)
-		}
-		text := textOf(p.Prompt.Messages[0])
-		if size := (utf8.RuneCountInString(text) + 2) / 3; size > 300+10 || !strings.Contains(text, facts[59]) || strings.Contains(text, facts[0]) || !strings.Contains(text, "Count the boxes.") {
-			t.Errorf("%s: %d tokens\n%s", name, size, text)
-		}
 	}
 }
 
