@@ -129,8 +129,7 @@ func (b *runningBill) addRequest(size, kept int, cold bool) float64 {
 		read = 0
 	}
 	b.last = size
-	input, _ := cost.Bill{Read: read, Write: size - read}.Cost(b.rates)
-	return input * b.price
+	return (b.rates.Read*float64(read) + b.rates.Write*float64(size-read)) * b.price
 }
 
 func ratesOf(m token.Model, size int) (cost.Rates, float64) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/lab/eval/ledger"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -17,7 +18,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 // agentLoop replays a session through a policy as an agent's loop does, step by step,
@@ -70,7 +70,7 @@ func (h *agentLoop) send(k int) (request, error) {
 	if err != nil {
 		return request{}, err
 	}
-	q := request{head: h.requestHead(sent.Prompt), body: make([]cost.Block, len(sent.Messages)), compacted: version != h.version}
+	q := request{head: h.requestHead(sent.Prompt), body: make([]ledger.Block, len(sent.Messages)), compacted: version != h.version}
 	changed := 0
 	for n := range sent.Messages {
 		block, plain := h.block(&sent.Messages[n])
@@ -136,18 +136,18 @@ func (h *agentLoop) sizesAfter() ([]int, error) {
 }
 
 // block is a message of a prompt; plain says that it is unchanged from the log.
-func (h *agentLoop) block(m *thread.Message) (b cost.Block, plain bool) {
+func (h *agentLoop) block(m *thread.Message) (b ledger.Block, plain bool) {
 	if i, ok := h.replay.Thread.Index(m.ID); ok {
 		if own := h.replay.Thread.At(i).Parts; len(own) == len(m.Parts) && len(own) > 0 && &own[0] == &m.Parts[0] {
 			return h.blocks[i], true
 		}
 	}
-	return cost.Block{Hash: h.hash(m.Role, m.Parts)<<8 | madeBlock, Tokens: h.memo.Message(m)}, false
+	return ledger.Block{Hash: h.hash(m.Role, m.Parts)<<8 | madeBlock, Tokens: h.memo.Message(m)}, false
 }
 
-func (h *agentLoop) requestHead(sent *prompt.Prompt) cost.Block {
+func (h *agentLoop) requestHead(sent *prompt.Prompt) ledger.Block {
 	whole := prompt.Prompt{System: sent.System, Tools: sent.Tools}
-	return cost.Block{Hash: h.hash(sent.System, sent.Tools)<<8 | headBlock, Tokens: h.memo.Prompt(&whole)}
+	return ledger.Block{Hash: h.hash(sent.System, sent.Tools)<<8 | headBlock, Tokens: h.memo.Prompt(&whole)}
 }
 
 func (h *agentLoop) hash(what ...any) uint64 {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/lab/eval/ledger"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -22,7 +23,7 @@ type replay struct {
 	// sizes are the tokens of the messages as they are sent, before the sum of those
 	// before each, and blocks the messages as the prompt cache sees them.
 	sizes, before []int
-	blocks        []cost.Block
+	blocks        []ledger.Block
 }
 
 // modelRequest is a request to the model.
@@ -77,7 +78,7 @@ func newReplay(s *references.Session, m token.Model, times string, counter *toke
 		}
 		r.sizes = append(r.sizes, size)
 		r.before = append(r.before, sum)
-		r.blocks = append(r.blocks, cost.Block{Hash: uint64(i)<<8 | plainBlock, Tokens: size})
+		r.blocks = append(r.blocks, ledger.Block{Hash: uint64(i)<<8 | plainBlock, Tokens: size})
 		sum += size
 	}
 	r.before = append(r.before, sum)

@@ -1,6 +1,6 @@
 package eval
 
-import "github.com/palimpsest-ai/palimpsest/token/cost"
+import "math"
 
 // cheapestSchedule finds the best requests to compact at, for a renderer that leaves
 // after(k) tokens of the k-th: the cost of the input, and how often it compacts. Only
@@ -16,7 +16,7 @@ func (r *replay) cheapestSchedule(after func(k int) int) *sessionCost {
 		}
 	}
 	sum := make([]float64, n) // of the segment that begins at each step, so far
-	compact, least := cost.Schedule(n, func(i, j int) float64 {
+	compact, least := leastCost(n, func(i, j int) float64 {
 		k := j - 1 // the segments grow by one step at a time
 		grown := float64(r.historyTokens(k) - r.historyTokens(i))
 		size, fixed := left[i]+grown, float64(r.Fixed)
@@ -33,6 +33,32 @@ func (r *replay) cheapestSchedule(after func(k int) int) *sessionCost {
 		return sum[i]
 	})
 	return &sessionCost{input: least, compactions: len(compact)}
+}
+
+// leastCost finds when to compact a conversation of n steps at the least cost, knowing all
+// of it: segment(i, j) is the cost of the steps from i up to and without j when step i
+// begins with a compaction, or for i = 0 with nothing compacted. It returns the steps that
+// compact, without the first, and the cost. It calls segment n(n+1)/2 times.
+//
+// No policy that makes the same kind of compactions can do better, so the ratio of its
+// cost to this one is its regret.
+func leastCost(n int, segment func(i, j int) float64) (compact []int, least float64) {
+	best := make([]float64, n+1) // of the steps before
+	from := make([]int, n+1)
+	for j := 1; j <= n; j++ {
+		best[j] = math.Inf(1)
+		for i := range j {
+			if c := best[i] + segment(i, j); c < best[j] {
+				best[j], from[j] = c, i
+			}
+		}
+	}
+	for j := n; j > 0; j = from[j] {
+		if from[j] > 0 {
+			compact = append([]int{from[j]}, compact...)
+		}
+	}
+	return compact, best[n]
 }
 
 // lowerBound is a cost that no renderer can beat: each message is sent until the last

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/lab/eval/ledger"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -65,7 +66,7 @@ const (
 	boundName    = "lower bound"
 )
 
-func (r *replay) head() cost.Block { return cost.Block{Hash: headBlock, Tokens: r.Fixed} }
+func (r *replay) head() ledger.Block { return ledger.Block{Hash: headBlock, Tokens: r.Fixed} }
 
 func (r *replay) plain(k int) request {
 	return request{head: r.head(), body: r.blocks[:r.requests[k].at:r.requests[k].at]}
@@ -162,7 +163,7 @@ func clearingSender(mark, placeholder int) func(r *replay) sender {
 }
 
 // unchangedMessages are the messages of a request that are as they were in the log.
-func unchangedMessages(body []cost.Block) *references.Shown {
+func unchangedMessages(body []ledger.Block) *references.Shown {
 	s := &references.Shown{}
 	for _, b := range body {
 		if b.Hash&0xff == plainBlock {
@@ -173,14 +174,14 @@ func unchangedMessages(body []cost.Block) *references.Shown {
 }
 
 // clearResults replaces all but the newest results by placeholders.
-func (r *replay) clearResults(body []cost.Block, keep, placeholder int) (out []cost.Block, changed bool) {
+func (r *replay) clearResults(body []ledger.Block, keep, placeholder int) (out []ledger.Block, changed bool) {
 	out = slices.Clone(body)
 	for i := len(out) - 1; i >= 0; i-- {
 		if _, ok := r.Thread.At(i).Result(); !ok || out[i].Tokens <= placeholder {
 			continue
 		}
 		if keep--; keep < 0 && out[i].Hash&0xff == plainBlock {
-			out[i] = cost.Block{Hash: uint64(i)<<8 | clearedBlock, Tokens: r.sizes[i] - r.resultTokens(i) + placeholder}
+			out[i] = ledger.Block{Hash: uint64(i)<<8 | clearedBlock, Tokens: r.sizes[i] - r.resultTokens(i) + placeholder}
 			changed = true
 		}
 	}
@@ -194,18 +195,18 @@ func (r *replay) resultTokens(i int) int { return max(0, r.sizes[i]-resultFrameT
 const resultFrameTokens = 8
 
 // newestBlocks are the user's first message, and the messages from a position on.
-func (r *replay) newestBlocks(at, from int) []cost.Block {
+func (r *replay) newestBlocks(at, from int) []ledger.Block {
 	first := r.firstUserMessage()
 	if first < 0 || first >= from {
 		return r.blocks[from:at:at]
 	}
-	return append([]cost.Block{r.blocks[first]}, r.blocks[from:at]...)
+	return append([]ledger.Block{r.blocks[first]}, r.blocks[from:at]...)
 }
 
 // batchSender cuts the history down to so many tokens whenever due says so, of the step
 // and the size of its request.
 func (r *replay) batchSender(room int, due func(k, size int) bool) sender {
-	var left []cost.Block
+	var left []ledger.Block
 	cut := 0
 	return func(k int) (request, error) {
 		q := request{head: r.head(), frozen: len(left)}
@@ -223,12 +224,12 @@ func (r *replay) batchSender(room int, due func(k, size int) bool) sender {
 }
 
 // fittingBlocks are the user's first message and the newest others that fit.
-func (r *replay) fittingBlocks(at, room int) []cost.Block {
+func (r *replay) fittingBlocks(at, room int) []ledger.Block {
 	first := r.firstUserMessage()
 	if first >= 0 && first < at {
 		room -= r.sizes[first]
 	}
-	var out []cost.Block
+	var out []ledger.Block
 	for i := at - 1; i >= 0; i-- {
 		switch {
 		case i == first:
@@ -253,7 +254,7 @@ func (r *replay) squareRootLaw(cold bool, room int) func(k, size int) bool {
 			return true
 		}
 		rates, _ := r.price(size)
-		return float64(size) > cycle.Mark(rates)
+		return float64(size) > cycle.After+(cycle.Steps(rates)-1)*cycle.Growth
 	}
 }
 
@@ -282,8 +283,8 @@ func (r *replay) recordedSender() sender {
 			}
 			q.read, q.wrote = r.Fixed+r.before[own.At]-before, own.Size
 		}
-		made := cost.Block{Hash: uint64(done)<<8 | madeBlock, Tokens: own.Size}
-		q.body = append([]cost.Block{made}, r.blocks[own.At:at]...)
+		made := ledger.Block{Hash: uint64(done)<<8 | madeBlock, Tokens: own.Size}
+		q.body = append([]ledger.Block{made}, r.blocks[own.At:at]...)
 		q.frozen = 1
 		if q.compacted {
 			q.shown = unchangedMessages(q.body)

@@ -3,15 +3,15 @@ package eval
 import (
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/lab/eval/ledger"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 // request is what a contender sends for one step.
 type request struct {
 	// head is system and tools, body the messages.
-	head cost.Block
-	body []cost.Block
+	head ledger.Block
+	body []ledger.Block
 	// frozen is how many blocks of the body a compaction left, to be sent unchanged
 	// until the next one.
 	frozen int
@@ -28,7 +28,7 @@ type sender func(k int) (request, error)
 
 // sessionCost is the cost of a session under one contender.
 type sessionCost struct {
-	bill cost.Bill
+	bill ledger.Bill
 	// input and output are in units of one token of uncached input of a short prompt.
 	input, output float64
 	// refs counts the references to content before a compaction, direct those in the
@@ -61,14 +61,14 @@ type compactionResult struct {
 // the last mark of the request before, and at the end.
 func (r *replay) spend(send sender) (sessionCost, error) {
 	var s sessionCost
-	ledger := cost.NewLedger(r.model.Cache, r.ttl)
-	var last []cost.Block
+	book := ledger.New(r.model.Cache, r.ttl)
+	var last []ledger.Block
 	for k, a := range r.requests {
 		q, err := send(k)
 		if err != nil {
 			return s, err
 		}
-		blocks := append([]cost.Block{q.head}, q.body...)
+		blocks := append([]ledger.Block{q.head}, q.body...)
 		same := commonPrefix(last, blocks)
 		marks := []int{0}
 		if q.frozen > 0 {
@@ -79,7 +79,7 @@ func (r *replay) spend(send sender) (sessionCost, error) {
 		}
 		marks = append(marks, len(blocks)-1)
 		slices.Sort(marks)
-		bill := ledger.Bill(cost.Request{Blocks: blocks, Marks: slices.Compact(marks), Output: a.output, At: a.when})
+		bill := book.Bill(ledger.Request{Blocks: blocks, Marks: slices.Compact(marks), Output: a.output, At: a.when})
 		rates, token := r.price(bill.Input())
 		in, out := bill.Cost(rates)
 		of, ofToken := r.price(q.read) // the compaction's own request
@@ -117,7 +117,7 @@ func (r *replay) spend(send sender) (sessionCost, error) {
 }
 
 // commonPrefix is how many blocks two requests begin with alike.
-func commonPrefix(a, b []cost.Block) int {
+func commonPrefix(a, b []ledger.Block) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n].Hash == b[n].Hash {
 		n++
@@ -125,7 +125,7 @@ func commonPrefix(a, b []cost.Block) int {
 	return n
 }
 
-func tokens(blocks []cost.Block) int {
+func tokens(blocks []ledger.Block) int {
 	sum := 0
 	for _, b := range blocks {
 		sum += b.Tokens

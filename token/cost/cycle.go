@@ -2,8 +2,7 @@
 // and when it pays to compact it.
 //
 // The unit is one token of input that is neither read from the cache nor written to it.
-// Everything is a pure function of its arguments, except for a Ledger, which remembers
-// what a provider would.
+// Everything is a pure function of its arguments.
 package cost
 
 import (
@@ -104,10 +103,6 @@ func solveCycle(z float64) float64 {
 	}
 	return u
 }
-
-// Mark is the size of the prompt beyond which it should be compacted: its size after the
-// best number of steps.
-func (c Cycle) Mark(r Rates) float64 { return c.After + (c.Steps(r)-1)*c.Growth }
 
 // BreakEven is the number of steps after which a compaction has earned its cost: it
 // removed freed tokens from a prompt, and rest tokens followed the first of them,

@@ -1,9 +1,11 @@
-package cost
+// Package ledger bills requests as a provider with a prompt cache would.
+package ledger
 
 import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 // Block is a piece of a prompt that a cache keeps or loses as a whole.
@@ -37,7 +39,7 @@ type Bill struct {
 func (b Bill) Input() int { return b.Read + b.Write + b.Plain }
 
 // Cost is the bill in units of uncached input.
-func (b Bill) Cost(r Rates) (input, output float64) {
+func (b Bill) Cost(r cost.Rates) (input, output float64) {
 	return float64(b.Read)*r.Read + float64(b.Write)*r.Write + float64(b.Plain), float64(b.Output) * r.Output
 }
 
@@ -59,8 +61,8 @@ type Ledger struct {
 	expiry map[uint64]time.Duration // by prefix: when it is forgotten
 }
 
-// NewLedger returns a ledger with an empty cache. A ttl of 0 never forgets.
-func NewLedger(c token.Cache, ttl time.Duration) *Ledger {
+// New returns a ledger with an empty cache. A ttl of 0 never forgets.
+func New(c token.Cache, ttl time.Duration) *Ledger {
 	return &Ledger{cache: c, ttl: ttl, expiry: map[uint64]time.Duration{}}
 }
 
