@@ -129,14 +129,19 @@ func (m *Message) Result() (ToolResult, bool) {
 	return ToolResult{}, false
 }
 
-// IsInstruction reports whether the message is an instruction of the system or the developer. It
-// stands wherever it was given, until it is given anew. A summary of another tool may have the
-// system's role too, and is none.
+// IsInstruction reports whether the message holds for all that follows: an instruction of the system
+// or the developer, or a part that sets or loads tools. It stands wherever it was given, until it is
+// given anew. A summary of another tool may have the system's role too, and is none.
 func (m *Message) IsInstruction() bool {
-	return m.Kind == Plain && (m.Author() == ByDeveloper || slices.ContainsFunc(m.Parts, func(p Part) bool {
-		o, ok := p.(Opaque)
-		return ok && o.Instruction
-	}))
+	return m.Kind == Plain && (m.Author() == ByDeveloper || slices.ContainsFunc(m.Parts, instructs))
+}
+
+func instructs(p Part) bool {
+	if r, ok := p.(ToolResult); ok {
+		return slices.ContainsFunc(r.Content, instructs)
+	}
+	o, ok := p.(Opaque)
+	return ok && o.Instruction
 }
 
 // StartsTurn reports whether the message opens a turn: a plain user message.

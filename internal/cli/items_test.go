@@ -27,7 +27,7 @@ var itemsForm = map[string]struct{ from, to, list, user, model string }{
 func TestItemsCompacted(t *testing.T) {
 	for api, form := range itemsForm {
 		var list []string
-		var shown, stand []string
+		var shown, stand, loaded []string
 		add := func(format, text string) { list = append(list, fmt.Sprintf(format, text)) }
 		for n, item := range items.All {
 			if item.API != api || item.Alone {
@@ -49,6 +49,8 @@ func TestItemsCompacted(t *testing.T) {
 				}
 			case "tool_addition", "tool_removal", "additional_tools", "configuration_update", "developer", "system":
 				stand = append(stand, strings.TrimSuffix(strings.TrimPrefix(example, "["), "]"))
+			case "tool_search_tool_result", "tool_reference", "tool_search_output":
+				loaded = append(loaded, `name":"`+items.Word(n)+`"`)
 			}
 			if !strings.Contains(example, `"role":"assistant","content":"`) {
 				add(form.model, fmt.Sprintf("Shelf %d has %s.", n, strings.Repeat("boxes and boxes, ", 60)))
@@ -79,6 +81,11 @@ func TestItemsCompacted(t *testing.T) {
 			for _, want := range stand {
 				if n := countElements(t, data, form.list, want); n != 1 {
 					t.Errorf("%s, %s: %s is there %d times", api, policy, want, n)
+				}
+			}
+			for _, tool := range loaded {
+				if n := strings.Count(string(data), tool); n != 1 {
+					t.Errorf("%s, %s: a loaded tool, %s, is there %d times", api, policy, tool, n)
 				}
 			}
 			if policy != "auto" {

@@ -24,9 +24,17 @@ type row struct {
 // parents are the paths of the call whose program made a block, in each API.
 var parents = map[string]string{wire.Anthropic: "caller.tool_id", wire.Responses: "caller.caller_id"}
 
-// standing are the items of Responses that hold for all that follows: tools, settings of the answers,
-// and what is left of a conversation that was compacted by the provider, which nobody else can read.
-var standing = map[string]bool{"additional_tools": true, "configuration_update": true, "compaction": true}
+// standing are the blocks that hold for all that follows: tools that are added or loaded, settings of the
+// answers, and what is left of a conversation that was compacted by the provider, which nobody else can
+// read. The path is of what there must be in the block.
+var standing = map[[2]string]string{
+	{wire.Responses, "additional_tools"}:        "tools",
+	{wire.Responses, "configuration_update"}:    "type",
+	{wire.Responses, "compaction"}:              "type",
+	{wire.Responses, "tool_search_output"}:      "tools.0",
+	{wire.Anthropic, "tool_search_tool_result"}: "content.tool_references.0",
+	{wire.Anthropic, "tool_reference"}:          "tool_name",
+}
 
 var rows = []row{
 	{wire.Anthropic, "server_tool_use", false, "id", "name", `{"type":"server_tool_use","id":"1","name":"web_fetch","input":{"url":"https://a.example"}}`},
@@ -43,7 +51,8 @@ var rows = []row{
 
 // Mark sets what a block's JSON says about hosted calls and instructions.
 func Mark(o thread.Opaque) thread.Opaque {
-	o.Instruction = o.API == wire.Responses && standing[o.Kind]
+	path, stands := standing[[2]string{o.API, o.Kind}]
+	o.Instruction = stands && gjson.Get(o.Raw, path).Exists()
 	for i := range rows {
 		r := &rows[i]
 		if r.api != o.API || r.kind != o.Kind && (r.kind[0] != '*' || !strings.HasSuffix(o.Kind, r.kind[1:])) {

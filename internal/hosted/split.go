@@ -8,8 +8,8 @@ import (
 )
 
 // Split returns messages in which an answer that holds several finished units (calls of the provider
-// with their results) is one message for each of them, with what stands before it, and one for what
-// follows the last. They share a frame. So a plan can address a part of a long answer. What stands
+// with their results), or what holds for all that follows, is one message for each of them, with what
+// stands before it, and one for what follows the last. They share a frame. So a plan can address a part of a long answer. What stands
 // behind a call of the client, or in a unit that is still open, stays together. Without such an
 // answer it is the same slice.
 func Split(messages []thread.Message) []thread.Message {
@@ -64,6 +64,8 @@ parts:
 		case thread.Opaque:
 			s := saying(&p)
 			switch {
+			case p.Instruction: // it stays, and what is beside it may go
+				units++
 			case p.Call != "" && !p.Answers:
 				open[p.Call] = true
 				continue

@@ -74,6 +74,12 @@ var answers = []struct {
 		`{"type":"code_interpreter_call","id":"ci_1","container_id":"c","status":"completed","code":"1","outputs":[]}`,
 		`{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"Found."}]}`,
 	}, "abc/def"},
+	{"a tool that is loaded", anthropic.Codec{}, []string{
+		`{"type":"text","text":"I look for a tool."}`,
+		`{"type":"server_tool_use","id":"s1","name":"tool_search_tool_regex","input":{"pattern":"weather"}}`,
+		`{"type":"tool_search_tool_result","tool_use_id":"s1","content":{"type":"tool_search_tool_search_result","tool_references":[{"type":"tool_reference","tool_name":"weather"}]}}`,
+		`{"type":"text","text":"There."}`,
+	}, "abc/d"},
 	{"without reasoning", openai.Responses{}, []string{
 		`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"a"}}`,
 		`{"type":"mcp_call","id":"mcp_1","server_label":"s","name":"q","arguments":"{}","output":"o"}`,

@@ -122,7 +122,7 @@ func TestUserMessageIsCut(t *testing.T) {
 			CallID: "b", Tool: "t", Outcome: thread.Failure, Source: from(failed),
 			Content: []thread.Part{
 				thread.Text{Text: "no", Source: from(`{"type":"text","text":"no"}`)},
-				thread.Opaque{Kind: "tool_reference", Text: "u", Source: from(`{"type":"tool_reference","tool_name":"u"}`)},
+				thread.Opaque{Kind: "tool_reference", Text: "u", Instruction: true, Source: from(`{"type":"tool_reference","tool_name":"u"}`)},
 			},
 		}}},
 		{Role: thread.User, Frame: frame, Index: 2, Parts: []thread.Part{

@@ -179,7 +179,9 @@ assistant 24+8
   opaque mcp_call "q\n{}\nfound it"
 assistant 24+8
   opaque tool_search_output "hidden"
+assistant 24+8
   opaque compaction ""
+assistant 24+8
   opaque item_reference ""
   opaque thought_bubble "hm"
   text ""

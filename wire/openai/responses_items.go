@@ -168,7 +168,7 @@ func (r *responsesReader) result(it responsesItem) thread.ToolResult {
 		res.Content = responsesBeside(it.Get("result"))
 	case it.typ == "tool_search_output":
 		tools := it.Get("tools")
-		res.Content = []thread.Part{thread.Opaque{Kind: "tools", Text: responsesToolNames(tools), Source: responsesSource(tools.Raw)}}
+		res.Content = []thread.Part{thread.Opaque{Kind: "tools", Text: responsesToolNames(tools), Instruction: true, Source: responsesSource(tools.Raw)}}
 	case it.typ == "shell_call_output" && output.IsArray():
 		res.Content = responsesShellOutput(output)
 	case output.IsObject():
