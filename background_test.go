@@ -12,7 +12,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/job"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -91,7 +90,7 @@ func steps(t testing.TB, th *palimpsest.Session, budget, from, to int) int {
 			}
 		}
 		call, result := work(n)
-		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
+		if err := th.FinishStep(t.Context(), nil, wire.Usage{}, call); err != nil {
 			t.Fatal(err)
 		}
 		step.Messages = []thread.Message{result}
@@ -461,7 +460,7 @@ func TestCutsInTheBackground(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := th.FinishStep(t.Context(), p, llm.Usage{}, plain(thread.Assistant, "I read it.")); err != nil {
+		if err := th.FinishStep(t.Context(), p, wire.Usage{}, plain(thread.Assistant, "I read it.")); err != nil {
 			t.Fatal(err)
 		}
 		if err := q.Wait(t.Context(), background); err != nil {

@@ -45,7 +45,7 @@ func foreign(t *testing.T, p policy.Policy, factor float64, steps int) (worst in
 			}
 		}
 		call, result := work(n)
-		if err := th.FinishStep(t.Context(), out, llm.Usage{Input: input, Known: true}, call); err != nil {
+		if err := th.FinishStep(t.Context(), out, wire.Usage{Input: input, Known: true}, call); err != nil {
 			t.Fatal(err)
 		}
 		step.Messages = []thread.Message{result}
@@ -91,7 +91,7 @@ func TestUsageOfMoreThanThePrompt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := th.FinishStep(ctx, out, llm.Usage{Input: 3 * counter.Prompt(out.Prompt), Known: true, Mixed: true}, plain(thread.Assistant, "Done.")); err != nil {
+	if err := th.FinishStep(ctx, out, wire.Usage{Input: 3 * counter.Prompt(out.Prompt), Known: true, Mixed: true}, plain(thread.Assistant, "Done.")); err != nil {
 		t.Fatal(err)
 	}
 	step.Messages = []thread.Message{plain(thread.User, "Go on.")}
@@ -121,7 +121,7 @@ func TestUsageIsNotAnotherTrigger(t *testing.T) {
 		t.Fatal(err)
 	}
 	call, _ := work(0)
-	if err := th.FinishStep(ctx, nil, llm.Usage{}, call); err != nil {
+	if err := th.FinishStep(ctx, nil, wire.Usage{}, call); err != nil {
 		t.Fatal(err)
 	}
 	step.Messages = []thread.Message{toolMessage("call_0", strings.Repeat("0x1f 0x2e 0x3d\n", 500))}
@@ -134,7 +134,7 @@ func TestUsageIsNotAnotherTrigger(t *testing.T) {
 	if input < loopBudget || before != 0 {
 		t.Fatalf("the test is set up wrong: %d tokens, %d compactions", input, before)
 	}
-	if err := th.FinishStep(ctx, out, llm.Usage{Input: input, Known: true}, plain(thread.Assistant, "I read it.")); err != nil {
+	if err := th.FinishStep(ctx, out, wire.Usage{Input: input, Known: true}, plain(thread.Assistant, "I read it.")); err != nil {
 		t.Fatal(err)
 	}
 	step.Messages = []thread.Message{plain(thread.User, "Go on.")}
@@ -145,7 +145,7 @@ func TestUsageIsNotAnotherTrigger(t *testing.T) {
 		t.Fatalf("the figure set off %d compactions, want 1", told.count(event.Completed))
 	}
 	for n := range 3 {
-		if err := th.FinishStep(ctx, nil, llm.Usage{}, plain(thread.Assistant, "Done.")); err != nil {
+		if err := th.FinishStep(ctx, nil, wire.Usage{}, plain(thread.Assistant, "Done.")); err != nil {
 			t.Fatal(err)
 		}
 		step.Messages = []thread.Message{plain(thread.User, fmt.Sprint("And part ", n))}
@@ -197,7 +197,7 @@ func TestUsageOutlivesTheProcess(t *testing.T) {
 			}
 			sizes = append(sizes, out.Tokens)
 			call, result := work(n)
-			if err := th.FinishStep(t.Context(), out, llm.Usage{Input: int(float64(counter.Prompt(out.Prompt)) * factor), Known: true}, call); err != nil {
+			if err := th.FinishStep(t.Context(), out, wire.Usage{Input: int(float64(counter.Prompt(out.Prompt)) * factor), Known: true}, call); err != nil {
 				t.Fatal(err)
 			}
 			step.Messages = []thread.Message{result}
@@ -236,7 +236,7 @@ func TestForget(t *testing.T) {
 			}
 			sizes = append(sizes, out.Tokens)
 			call, result := work(n)
-			if err := c.Session("t").FinishStep(t.Context(), out, llm.Usage{Input: sizes[n] * 3 / 2, Known: true}, call); err != nil {
+			if err := c.Session("t").FinishStep(t.Context(), out, wire.Usage{Input: sizes[n] * 3 / 2, Known: true}, call); err != nil {
 				t.Fatal(err)
 			}
 			step.Messages = []thread.Message{result}
@@ -312,7 +312,7 @@ func TestMeasured(t *testing.T) {
 					early = e.asked
 				}
 				call, result := work(n)
-				if err := th.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
+				if err := th.FinishStep(t.Context(), nil, wire.Usage{}, call); err != nil {
 					t.Fatal(err)
 				}
 				step.Messages = []thread.Message{result}

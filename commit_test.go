@@ -14,9 +14,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/artifact/mem"
 	"github.com/palimpsest-ai/palimpsest/internal/care"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
@@ -45,7 +43,7 @@ func (c *counting) Get(ctx context.Context, tenant, id string) (artifact.Metadat
 func TestCompactionsLengthenNoLife(t *testing.T) {
 	now := time.Date(2026, 11, 27, 9, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	backend := &counting{mem.New(), map[string]int{}}
+	backend := &counting{new(artifact.Memory), map[string]int{}}
 	artifacts := artifact.NewStore(backend, &artifact.Options{Now: clock})
 	c, err := palimpsest.New(palimpsest.Config{
 		Policy: policy.Ladder{DisableSummarization: true, DisableDropping: true}, Artifacts: artifacts, Now: clock,
@@ -250,7 +248,7 @@ func TestPicturesAreNotExternalized(t *testing.T) {
 		for _, words := range []string{"", strings.Repeat("A button says Order. The list shows bolts. ", 150)} {
 			for _, p := range []policy.Policy{policy.Auto{}, policy.Ladder{MaxInputTokens: 14_000}} {
 				t.Run(fmt.Sprintf("%s, %s, %d bytes of text", tool, p.Name(), len(words)), func(t *testing.T) {
-					artifacts := artifact.NewStore(mem.New(), nil)
+					artifacts := artifact.NewStore(new(artifact.Memory), nil)
 					c, err := palimpsest.New(palimpsest.Config{Policy: p, Recall: &palimpsest.Recall{}, Artifacts: artifacts})
 					if err != nil {
 						t.Fatal(err)
@@ -269,7 +267,7 @@ func TestPicturesAreNotExternalized(t *testing.T) {
 						call := thread.Message{Role: thread.Assistant, Parts: []thread.Part{
 							thread.Text{Text: fmt.Sprintf("I click on button %d.", n)}, thread.ToolCall{ID: id, Name: tool, Arguments: fmt.Sprintf(`{"n":%d}`, n)},
 						}}
-						if err := s.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
+						if err := s.FinishStep(t.Context(), nil, wire.Usage{}, call); err != nil {
 							t.Fatal(err)
 						}
 						var content []thread.Part
@@ -304,7 +302,7 @@ func TestLastingResults(t *testing.T) {
 	for _, p := range []policy.Policy{policy.Auto{}, policy.Ladder{}, policy.Ladder{DisableExternalization: true}, policy.Ladder{DisableSummarization: true}} {
 		for _, budget := range []int{12_000, 4_000} {
 			t.Run(fmt.Sprintf("%+v, %d tokens", p, budget), func(t *testing.T) {
-				artifacts := artifact.NewStore(mem.New(), nil)
+				artifacts := artifact.NewStore(new(artifact.Memory), nil)
 				c, err := palimpsest.New(palimpsest.Config{Policy: p, Recall: &palimpsest.Recall{}, Artifacts: artifacts, Requester: artifact.Requester{TenantID: "acme"}})
 				if err != nil {
 					t.Fatal(err)
@@ -320,7 +318,7 @@ func TestLastingResults(t *testing.T) {
 					text := strings.Repeat(fmt.Sprintf("Shop %d sells bolts of size M%d for %d cents. ", n, n%12, 100+n), 12)
 					found[artifact.IDOf("t", text)] = text
 					call := thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: id, Name: "WebSearch", Arguments: fmt.Sprintf(`{"query":"bolts %d"}`, n)}}}
-					if err := s.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
+					if err := s.FinishStep(t.Context(), nil, wire.Usage{}, call); err != nil {
 						t.Fatal(err)
 					}
 					step.Messages = []thread.Message{{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: id, Tool: "WebSearch", Outcome: thread.Success, Content: []thread.Part{thread.Text{Text: text}}}}}}
@@ -409,7 +407,7 @@ func TestLadderNamesWhatItExternalized(t *testing.T) {
 		id := fmt.Sprint("c", n)
 		file := fmt.Sprintf("depot/%s%d.go", depots[n%len(depots)], n)
 		call := thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: id, Name: "Read", Arguments: fmt.Sprintf(`{"file_path":%q}`, file)}}}
-		if err := s.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
+		if err := s.FinishStep(t.Context(), nil, wire.Usage{}, call); err != nil {
 			t.Fatal(err)
 		}
 		text := "package depot\n" + strings.Repeat(fmt.Sprintf("func rate%d(weight int) int { return weight*%d }\n", n, n), 90)
@@ -459,7 +457,7 @@ func TestLadderNamesWhatItExternalized(t *testing.T) {
 		if i := strings.TrimLeft(strings.TrimSuffix(files[n], ".go"), "abcdefghijklmnopqrstuvwxyz"); !strings.Contains(back, "func rate"+i+"(") {
 			t.Errorf("%s brings back %.200q", fmt.Sprintf(question, files[n]), back)
 		}
-		if err := s.FinishStep(t.Context(), nil, llm.Usage{}, plain(thread.Assistant, "I see.")); err != nil {
+		if err := s.FinishStep(t.Context(), nil, wire.Usage{}, plain(thread.Assistant, "I see.")); err != nil {
 			t.Fatal(err)
 		}
 	}

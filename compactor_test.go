@@ -15,7 +15,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
 	"github.com/palimpsest-ai/palimpsest/internal/test/threadgen"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -391,7 +390,7 @@ func TestPaidSummariesAreReported(t *testing.T) {
 					if n%7 == 6 {
 						result = toolMessage(fmt.Sprint("call_", n), strings.Repeat(fmt.Sprintf("line %d of many in a large file\n", n), 600))
 					}
-					if err := s.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
+					if err := s.FinishStep(t.Context(), nil, wire.Usage{}, call); err != nil {
 						t.Fatal(err)
 					}
 					step.Messages = []thread.Message{result}

@@ -11,7 +11,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/recall"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -97,7 +96,7 @@ type Config struct {
 type Recall struct {
 	// Rehydrate configures what comes back without being asked for. Where its Events are
 	// nil, those of Config are used.
-	Rehydrate rehydrate.Options
+	Rehydrate recall.Rehydration
 	// Inject is how many tokens of removed messages that match the user's last message are
 	// shown at the end of the prompt, as quoted data, within the limit of the request. 0
 	// shows none.

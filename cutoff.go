@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // CutOff replaces FinishStep for an answer to p that ended at the limit on the output. It
@@ -18,7 +18,7 @@ import (
 // The complete calls stay, with a result that says that they were not run, since providers
 // accept no call without a result. A short user message follows, since many models refuse
 // to continue an answer of their own.
-func (s *Session) CutOff(ctx context.Context, p *Prepared, usage llm.Usage, answer thread.Message) (*Prepared, error) {
+func (s *Session) CutOff(ctx context.Context, p *Prepared, usage wire.Usage, answer thread.Message) (*Prepared, error) {
 	var next *Prepared
 	err := s.runLocked(ctx, "CutOff", func(s *Session) error {
 		kept := policy.DiscardTruncatedCalls(answer)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -54,7 +53,7 @@ func TestCutOff(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := th.CutOff(ctx, p, llm.Usage{}, cutAnswer()); !errors.Is(err, palimpsest.ErrMaxTokens) {
+			if _, err := th.CutOff(ctx, p, wire.Usage{}, cutAnswer()); !errors.Is(err, palimpsest.ErrMaxTokens) {
 				t.Fatalf("a short conversation was cut off: %v, want ErrMaxTokens", err)
 			}
 			// Work until the policy would compact at the next step.
@@ -64,7 +63,7 @@ func TestCutOff(t *testing.T) {
 				if _, err := th.Append(ctx, call, result); err != nil {
 					t.Fatal(err)
 				}
-				if out, err = th.CutOff(ctx, p, llm.Usage{}, cutAnswer()); err == nil {
+				if out, err = th.CutOff(ctx, p, wire.Usage{}, cutAnswer()); err == nil {
 					break
 				}
 				if !errors.Is(err, palimpsest.ErrMaxTokens) || n > 60 {

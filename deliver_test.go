@@ -8,8 +8,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/artifact/mem"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -141,7 +139,7 @@ func TestEditsBeforeThePlan(t *testing.T) {
 		if got := signatures(p.Prompt); got != want {
 			t.Errorf("step %d: %q, want %q", n, got, want)
 		}
-		if err := s.FinishStep(t.Context(), p, llm.Usage{}, thoughtful(n, "Done.")); err != nil {
+		if err := s.FinishStep(t.Context(), p, wire.Usage{}, thoughtful(n, "Done.")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -280,7 +278,7 @@ func TestPlanDuringAnAnswer(t *testing.T) {
 						}
 					}
 					answer := thread.Message{Role: thread.Assistant, Parts: []thread.Part{provider.think(p.Prompt, n), thread.Text{Text: "Done."}}}
-					if err := s.FinishStep(t.Context(), p, llm.Usage{}, answer); err != nil {
+					if err := s.FinishStep(t.Context(), p, wire.Usage{}, answer); err != nil {
 						t.Fatal(err)
 					}
 					step.Messages = nil
@@ -397,7 +395,7 @@ func TestRecalledKeepsItsPlace(t *testing.T) {
 					turn = []thread.Message{{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: "That one."}}}}
 				}
 				turn[0].Parts = append([]thread.Part{provider.think(p.Prompt, n)}, turn[0].Parts[min(1, len(turn[0].Parts)-1):]...)
-				if err := s.FinishStep(t.Context(), p, llm.Usage{}, turn[0]); err != nil {
+				if err := s.FinishStep(t.Context(), p, wire.Usage{}, turn[0]); err != nil {
 					t.Fatal(err)
 				}
 				step.Messages = turn[1:]
@@ -410,7 +408,7 @@ func TestRecalledKeepsItsPlace(t *testing.T) {
 // externalized, asks, and is asked, no prompt has thinking that was made for another.
 func TestBroughtBackStripsBoundThinking(t *testing.T) {
 	c, err := palimpsest.New(palimpsest.Config{
-		Policy: policy.Ladder{MaxInputTokens: loopBudget}, Artifacts: artifact.NewStore(mem.New(), nil), Recall: &palimpsest.Recall{Inject: 800},
+		Policy: policy.Ladder{MaxInputTokens: loopBudget}, Artifacts: artifact.NewStore(new(artifact.Memory), nil), Recall: &palimpsest.Recall{Inject: 800},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -441,7 +439,7 @@ func TestBroughtBackStripsBoundThinking(t *testing.T) {
 			call, step.Messages = plain(thread.Assistant, "Done so far."), []thread.Message{plain(thread.User, fmt.Sprintf("What was in queue/file%d.go, in handle%d?", n-8, n-8))}
 		}
 		call.Parts = append([]thread.Part{provider.think(p.Prompt, n)}, call.Parts...)
-		if err := s.FinishStep(t.Context(), p, llm.Usage{}, call); err != nil {
+		if err := s.FinishStep(t.Context(), p, wire.Usage{}, call); err != nil {
 			t.Fatal(err)
 		}
 	}

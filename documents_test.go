@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -38,7 +37,7 @@ func TestLastStep(t *testing.T) {
 		if _, err := s.PrepareStep(t.Context(), step); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.FinishStep(t.Context(), nil, llm.Usage{}, plain(thread.Assistant, "I do.")); err != nil {
+		if err := s.FinishStep(t.Context(), nil, wire.Usage{}, plain(thread.Assistant, "I do.")); err != nil {
 			t.Fatal(err)
 		}
 	}

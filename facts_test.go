@@ -13,7 +13,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -534,7 +533,7 @@ func TestPlansGrow(t *testing.T) {
 				}
 				last = string(body)
 				call, result := work(n)
-				if err := s.FinishStep(t.Context(), prepared, llm.Usage{}, call); err != nil {
+				if err := s.FinishStep(t.Context(), prepared, wire.Usage{}, call); err != nil {
 					t.Fatal(err)
 				}
 				step.Messages = []thread.Message{result}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/event/quality"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/internal/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -52,7 +52,7 @@ func (m *Memory) Summarizer(c *token.Counter) *summarize.Extractive {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.summarizers[c] == nil {
-		m.summarizers[c] = &summarize.Extractive{Counter: token.NewLines(c).Text, Memory: m.summarizerMemory}
+		m.summarizers[c] = &summarize.Extractive{Counter: c.TextMemo(), Memory: m.summarizerMemory}
 	}
 	return m.summarizers[c]
 }

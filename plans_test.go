@@ -125,7 +125,7 @@ func TestPinsHold(t *testing.T) {
 				if p.Compacted != nil && p.Compacted.Actions()[rule.ID].Action != plan.Include || !strings.Contains(promptText(p.Prompt), "Never deploy on Friday.") {
 					t.Fatalf("step %d: the pinned message is hidden", n)
 				}
-				if err := s.FinishStep(t.Context(), p, llm.Usage{}, plain(thread.Assistant, "Done"+strings.Repeat(" and done", 150))); err != nil {
+				if err := s.FinishStep(t.Context(), p, wire.Usage{}, plain(thread.Assistant, "Done"+strings.Repeat(" and done", 150))); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -7,7 +7,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 // withPrices adds what the tokens of the model cost, whether the provider's prompt cache
@@ -21,7 +20,7 @@ func (c *Compactor) withPrices(log *thread.Thread, firstNew int, situation *poli
 	if situation.Base.Model == "" || err != nil || c.config.IgnorePrices {
 		return &out
 	}
-	out.Rates, _ = cost.RatesOf(m, situation.PromptTokens)
+	out.Rates, _ = m.Rates(situation.PromptTokens)
 	if ttl := m.Cache.Life(); ttl > 0 {
 		out.CacheLife = ttl
 		out.CacheExpired = out.Cached && situation.Now.Sub(last) > ttl
@@ -76,7 +75,7 @@ func expiryChance(log *thread.Thread, ttl time.Duration) float64 {
 // the new prefix.
 func addExpectedSavings(details map[string]any, situation *policy.Situation, after int) {
 	freed := situation.PromptTokens - after
-	steps := cost.BreakEven(situation.Rates, freed, situation.MessageTokens, situation.CacheExpired)
+	steps := situation.Rates.BreakEven(freed, situation.MessageTokens, situation.CacheExpired)
 	if math.IsInf(steps, 1) {
 		return
 	}

@@ -8,11 +8,11 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // looking is a policy that keeps what it was asked about and does nothing.
@@ -46,7 +46,7 @@ func TestPolicyKnowsPrices(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := l.last
-		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, plain(thread.Assistant, "Done.")); err != nil {
+		if err := th.FinishStep(t.Context(), nil, wire.Usage{}, plain(thread.Assistant, "Done.")); err != nil {
 			t.Fatal(err)
 		}
 		return s
@@ -85,7 +85,7 @@ func TestPausesAreLearned(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := th.FinishStep(t.Context(), p, llm.Usage{}, plain(thread.Assistant, "I did.")); err != nil {
+		if err := th.FinishStep(t.Context(), p, wire.Usage{}, plain(thread.Assistant, "I did.")); err != nil {
 			t.Fatal(err)
 		}
 		return l.last.ExpiryChance
@@ -120,7 +120,7 @@ func TestIgnorePrices(t *testing.T) {
 	if _, err := c.Session("t").PrepareStep(t.Context(), step); err != nil {
 		t.Fatal(err)
 	}
-	if l.last.Rates != (cost.Rates{}) || l.last.CacheExpired {
+	if l.last.Rates != (token.Rates{}) || l.last.CacheExpired {
 		t.Errorf("%+v, cold %v", l.last.Rates, l.last.CacheExpired)
 	}
 }

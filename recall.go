@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/recall"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 

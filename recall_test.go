@@ -13,10 +13,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/artifact/mem"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/event/quality"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -47,8 +45,8 @@ func answer(t *testing.T, th *palimpsest.Session, tool string, arguments map[str
 func TestToolsReachEverything(t *testing.T) {
 	for name, config := range map[string]palimpsest.Config{
 		"log alone": {Recall: &palimpsest.Recall{}},
-		"store":     {Recall: &palimpsest.Recall{}, Artifacts: artifact.NewStore(mem.New(), nil), Requester: artifact.Requester{TenantID: "acme"}},
-		"keyed ids": {Recall: &palimpsest.Recall{}, Artifacts: keyed(t, mem.New()), Requester: artifact.Requester{TenantID: "acme"}},
+		"store":     {Recall: &palimpsest.Recall{}, Artifacts: artifact.NewStore(new(artifact.Memory), nil), Requester: artifact.Requester{TenantID: "acme"}},
+		"keyed ids": {Recall: &palimpsest.Recall{}, Artifacts: keyed(t, new(artifact.Memory)), Requester: artifact.Requester{TenantID: "acme"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := palimpsest.New(config)
@@ -85,7 +83,7 @@ func TestToolsReachEverything(t *testing.T) {
 					offered = ours
 				}
 				call, result := work(n)
-				if err := th.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
+				if err := th.FinishStep(t.Context(), nil, wire.Usage{}, call); err != nil {
 					t.Fatal(err)
 				}
 				step.Messages = []thread.Message{result}
@@ -150,7 +148,7 @@ func TestToolsReachEverything(t *testing.T) {
 // TestArtifactsAreKept: what a plan points at is in the store before the plan is
 // in force, of the right thread, tenant and sensitivity. A20
 func TestArtifactsAreKept(t *testing.T) {
-	kept := artifact.NewStore(mem.New(), nil)
+	kept := artifact.NewStore(new(artifact.Memory), nil)
 	acme := artifact.Requester{TenantID: "acme"}
 	c, err := palimpsest.New(palimpsest.Config{Artifacts: kept, Requester: acme, Sensitivity: artifact.Confidential})
 	if err != nil {
@@ -254,7 +252,7 @@ func TestInjection(t *testing.T) {
 			t.Errorf("shown: %s", first)
 		}
 		call, result := work(60)
-		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
+		if err := th.FinishStep(t.Context(), nil, wire.Usage{}, call); err != nil {
 			t.Fatal(err)
 		}
 		step.Messages = []thread.Message{result}
@@ -322,7 +320,7 @@ func TestQualityWatches(t *testing.T) {
 	for n := range 2 {
 		call := thread.ToolCall{ID: fmt.Sprint("ask_", n), Name: "read_artifact", Arguments: `{"artifact_id":"art_1"}`}
 		ask := thread.Message{Role: thread.Assistant, Parts: []thread.Part{call}}
-		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, ask); err != nil {
+		if err := th.FinishStep(t.Context(), nil, wire.Usage{}, ask); err != nil {
 			t.Fatal(err)
 		}
 		result, _, err := th.Answer(t.Context(), nil, call)
@@ -342,7 +340,7 @@ func TestQualityWatches(t *testing.T) {
 // what stood before: it finds it, reads it, and reads the pointers that plans of
 // the earlier thread handed out; what is still to be seen is not found again.
 func TestGoesOn(t *testing.T) {
-	for name, store := range map[string]*artifact.Store{"log": nil, "artifacts": artifact.NewStore(mem.New(), nil)} {
+	for name, store := range map[string]*artifact.Store{"log": nil, "artifacts": artifact.NewStore(new(artifact.Memory), nil)} {
 		t.Run(name, func(t *testing.T) {
 			c, err := palimpsest.New(palimpsest.Config{Recall: &palimpsest.Recall{}, Artifacts: store, Requester: artifact.Requester{TenantID: "acme"}})
 			if err != nil {
@@ -410,7 +408,7 @@ func worked(t *testing.T, c *palimpsest.Compactor) (pointer string) {
 			t.Fatal(err)
 		}
 		call, result := work(n)
-		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
+		if err := th.FinishStep(t.Context(), nil, wire.Usage{}, call); err != nil {
 			t.Fatal(err)
 		}
 		step.Messages = []thread.Message{result}
@@ -462,7 +460,7 @@ func TestReadingInASmallWindow(t *testing.T) {
 					if _, err := s.PrepareStep(t.Context(), step); err != nil {
 						t.Fatal(err)
 					}
-					if err := s.FinishStep(t.Context(), nil, llm.Usage{}, thread.Message{Role: thread.Assistant, Parts: []thread.Part{call}}); err != nil {
+					if err := s.FinishStep(t.Context(), nil, wire.Usage{}, thread.Message{Role: thread.Assistant, Parts: []thread.Part{call}}); err != nil {
 						t.Fatal(err)
 					}
 					step.Messages = []thread.Message{result}

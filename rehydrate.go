@@ -8,10 +8,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/recall"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -49,7 +49,7 @@ func bringBack(ctx context.Context, s *Session, situation *policy.Situation) (*p
 	return situation.WithRehydrated(what), shown, nil
 }
 
-func (c *Compactor) newRehydrator(id string, o rehydrate.Options, events event.Sink) *rehydrate.Rehydrator {
+func (c *Compactor) newRehydrator(id string, o recall.Rehydration, events event.Sink) *rehydrate.Rehydrator {
 	if o.Disabled {
 		return nil
 	}

@@ -8,11 +8,10 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/artifact/mem"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // TestRehydratedOnMention: what was externalized is kept before the plan is in
@@ -21,7 +20,7 @@ import (
 func TestRehydratedOnMention(t *testing.T) {
 	counter := o200k(t)
 	c, err := palimpsest.New(palimpsest.Config{
-		Policy: policy.Ladder{}, Counter: counter, Artifacts: artifact.NewStore(mem.New(), nil), Recall: &palimpsest.Recall{},
+		Policy: policy.Ladder{}, Counter: counter, Artifacts: artifact.NewStore(new(artifact.Memory), nil), Recall: &palimpsest.Recall{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +35,7 @@ func TestRehydratedOnMention(t *testing.T) {
 		t.Fatal("nothing was externalized")
 	}
 	id := aside[len(aside)-1].ArtifactID
-	if err := th.FinishStep(t.Context(), nil, llm.Usage{}, plain(thread.Assistant, "I need "+id+" again.")); err != nil {
+	if err := th.FinishStep(t.Context(), nil, wire.Usage{}, plain(thread.Assistant, "I need "+id+" again.")); err != nil {
 		t.Fatal(err)
 	}
 	shows := func() bool {
@@ -56,7 +55,7 @@ func TestRehydratedOnMention(t *testing.T) {
 	if !shows() {
 		t.Error("the agent names an artifact and is not shown it")
 	}
-	if err := th.FinishStep(t.Context(), nil, llm.Usage{}, plain(thread.Assistant, "Thank you.")); err != nil {
+	if err := th.FinishStep(t.Context(), nil, wire.Usage{}, plain(thread.Assistant, "Thank you.")); err != nil {
 		t.Fatal(err)
 	}
 	step.Messages = []thread.Message{plain(thread.User, "And now the rest.")}
@@ -77,7 +76,7 @@ func (full) Put(context.Context, artifact.Metadata, []byte, artifact.Condition) 
 // What a plan only summarizes stands in the log and needs no other place.
 func TestNothingPointsAtWhatIsNotKept(t *testing.T) {
 	var told recorder
-	c, err := palimpsest.New(palimpsest.Config{Artifacts: artifact.NewStore(full{mem.New()}, nil), Events: &told})
+	c, err := palimpsest.New(palimpsest.Config{Artifacts: artifact.NewStore(full{new(artifact.Memory)}, nil), Events: &told})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/test/scenario"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
@@ -31,7 +30,7 @@ func TestScenarios(t *testing.T) {
 				t.Fatal(err)
 			}
 			if step.Answer != nil {
-				if err := session.FinishStep(t.Context(), made, llm.Usage{}, *step.Answer); err != nil {
+				if err := session.FinishStep(t.Context(), made, wire.Usage{}, *step.Answer); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Session is a conversation of an agent loop. It is only a name for what the stores hold:
@@ -175,11 +176,11 @@ func (s *Session) runLoaded(ctx context.Context, name string, do func(*Session, 
 // prompt corrects the counter for this conversation until the next compaction, unless it
 // covers more than the prompt (Usage.Mixed). The zero Usage stands for a provider that
 // reports none. With a nil p only the answer is appended.
-func (s *Session) FinishStep(ctx context.Context, p *Prepared, usage llm.Usage, answer ...thread.Message) error {
+func (s *Session) FinishStep(ctx context.Context, p *Prepared, usage wire.Usage, answer ...thread.Message) error {
 	return s.runLocked(ctx, "FinishStep", func(s *Session) error { return finish(ctx, s, p, usage, answer) })
 }
 
-func finish(ctx context.Context, s *Session, p *Prepared, usage llm.Usage, answer []thread.Message) error {
+func finish(ctx context.Context, s *Session, p *Prepared, usage wire.Usage, answer []thread.Message) error {
 	if p != nil && usage.Known && !usage.Mixed && usage.Input > 0 && p.calibration.Tokens > 0 {
 		now := p.calibration
 		now.Input = usage.Input

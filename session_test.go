@@ -10,7 +10,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -39,7 +38,7 @@ func TestStepTwice(t *testing.T) {
 		}
 		call, result := work(n)
 		for range 2 {
-			if err := s.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
+			if err := s.FinishStep(t.Context(), nil, wire.Usage{}, call); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -136,7 +135,7 @@ func TestLosingCommitsCostNothing(t *testing.T) {
 			t.Fatalf("step %d shows %d messages, want all %d", n, len(p.Messages), want)
 		}
 		call, result := work(n)
-		if err := s.FinishStep(t.Context(), p, llm.Usage{}, call); err != nil {
+		if err := s.FinishStep(t.Context(), p, wire.Usage{}, call); err != nil {
 			t.Fatal(err)
 		}
 		step.Messages = []thread.Message{result}
@@ -214,7 +213,7 @@ func TestArrivalTimes(t *testing.T) {
 		}
 		call, result := work(n)
 		now = now.Add(time.Second)
-		if err := s.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
+		if err := s.FinishStep(t.Context(), nil, wire.Usage{}, call); err != nil {
 			t.Fatal(err)
 		}
 		now = now.Add(time.Second)
@@ -308,7 +307,7 @@ func TestBroughtBackStandsAtTheEnd(t *testing.T) {
 			}
 			aside = max(aside, len(newest.Externalizations))
 		}
-		if err := s.FinishStep(t.Context(), p, llm.Usage{}, call); err != nil {
+		if err := s.FinishStep(t.Context(), p, wire.Usage{}, call); err != nil {
 			t.Fatal(err)
 		}
 		step.Messages = []thread.Message{result}

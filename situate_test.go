@@ -16,7 +16,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -79,7 +78,7 @@ func (a *agent) take(t *testing.T, answer thread.Message, messages ...thread.Mes
 		a.plans = append(a.plans, p.Compacted)
 	}
 	a.prompts = append(a.prompts, p)
-	if err := a.session.FinishStep(t.Context(), p, llm.Usage{}, answer); err != nil {
+	if err := a.session.FinishStep(t.Context(), p, wire.Usage{}, answer); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -44,7 +45,7 @@ func (c *Compactor) lookAtSource(t *thread.Thread) func(thread.ToolCall) (thread
 			now, err := capture(call)
 			return now, err == nil
 		}
-		now, known := newest()[toolpolicy.Source(call)]
+		now, known := newest()[toolclass.Source(call)]
 		return now, known
 	}
 }
@@ -56,14 +57,14 @@ func newestDeterminism(t *thread.Thread) map[string]thread.Determinism {
 	for _, m := range t.All() {
 		for _, call := range m.Calls() {
 			calls[call.ID] = call
-			switch toolpolicy.ClassOf(call.Name) {
-			case toolpolicy.Edit, toolpolicy.Write:
-				delete(newest, toolpolicy.Source(call))
+			switch toolclass.ClassOf(call.Name) {
+			case toolclass.Edit, toolclass.Write:
+				delete(newest, toolclass.Source(call))
 			}
 		}
 		if r, ok := m.Result(); ok && r.Determinism != nil {
 			if call, known := calls[r.CallID]; known {
-				newest[toolpolicy.Source(call)] = *r.Determinism
+				newest[toolclass.Source(call)] = *r.Determinism
 			}
 		}
 	}

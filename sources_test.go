@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // TestCaptureOfTools: the capture function of a tool says what its source looked
@@ -44,7 +44,7 @@ func TestCaptureOfTools(t *testing.T) {
 			}
 			id := fmt.Sprint("c", n)
 			call := thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: id, Name: "Read", Arguments: fmt.Sprintf(`{"file_path":"f%d"}`, n)}}}
-			if err := s.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
+			if err := s.FinishStep(t.Context(), nil, wire.Usage{}, call); err != nil {
 				t.Fatal(err)
 			}
 			var text string

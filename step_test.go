@@ -19,7 +19,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -92,7 +91,7 @@ func longLoop(t testing.TB, c *palimpsest.Compactor) (*palimpsest.Session, palim
 		}
 		prompts = append(prompts, p.Messages)
 		call, result := work(n)
-		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
+		if err := th.FinishStep(t.Context(), nil, wire.Usage{}, call); err != nil {
 			t.Fatal(err)
 		}
 		news = []thread.Message{result}

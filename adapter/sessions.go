@@ -7,11 +7,12 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
+	"github.com/palimpsest-ai/palimpsest/internal/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Codec reads and writes the messages of a framework. Implementations are stateless
@@ -205,7 +206,7 @@ func (s *Sessions[M]) overflow(err error) bool {
 
 // Finish tells what the provider counted of a call. The answer itself is a part of the
 // next history.
-func (s *Sessions[M]) Finish(ctx context.Context, call Call[M], usage llm.Usage) {
+func (s *Sessions[M]) Finish(ctx context.Context, call Call[M], usage wire.Usage) {
 	if call.prepared == nil {
 		return
 	}

@@ -14,10 +14,10 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/adapter"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // message is one of a framework: role, a colon and what is said. What the assistant
@@ -305,7 +305,7 @@ func TestUsage(t *testing.T) {
 	if !ok {
 		t.Fatal("the call is not remembered")
 	}
-	s.Finish(t.Context(), last, llm.Usage{Input: 29_000, Known: true})
+	s.Finish(t.Context(), last, wire.Usage{Input: 29_000, Known: true})
 	if next := s.Prepare(t.Context(), "a", nil, append(slices.Clone(history), "assistant:well", "user:go on")); !next.Compacted() {
 		t.Error("the provider counted nearly the window, and nothing was compacted")
 	}
@@ -319,7 +319,7 @@ func TestFailures(t *testing.T) {
 	if diff := cmp.Diff(history, call.Messages); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	s.Finish(t.Context(), call, llm.Usage{Input: 10, Known: true})
+	s.Finish(t.Context(), call, wire.Usage{Input: 10, Known: true})
 	if len(told) != 1 || !strings.Contains(told[0], "message 1: no role") {
 		t.Errorf("told %q", told)
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/artifact/mem"
 )
 
 // BenchmarkStore puts and gets an artifact of 64 KiB, the size of a large tool
@@ -18,7 +17,7 @@ func BenchmarkStore(b *testing.B) {
 		if mode != "plain" {
 			o.Keyring = newRing(b)
 		}
-		s := artifact.NewStore(mem.New(), o)
+		s := artifact.NewStore(new(artifact.Memory), o)
 		ids := make([]string, 0, 64)
 		b.Run("put/"+mode, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))

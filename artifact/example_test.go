@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/artifact/mem"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
@@ -18,7 +17,7 @@ func ExampleOptions_sealer() {
 		panic(err)
 	}
 	ring := keyring.New(masters, &keyring.Memory{}, nil)
-	s := artifact.NewStore(mem.New(), &artifact.Options{Keyring: ring})
+	s := artifact.NewStore(new(artifact.Memory), &artifact.Options{Keyring: ring})
 
 	id, err := s.Put(ctx, artifact.Metadata{ThreadID: "t", TenantID: "acme", Sensitivity: artifact.Restricted}, "the door code is 4711")
 	fmt.Println(id, err)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/artifact/mem"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
@@ -26,7 +25,7 @@ func newRing(t testing.TB) *keyring.Keyring {
 // TestNamer: a keyed id follows from tenant, thread and content, stays over
 // restarts and changes of keys, and is not the plain hash; without KeyedIDs it is. A20
 func TestNamer(t *testing.T) {
-	ring, b := newRing(t), mem.New()
+	ring, b := newRing(t), new(artifact.Memory)
 	s := artifact.NewStore(b, &artifact.Options{Keyring: ring, KeyedIDs: true})
 	name := func(s *artifact.Store, tenant string) artifact.Namer {
 		t.Helper()
@@ -73,7 +72,7 @@ func TestNamer(t *testing.T) {
 // TestGivenID: Put takes the id that a plan points with, and only if it is one
 // of the content.
 func TestGivenID(t *testing.T) {
-	s := artifact.NewStore(mem.New(), &artifact.Options{Keyring: newRing(t), KeyedIDs: true})
+	s := artifact.NewStore(new(artifact.Memory), &artifact.Options{Keyring: newRing(t), KeyedIDs: true})
 	plain := artifact.IDOf("t", "x")
 	name, err := s.Namer(t.Context(), "")
 	if err != nil {
@@ -98,7 +97,7 @@ func TestGivenID(t *testing.T) {
 // TestMovedContent: sealed content of one record opens in no other, of the same
 // tenant or another. A20
 func TestMovedContent(t *testing.T) {
-	ctx, b := t.Context(), mem.New()
+	ctx, b := t.Context(), new(artifact.Memory)
 	s := artifact.NewStore(b, &artifact.Options{Keyring: newRing(t)})
 	ids := map[string]string{}
 	for _, tenant := range []string{"a", "b"} {
@@ -157,7 +156,7 @@ func TestMovedContent(t *testing.T) {
 func TestHalfWritten(t *testing.T) {
 	ctx, ring := t.Context(), newRing(t)
 	for _, sealedFirst := range []bool{false, true} {
-		b := mem.New()
+		b := new(artifact.Memory)
 		plain, sealed := artifact.NewStore(b, nil), artifact.NewStore(b, &artifact.Options{Keyring: ring})
 		first, then := plain, sealed
 		if sealedFirst {
@@ -192,7 +191,7 @@ func TestHalfWritten(t *testing.T) {
 // TestPutSealsAndHeals: putting again seals what was plain, and writes anew what
 // does not open, with all that was known about it.
 func TestPutSealsAndHeals(t *testing.T) {
-	ctx, b := t.Context(), mem.New()
+	ctx, b := t.Context(), new(artifact.Memory)
 	s := artifact.NewStore(b, &artifact.Options{Keyring: newRing(t)})
 	m := artifact.Metadata{ThreadID: "t", ID: artifact.IDOf("t", "x"), MessageIDs: ids("m1")}
 	if _, err := artifact.NewStore(b, nil).Put(ctx, m, "x"); err != nil {
@@ -241,7 +240,7 @@ func (s *stuck) Put(ctx context.Context, m artifact.Metadata, content []byte, c 
 // every moment everything can be read.
 func TestResealGoesOn(t *testing.T) {
 	ctx, ring := t.Context(), newRing(t)
-	b := &stuck{mem.New(), 10}
+	b := &stuck{new(artifact.Memory), 10}
 	s := artifact.NewStore(b, &artifact.Options{Keyring: ring})
 	var all []string
 	for n := range 10 {
@@ -279,7 +278,7 @@ func TestResealGoesOn(t *testing.T) {
 // TestClearance: content above it is refused, whatever class was stored; what is
 // known about it is told.
 func TestClearance(t *testing.T) {
-	ctx, b := t.Context(), mem.New()
+	ctx, b := t.Context(), new(artifact.Memory)
 	s := artifact.NewStore(b, nil)
 	classes := []artifact.Sensitivity{artifact.Public, artifact.Internal, artifact.Confidential, artifact.Restricted}
 	for stored, class := range classes {
@@ -312,7 +311,7 @@ func TestClearance(t *testing.T) {
 // says when to go on.
 func TestLimits(t *testing.T) {
 	ctx, now := t.Context(), time.Unix(1e9, 0)
-	s := artifact.NewStore(mem.New(), &artifact.Options{
+	s := artifact.NewStore(new(artifact.Memory), &artifact.Options{
 		Now: func() time.Time { return now }, Limits: artifact.Limits{ReadsPerMinute: 60, BytesPerMinute: 1000},
 	})
 	big, err := s.Put(ctx, artifact.Metadata{ThreadID: "t"}, strings.Repeat("x", 1500))
@@ -365,7 +364,7 @@ func TestLimits(t *testing.T) {
 // TestSweepLeavesTheLive: what a plan still points at stays, unreadable.
 func TestSweepLeavesTheLive(t *testing.T) {
 	ctx, now := t.Context(), time.Unix(1e9, 0)
-	b := mem.New()
+	b := new(artifact.Memory)
 	s := artifact.NewStore(b, &artifact.Options{Now: func() time.Time { return now }})
 	var all []string
 	for n := range 4 {
@@ -407,7 +406,7 @@ func TestIDsStay(t *testing.T) {
 	if err := keys.Put(t.Context(), keyring.Wrapped{Tenant: "acme", Version: 1, Revision: 1, Master: "mk-bfde789bdca249b1", Sealed: wrapped}); err != nil {
 		t.Fatal(err)
 	}
-	name, err := artifact.NewStore(mem.New(), &artifact.Options{Keyring: keyring.New(masters, keys, nil), KeyedIDs: true}).Namer(t.Context(), "acme")
+	name, err := artifact.NewStore(new(artifact.Memory), &artifact.Options{Keyring: keyring.New(masters, keys, nil), KeyedIDs: true}).Namer(t.Context(), "acme")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -420,7 +419,7 @@ func TestIDsStay(t *testing.T) {
 // itself by its digest, but never to a store with keys: who can write to the
 // backend could put content of his own in the place of what was sealed.
 func TestForeignIDs(t *testing.T) {
-	ctx, backend, who := t.Context(), mem.New(), artifact.Requester{TenantID: "a"}
+	ctx, backend, who := t.Context(), new(artifact.Memory), artifact.Requester{TenantID: "a"}
 	plain := artifact.NewStore(backend, nil)
 	const id = "art_0123456789abcdef"
 	m := artifact.Metadata{ID: id, TenantID: "a", ThreadID: "t"}
@@ -468,18 +467,18 @@ func TestForeignIDs(t *testing.T) {
 // meanwhile is a backend in which another process is faster: it is called just
 // before each deletion.
 type meanwhile struct {
-	*mem.Backend
+	*artifact.Memory
 	other func()
 }
 
 func (b meanwhile) Delete(ctx context.Context, tenant, id string, c artifact.Condition) (bool, error) {
 	b.other()
-	return b.Backend.Delete(ctx, tenant, id, c)
+	return b.Memory.Delete(ctx, tenant, id, c)
 }
 
 // TestSweepAndPut: what another process puts again just before it is swept stays.
 func TestSweepAndPut(t *testing.T) {
-	ctx, backend := t.Context(), mem.New()
+	ctx, backend := t.Context(), new(artifact.Memory)
 	m := artifact.Metadata{ThreadID: "t", TTLSeconds: 1, CreatedAt: time.Unix(0, 0)}
 	id, err := artifact.NewStore(backend, nil).Put(ctx, m, "content")
 	if err != nil {

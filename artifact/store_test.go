@@ -8,25 +8,24 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/artifact/mem"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // leaky is a backend that forgets to ask whose a record is.
-type leaky struct{ *mem.Backend }
+type leaky struct{ *artifact.Memory }
 
 func (l leaky) Get(ctx context.Context, _, id string) (artifact.Metadata, []byte, error) {
-	return l.Backend.Get(ctx, "theirs", id)
+	return l.Memory.Get(ctx, "theirs", id)
 }
 
 func (l leaky) List(ctx context.Context, f artifact.Filter) iter.Seq2[artifact.Metadata, error] {
 	f.TenantID = "theirs"
-	return l.Backend.List(ctx, f)
+	return l.Memory.List(ctx, f)
 }
 
 // TestTenants: even over a backend that mixes tenants up, none sees another's. A20
 func TestTenants(t *testing.T) {
-	s := artifact.NewStore(leaky{mem.New()}, nil)
+	s := artifact.NewStore(leaky{new(artifact.Memory)}, nil)
 	theirs, mine := artifact.Requester{TenantID: "theirs"}, artifact.Requester{TenantID: "mine"}
 	id, err := s.Put(t.Context(), artifact.Metadata{ThreadID: "t", TenantID: "theirs"}, "secret")
 	if err != nil {

@@ -44,7 +44,7 @@ type client interface {
 // answered is the model's answer, as messages for the log, and its usage.
 type answered struct {
 	messages []thread.Message
-	usage    llm.Usage
+	usage    wire.Usage
 }
 
 // newClient returns the client of an API at a server, which asks through hc.
@@ -117,7 +117,7 @@ func readMessage(m *anthropic.Message) (answered, error) {
 		return answered{}, err
 	}
 	messages, err := wireanthropic.DecodeMessage(string(raw))
-	return answered{messages, llm.Usage{
+	return answered{messages, wire.Usage{
 		Input:     int(m.Usage.InputTokens + m.Usage.CacheReadInputTokens + m.Usage.CacheCreationInputTokens),
 		CacheRead: int(m.Usage.CacheReadInputTokens), CacheWrite: int(m.Usage.CacheCreationInputTokens), Output: int(m.Usage.OutputTokens), Known: true,
 	}}, err
@@ -180,7 +180,7 @@ func readCompletion(whole *openai.ChatCompletion) (answered, error) {
 		return answered{}, err
 	}
 	messages, _, err := wireopenai.DecodeChatMessages("[" + string(raw) + "]")
-	return answered{messages, llm.Usage{Input: int(whole.Usage.PromptTokens), Output: int(whole.Usage.CompletionTokens), Known: true}}, err
+	return answered{messages, wire.Usage{Input: int(whole.Usage.PromptTokens), Output: int(whole.Usage.CompletionTokens), Known: true}}, err
 }
 
 func (*chatClient) refusal(err error) (int, string) { return openaiRefusal(err) }
@@ -248,7 +248,7 @@ func readResponse(whole *responses.Response) (answered, error) {
 		items = append(items, item.RawJSON())
 	}
 	messages, _, err := wireopenai.DecodeItems("[" + strings.Join(items, ",") + "]")
-	return answered{messages, llm.Usage{Input: int(whole.Usage.InputTokens), Output: int(whole.Usage.OutputTokens), Known: true}}, err
+	return answered{messages, wire.Usage{Input: int(whole.Usage.InputTokens), Output: int(whole.Usage.OutputTokens), Known: true}}, err
 }
 
 func (*responsesClient) refusal(err error) (int, string) { return openaiRefusal(err) }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/test/llmtest"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -148,17 +148,17 @@ func (s *sight) find(what, pattern, query string) (fact string, a llmtest.Answer
 		return "", llmtest.Answer{Text: "I look up " + what + ".", Calls: []thread.ToolCall{{Name: tool, Arguments: string(b)}}}, false
 	}
 	tried := s.lookups()
-	if s.offered(rehydrate.Recall) {
+	if s.offered(recall.RecallTool) {
 		args := map[string]string{"query": query}
-		if !slices.ContainsFunc(tried, func(c thread.ToolCall) bool { return c.Name == rehydrate.Recall && same(c.Arguments, args) }) {
-			return lookUp(rehydrate.Recall, args)
+		if !slices.ContainsFunc(tried, func(c thread.ToolCall) bool { return c.Name == recall.RecallTool && same(c.Arguments, args) }) {
+			return lookUp(recall.RecallTool, args)
 		}
 	}
-	if s.offered(rehydrate.ReadArtifact) {
+	if s.offered(recall.ReadArtifactTool) {
 		for _, id := range s.hits(len(tried)) {
 			args := map[string]string{"artifact_id": id}
-			if !slices.ContainsFunc(tried, func(c thread.ToolCall) bool { return c.Name == rehydrate.ReadArtifact && same(c.Arguments, args) }) {
-				return lookUp(rehydrate.ReadArtifact, args)
+			if !slices.ContainsFunc(tried, func(c thread.ToolCall) bool { return c.Name == recall.ReadArtifactTool && same(c.Arguments, args) }) {
+				return lookUp(recall.ReadArtifactTool, args)
 			}
 		}
 	}
@@ -204,7 +204,7 @@ func (s *sight) lookups() []thread.ToolCall {
 		}
 		calls := m.Calls()
 		if len(calls) == 0 || slices.ContainsFunc(calls, func(c thread.ToolCall) bool {
-			return c.Name != rehydrate.Recall && c.Name != rehydrate.ReadArtifact
+			return c.Name != recall.RecallTool && c.Name != recall.ReadArtifactTool
 		}) {
 			break
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/responses"
 
-	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // ordinary is an agent as anybody writes one with an SDK: it keeps its whole
@@ -19,8 +19,8 @@ type ordinary struct {
 	client  client
 	world   *world
 	stream  bool
-	used    llm.Usage // of all answers
-	again   int       // requests that were made again because the answer broke off
+	used    wire.Usage // of all answers
+	again   int        // requests that were made again because the answer broke off
 }
 
 // history is a conversation in an SDK's types.

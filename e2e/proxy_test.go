@@ -16,7 +16,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/test/llmtest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -90,7 +90,7 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // ours is a call of a tool that the agent does not have, in any API.
-var ours = regexp.MustCompile(`"name":\s*"(?:` + rehydrate.Recall + `|` + rehydrate.ReadArtifact + `)"`)
+var ours = regexp.MustCompile(`"name":\s*"(?:` + recall.RecallTool + `|` + recall.ReadArtifactTool + `)"`)
 
 // unseen checks that the agent saw nothing of the proxy: no refusal, no tools of
 // it, neither in answers nor in what it keeps.
@@ -132,7 +132,7 @@ func lookups(requests []llmtest.Request) int {
 	for _, r := range requests {
 		for i := range r.Prompt.Messages {
 			for _, c := range r.Prompt.Messages[i].Calls() {
-				if c.Name == rehydrate.Recall || c.Name == rehydrate.ReadArtifact {
+				if c.Name == recall.RecallTool || c.Name == recall.ReadArtifactTool {
 					seen[c.ID] = true
 				}
 			}
@@ -147,7 +147,7 @@ func looksUp(r llmtest.Request) bool {
 	messages := r.Prompt.Messages
 	for i := len(messages) - 1; i >= 0; i-- {
 		for _, c := range messages[i].Calls() {
-			if c.Name == rehydrate.Recall || c.Name == rehydrate.ReadArtifact {
+			if c.Name == recall.RecallTool || c.Name == recall.ReadArtifactTool {
 				return true
 			}
 		}

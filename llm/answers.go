@@ -12,8 +12,10 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Cache keeps bytes by key; a store.Answers is one. It may forget anything, and one that
@@ -201,7 +203,7 @@ func (o outcome) withoutAsking() (*Reply, error) {
 		return nil, &RepeatedError{o.err}
 	}
 	again := *o.reply
-	again.Cached, again.Usage = true, Usage{}
+	again.Cached, again.Usage = true, wire.Usage{}
 	return &again, nil
 }
 
@@ -238,11 +240,11 @@ func isPermanent(err error) bool {
 // isComplete reports whether a reply is a complete answer of the requested shape.
 func isComplete(r *Reply, o *Options) bool {
 	if o.Schema != nil {
-		if _, ok := FindJSON(cmp.Or(r.JSON, r.Text)); !ok {
+		if _, ok := rawjson.FindObject(cmp.Or(r.JSON, r.Text)); !ok {
 			return false
 		}
 	}
-	return (r.Stop == StopEnd || r.Stop == "") && len(r.Message.Calls()) == 0 && strings.TrimSpace(r.Text+r.JSON) != ""
+	return (r.Stop == wire.StopEnd || r.Stop == "") && len(r.Message.Calls()) == 0 && strings.TrimSpace(r.Text+r.JSON) != ""
 }
 
 // cachedReply is the form of an answer in the cache.
@@ -271,7 +273,7 @@ func decodeReply(value []byte) (*Reply, bool) {
 	}
 	return &Reply{
 		Message: thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: cmp.Or(k.Text, k.JSON)}}},
-		Text:    k.Text, JSON: k.JSON, Stop: StopEnd, Model: k.Model, Attempts: []Attempt{{Model: k.By}}, Cached: true,
+		Text:    k.Text, JSON: k.JSON, Stop: wire.StopEnd, Model: k.Model, Attempts: []Attempt{{Model: k.By}}, Cached: true,
 	}, true
 }
 

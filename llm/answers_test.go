@@ -15,6 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 func said(text string) *prompt.Prompt {
@@ -61,7 +62,7 @@ func TestAnswersAskOnce(t *testing.T) {
 			for n, q := range questions {
 				g := llmtest.Script(llmtest.Say(fmt.Sprintf(`{"answer":%d}`, n)))
 				r, err := answers.Ask(t.Context(), g, q.p, q.o)
-				if err != nil || r.Text != fmt.Sprintf(`{"answer":%d}`, n) || (r.JSON != "") != (q.o != nil && q.o.Schema != nil) || r.Message.Text() != r.Text || r.Stop != llm.StopEnd {
+				if err != nil || r.Text != fmt.Sprintf(`{"answer":%d}`, n) || (r.JSON != "") != (q.o != nil && q.o.Schema != nil) || r.Message.Text() != r.Text || r.Stop != wire.StopEnd {
 					t.Errorf("question %d: %+v, %v", n, r, err)
 				}
 				if r.Cached != (len(g.Asked()) == 0) || process > 0 && !r.Cached {
@@ -98,8 +99,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 		failed bool
 	}{
 		"answer":    {llmtest.Say("yes"), nil, 1, 1, false},
-		"refused":   {llmtest.Turn{Reply: llm.Reply{Text: "no", Stop: llm.StopRefusal}}, nil, 1, 2, false},
-		"cut off":   {llmtest.Turn{Reply: llm.Reply{Text: "The", Stop: llm.StopLength}}, nil, 1, 2, false},
+		"refused":   {llmtest.Turn{Reply: llm.Reply{Text: "no", Stop: wire.StopRefusal}}, nil, 1, 2, false},
+		"cut off":   {llmtest.Turn{Reply: llm.Reply{Text: "The", Stop: wire.StopLength}}, nil, 1, 2, false},
 		"empty":     {llmtest.Say(" "), nil, 1, 2, false},
 		"too large": {llmtest.Fail(llm.ErrOverflow), nil, 1, 2, true},
 		"invalid":   {llmtest.Fail(llm.ErrInvalid), nil, 1, 2, true},
@@ -136,7 +137,7 @@ func TestAnswersInFlight(t *testing.T) {
 			asked.Add(1)
 			select {
 			case <-time.After(time.Second):
-				return &llm.Reply{Text: "yes", Stop: llm.StopEnd, Usage: llm.Usage{Input: 9, Known: true}}, nil
+				return &llm.Reply{Text: "yes", Stop: wire.StopEnd, Usage: wire.Usage{Input: 9, Known: true}}, nil
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}

@@ -15,12 +15,12 @@ type Reply struct {
 	Text string
 	// JSON is the structured answer: a valid JSON object with the members that the schema
 	// requires, not checked further. It is empty without a Schema, and if Stop is not
-	// StopEnd.
+	// wire.StopEnd.
 	JSON string
 	// Stop is why the model stopped.
-	Stop Stop
+	Stop wire.Stop
 	// Usage is what the provider counted.
-	Usage Usage
+	Usage wire.Usage
 	// RequestID is the provider's id of the request, for its support; it may be empty.
 	RequestID string
 	// Model is the model that answered, which may be a version of the one asked.
@@ -32,38 +32,22 @@ type Reply struct {
 	Cached bool
 }
 
-// Err returns an error if the model gave no complete answer, and nil for StopEnd and StopTool.
+// Err returns an error if the model gave no complete answer, and nil for wire.StopEnd and
+// wire.StopTool.
 // Its kind is ErrRefused, ErrOverflow, ErrTruncated or ErrResponse.
 func (r *Reply) Err() error {
 	e := &APIError{RequestID: r.RequestID, Message: "the model stopped: " + string(r.Stop)}
 	switch r.Stop {
-	case StopRefusal, StopFilter:
+	case wire.StopRefusal, wire.StopFilter:
 		e.Kind = ErrRefused
-	case StopContext:
+	case wire.StopContext:
 		e.Kind = ErrOverflow
-	case StopLength:
+	case wire.StopLength:
 		e.Kind = ErrTruncated
-	case StopOther:
+	case wire.StopOther:
 		e.Kind = ErrResponse
 	default:
 		return nil
 	}
 	return e
 }
-
-// Stop is why a model stopped.
-type Stop = wire.Stop
-
-// The reasons to stop; see package wire.
-const (
-	StopEnd     = wire.StopEnd
-	StopLength  = wire.StopLength
-	StopTool    = wire.StopTool
-	StopRefusal = wire.StopRefusal
-	StopFilter  = wire.StopFilter
-	StopContext = wire.StopContext
-	StopOther   = wire.StopOther
-)
-
-// Usage is what a provider counted, in tokens.
-type Usage = wire.Usage

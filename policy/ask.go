@@ -16,6 +16,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // extractiveName names the summarizer that takes over when a model's summary could not be
@@ -184,10 +185,10 @@ func (a *summaryModel) generate(ctx context.Context, system prompt.System, user 
 	if err != nil {
 		return nil, err
 	}
-	if whole := clip.Sentences(reply.Text, len(reply.Text)-1); reply.Stop == llm.StopLength && (o == nil || o.Schema == nil) && whole != "" {
+	if whole := clip.Sentences(reply.Text, len(reply.Text)-1); reply.Stop == wire.StopLength && (o == nil || o.Schema == nil) && whole != "" {
 		a.reportCut(reply.Text[len(whole):])
 		cut := *reply
-		cut.Text, cut.Stop = whole, llm.StopEnd
+		cut.Text, cut.Stop = whole, wire.StopEnd
 		if n := len(cut.Attempts); n > 0 {
 			cut.Attempts = slices.Clone(cut.Attempts)
 			cut.Attempts[n-1].Err = nil
@@ -239,7 +240,7 @@ func replyError(reply *llm.Reply) error {
 	switch {
 	case reply.Err() != nil:
 		return reply.Err()
-	case reply.Stop == llm.StopTool || len(reply.Message.Calls()) > 0:
+	case reply.Stop == wire.StopTool || len(reply.Message.Calls()) > 0:
 		return &llm.APIError{Kind: llm.ErrResponse, RequestID: reply.RequestID, Message: "the model called a tool where a summary was asked for"}
 	case strings.TrimSpace(reply.Text) == "" && reply.JSON == "":
 		return &llm.APIError{Kind: llm.ErrResponse, RequestID: reply.RequestID, Message: "the model's answer is empty"}

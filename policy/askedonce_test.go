@@ -108,7 +108,7 @@ func work(t *testing.T, config palimpsest.Config) (hits, misses int) {
 			if _, err := th.PrepareStep(t.Context(), step); err != nil {
 				t.Fatal(err)
 			}
-			if err := th.FinishStep(t.Context(), nil, llm.Usage{}, answer); err != nil {
+			if err := th.FinishStep(t.Context(), nil, wire.Usage{}, answer); err != nil {
 				t.Fatal(err)
 			}
 		}

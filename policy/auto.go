@@ -9,7 +9,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 // Auto is our own default. It compacts in batches, so that the prompt's prefix stays the
@@ -17,7 +16,7 @@ import (
 // (strategy.Auto).
 //
 // When to compact is up to Favor. Where the prices of the model are known, Auto compacts
-// as soon as a longer prompt would cost more than the compaction (package cost has the
+// as soon as a longer prompt would cost more than the compaction (cycle.steps is the
 // square-root law) or, when the provider's cache has expired, as soon as that saves
 // something; but never below the size that FavorBalanced tolerates. At the hard mark it
 // compacts in any case. Without prices, and with FavorQuality, the hard mark alone
@@ -150,8 +149,8 @@ func (a Auto) priceMark(s *Situation) int {
 	mark := minColdGain * after
 	if !s.CacheExpired {
 		mark = minGain * after
-		cycle := cost.Cycle{Growth: growth, After: after, Kept: float64(s.Fixed), Uncached: float64(a.unreadTokens(s)), ExpiryChance: s.ExpiryChance}
-		mark = max(mark, after+cycle.Steps(s.Rates)*growth)
+		c := cycle{Growth: growth, After: after, Kept: float64(s.Fixed), Uncached: float64(a.unreadTokens(s)), ExpiryChance: s.ExpiryChance}
+		mark = max(mark, after+c.steps(s.Rates)*growth)
 	}
 	return a.moved(s, max(int(min(mark, 1<<40)), a.priceFloor(s), a.target(s)+1))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
+	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -124,8 +124,8 @@ func TestPricesDecide(t *testing.T) {
 		return 0
 	}
 	without := dueAt(func(*policy.Situation) {})
-	with := dueAt(func(s *policy.Situation) { s.Rates = cost.UsualRates() })
-	cold := dueAt(func(s *policy.Situation) { s.Rates, s.CacheExpired = cost.UsualRates(), true })
+	with := dueAt(func(s *policy.Situation) { s.Rates = token.UsualRates() })
+	cold := dueAt(func(s *policy.Situation) { s.Rates, s.CacheExpired = token.UsualRates(), true })
 	if without < 108_000 || without > 115_000 {
 		t.Errorf("without prices it is due at %d tokens", without)
 	}
@@ -148,7 +148,7 @@ func TestBurst(t *testing.T) {
 			messages = append(messages, callTool(id, "Read", "{}", "Next."), answerTool(id, "Read", buildLog(lines)))
 		}
 		s := stateOf(t, threadOf(t, messages...), nil)
-		s.Window, s.Rates = 200_000, cost.UsualRates()
+		s.Window, s.Rates = 200_000, token.UsualRates()
 		yes, _ := policy.Auto{Favor: policy.FavorCost}.Due(s)
 		if lines > 100 && (s.PromptTokens < 45_000 || s.PromptTokens > 60_000) {
 			t.Fatalf("the burst is %d tokens", s.PromptTokens)
@@ -179,7 +179,7 @@ func TestWhatIsNew(t *testing.T) {
 		}
 		messages = append(messages, callTool("last", "Read", "{}", "Next."), answerTool("last", "Read", buildLog(lines)))
 		s := stateOf(t, threadOf(t, messages...), nil)
-		s.Window, s.Rates, s.ExpiryChance = 200_000, cost.UsualRates(), expiry
+		s.Window, s.Rates, s.ExpiryChance = 200_000, token.UsualRates(), expiry
 		s.PromptTokens = around
 		yes, _ := policy.Auto{Favor: policy.FavorCost}.Due(s)
 		return yes
@@ -206,7 +206,7 @@ func TestPricesNeverForbid(t *testing.T) {
 		speak(thread.User, "Keep to this list: "+buildLog(1_500)), callTool("c", "Read", `{}`, "x"), answerTool("c", "Read", buildLog(4_000)), speak(thread.Assistant, "Done."),
 		speak(thread.User, "And this one: "+buildLog(1_500)),
 	), nil)
-	s.Window, s.Rates, s.CacheExpired = 200_000, cost.UsualRates(), true
+	s.Window, s.Rates, s.CacheExpired = 200_000, token.UsualRates(), true
 	if due, _ := (policy.Auto{}).Due(s); !due {
 		t.Fatal("not due")
 	}

@@ -44,7 +44,7 @@ func (m *ill) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*
 			text = `{"summary":{"key_facts":["` + said + `"],"conversation_flow":[],"open_threads":[]},"state_delta":{}}`
 		}
 	}
-	return &llm.Reply{Text: text, JSON: text, Stop: llm.StopEnd, Message: say(thread.Assistant, text)}, nil
+	return &llm.Reply{Text: text, JSON: text, Stop: wire.StopEnd, Message: say(thread.Assistant, text)}, nil
 }
 
 // ways are the failures of a summarizer, as its client reports them.
@@ -53,7 +53,7 @@ func ways() map[string]func(context.Context, *llm.Options) (*llm.Reply, error) {
 	fails := func(err error) way {
 		return func(context.Context, *llm.Options) (*llm.Reply, error) { return nil, err }
 	}
-	says := func(text string, stop llm.Stop) way {
+	says := func(text string, stop wire.Stop) way {
 		return func(context.Context, *llm.Options) (*llm.Reply, error) {
 			return &llm.Reply{Text: text, JSON: text, Stop: stop, Message: say(thread.Assistant, text)}, nil
 		}
@@ -64,12 +64,12 @@ func ways() map[string]func(context.Context, *llm.Options) (*llm.Reply, error) {
 		"429":          fails(&llm.APIError{Kind: llm.ErrRateLimited, Status: 429}),
 		"cancelled":    fails(&llm.APIError{Kind: llm.ErrCanceled}),
 		"other error":  fails(errors.New("the pipe broke")),
-		"refusal":      says("I cannot help with that.", llm.StopRefusal),
-		"empty":        says("", llm.StopEnd),
-		"blank":        says(" \n\t", llm.StopEnd),
-		"cut-off JSON": says(`{"summary":{"key_facts":["the que`, llm.StopLength),
-		"garbage":      says("\x00\xff{{{[[ zzz qqq vvv", llm.StopEnd),
-		"inflated":     says(strings.Repeat("Lorem ipsum dolor sit amet, consectetur adipiscing elit. ", 3000), llm.StopEnd),
+		"refusal":      says("I cannot help with that.", wire.StopRefusal),
+		"empty":        says("", wire.StopEnd),
+		"blank":        says(" \n\t", wire.StopEnd),
+		"cut-off JSON": says(`{"summary":{"key_facts":["the que`, wire.StopLength),
+		"garbage":      says("\x00\xff{{{[[ zzz qqq vvv", wire.StopEnd),
+		"inflated":     says(strings.Repeat("Lorem ipsum dolor sit amet, consectetur adipiscing elit. ", 3000), wire.StopEnd),
 		"hang": func(ctx context.Context, o *llm.Options) (*llm.Reply, error) {
 			limit := o.Timeout
 			if limit == 0 {
@@ -122,7 +122,7 @@ func failAndRecover(t *testing.T, name, way string) {
 			if err != nil || len(p.Messages) == 0 {
 				t.Fatalf("the loop stopped: %v", err)
 			}
-			if err := th.FinishStep(t.Context(), nil, llm.Usage{}, answer); err != nil {
+			if err := th.FinishStep(t.Context(), nil, wire.Usage{}, answer); err != nil {
 				t.Fatal(err)
 			}
 			said = append(append(said, step.Messages...), answer)

@@ -9,13 +9,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // beginning is a situation in which nothing has been said yet, with the usual
 // prices.
 func beginning(window, output, fixed int) *Situation {
-	return &Situation{Thread: thread.New("t"), Base: &prompt.Prompt{}, Window: window, Output: output, Fixed: fixed, Rates: cost.UsualRates()}
+	return &Situation{Thread: thread.New("t"), Base: &prompt.Prompt{}, Window: window, Output: output, Fixed: fixed, Rates: token.UsualRates()}
 }
 
 // TestMarks: when each favor compacts and what it keeps, by window. With usual
@@ -71,7 +71,7 @@ func TestMarksBounds(t *testing.T) {
 		return s
 	}
 	budget := func(s *Situation) { s.Budget = 40_000 }
-	unpriced := func(s *Situation) { s.Rates = cost.Rates{} }
+	unpriced := func(s *Situation) { s.Rates = token.Rates{} }
 	cold := func(s *Situation) { s.CacheExpired = true }
 	same := func(*Situation) {}
 	for _, test := range []struct {
@@ -128,7 +128,7 @@ func TestMarksOrder(t *testing.T) {
 			s.Budget = rapid.IntRange(1_000, 200_000).Draw(t, "budget")
 		}
 		if rapid.Bool().Draw(t, "unpriced") {
-			s.Rates = cost.Rates{}
+			s.Rates = token.Rates{}
 		}
 		s.CacheExpired = rapid.Bool().Draw(t, "cold")
 		s.ExpiryChance = rapid.Float64Range(0, 1).Draw(t, "expiry")

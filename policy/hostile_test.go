@@ -80,7 +80,7 @@ func (l *liar) Generate(_ context.Context, p *prompt.Prompt, o *llm.Options) (*l
 	if names := worker.FindAllString(shown, -1); len(names) > 0 {
 		said = append(said, "I look at "+names[len(names)-1]+" next")
 	}
-	reply := &llm.Reply{Stop: llm.StopEnd, Message: thread.Message{Role: thread.Assistant}}
+	reply := &llm.Reply{Stop: wire.StopEnd, Message: thread.Message{Role: thread.Assistant}}
 	if o == nil || o.Schema == nil {
 		reply.Text = "## Pending Work\n- [ ] " + strings.Join(said, "\n- [ ] ") + "\n## Current State\n- " + strings.Join(said, "\n- ") + "\n\n" + strings.Join(said, ". ") + "."
 		return reply, nil
@@ -184,7 +184,7 @@ func TestTenHostileRounds(t *testing.T) {
 						t.Fatalf("round %d: %q got through:\n%s", rounds, lie, text)
 					}
 				}
-				if err := th.FinishStep(t.Context(), nil, llm.Usage{}, answer); err != nil {
+				if err := th.FinishStep(t.Context(), nil, wire.Usage{}, answer); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -22,6 +22,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 func TestMain(m *testing.M) {
@@ -197,13 +198,13 @@ func inPlace(sentences []string, text string) (n int, lost []string) {
 // told is a model that always says the same.
 type told struct {
 	text, json string
-	stop       llm.Stop
+	stop       wire.Stop
 }
 
 func (told) Model() string { return "told" }
 
 func (m told) Generate(context.Context, *prompt.Prompt, *llm.Options) (*llm.Reply, error) {
-	return &llm.Reply{Text: m.text, JSON: m.json, Stop: cmp.Or(m.stop, llm.StopEnd), Message: speak(thread.Assistant, m.text+m.json)}, nil
+	return &llm.Reply{Text: m.text, JSON: m.json, Stop: cmp.Or(m.stop, wire.StopEnd), Message: speak(thread.Assistant, m.text+m.json)}, nil
 }
 
 // lists has the sentences of a text as the lists of a structured answer, which

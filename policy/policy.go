@@ -23,13 +23,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 // Policy decides about one step of one session. Implementations are safe for concurrent
@@ -174,7 +173,7 @@ type Situation struct {
 	// CacheExpired says that the provider has forgotten the prompt, so it will be written
 	// anew in any case. ExpiryChance is the chance that it will have forgotten it by the
 	// next step.
-	Rates        cost.Rates
+	Rates        token.Rates
 	CacheExpired bool
 	ExpiryChance float64
 	// CacheLife is how long the provider caches a prompt; 0 if unknown.
@@ -201,7 +200,7 @@ type Situation struct {
 	Rewritten int
 	// Rehydrated is what was brought back for this turn. Such a turn externalizes nothing,
 	// unless nothing else makes the request fit.
-	Rehydrated rehydrate.TurnContext
+	Rehydrated recall.TurnContext
 
 	// Summarizer writes the summaries of ladders. The other policies ask their own model.
 	Summarizer summarize.Summarizer
@@ -240,7 +239,7 @@ func Situate(given Situation) (*Situation, error) {
 }
 
 // WithRehydrated returns the situation with what was brought back for the turn.
-func (s *Situation) WithRehydrated(returned rehydrate.TurnContext) *Situation {
+func (s *Situation) WithRehydrated(returned recall.TurnContext) *Situation {
 	next := *s
 	next.Rehydrated = returned
 	return &next

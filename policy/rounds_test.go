@@ -11,7 +11,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/test/llmtest"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -197,7 +196,7 @@ func run(t *testing.T, p policy.Policy, r *trace, steps int, step palimpsest.Ste
 		if r != nil {
 			r.step(n, out.Prompt)
 		}
-		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, answer); err != nil {
+		if err := th.FinishStep(t.Context(), nil, wire.Usage{}, answer); err != nil {
 			t.Fatal(err)
 		}
 	}

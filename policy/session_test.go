@@ -21,6 +21,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // small makes the threshold (12,000 − 11,000) × 0.8 = 800 tokens.
@@ -148,11 +149,11 @@ func failures() map[string]llm.Generator {
 		"plain error": llmtest.Script(llmtest.Fail(errors.New("broken"))),
 		"timeout":     slow{},
 		"empty":       llmtest.Script(llmtest.Say(" \n")),
-		"refusal":     script(llm.Reply{Text: "I cannot.", Stop: llm.StopRefusal}),
-		"filtered":    script(llm.Reply{Text: "Half", Stop: llm.StopFilter}),
-		"cut off":     script(llm.Reply{Text: "## Session Sum", Stop: llm.StopLength}),
-		"window full": script(llm.Reply{Text: "## Session Sum", Stop: llm.StopContext}),
-		"tool call": script(llm.Reply{Stop: llm.StopTool, Message: thread.Message{Parts: []thread.Part{
+		"refusal":     script(llm.Reply{Text: "I cannot.", Stop: wire.StopRefusal}),
+		"filtered":    script(llm.Reply{Text: "Half", Stop: wire.StopFilter}),
+		"cut off":     script(llm.Reply{Text: "## Session Sum", Stop: wire.StopLength}),
+		"window full": script(llm.Reply{Text: "## Session Sum", Stop: wire.StopContext}),
+		"tool call": script(llm.Reply{Stop: wire.StopTool, Message: thread.Message{Parts: []thread.Part{
 			thread.Text{Text: "I look first."}, thread.ToolCall{ID: "c", Name: "Read", Arguments: "{}"},
 		}}}),
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/summarize/model"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
+	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -29,7 +29,7 @@ func (a *asked) Generate(_ context.Context, p *prompt.Prompt, _ *llm.Options) (*
 // with the prompt that the provider saw last, message by message.
 func TestSummaryGoesOnFromTheCachedPrompt(t *testing.T) {
 	a := &asked{}
-	rates := cost.Rates{Write: 1.25, Read: 0.01, Output: 5}
+	rates := token.Rates{Write: 1.25, Read: 0.01, Output: 5}
 	c, err := palimpsest.New(palimpsest.Config{
 		Policy:     policy.Ladder{MaxInputTokens: window, DisableExternalization: true, DisableClearing: true, PreserveRecentTurns: 1},
 		Summarizer: model.New(&model.Options{Rates: &rates}, a),
@@ -53,7 +53,7 @@ func TestSummaryGoesOnFromTheCachedPrompt(t *testing.T) {
 		if len(a.prompts) == 0 {
 			last = p.Prompt
 		}
-		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, answer); err != nil {
+		if err := th.FinishStep(t.Context(), nil, wire.Usage{}, answer); err != nil {
 			t.Fatal(err)
 		}
 	}

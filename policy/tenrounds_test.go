@@ -124,7 +124,7 @@ func (w *recorded) Generate(_ context.Context, p *prompt.Prompt, _ *llm.Options)
 	if w.plain {
 		_, text, _ = strings.Cut(text, "\n")
 	}
-	return &llm.Reply{Text: text, Stop: llm.StopEnd, Message: speak(thread.Assistant, text)}, nil
+	return &llm.Reply{Text: text, Stop: wire.StopEnd, Message: speak(thread.Assistant, text)}, nil
 }
 
 // Summarize says the same as a list of items, for the policies that are given a
@@ -257,7 +257,7 @@ func tenRounds(t *testing.T, own ownSummary, name string) (there int, lost []str
 					break
 				}
 			}
-			if err := s.FinishStep(t.Context(), nil, llm.Usage{}, m); err != nil {
+			if err := s.FinishStep(t.Context(), nil, wire.Usage{}, m); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -97,7 +97,7 @@ func TestTimelineRounds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if m.Role == thread.Assistant {
-				if err := th.FinishStep(t.Context(), nil, llm.Usage{}, m); err != nil {
+				if err := th.FinishStep(t.Context(), nil, wire.Usage{}, m); err != nil {
 					t.Fatal(err)
 				}
 				continue
@@ -184,7 +184,7 @@ func TestTimelineLimits(t *testing.T) {
 // TestTimelineFailures: with every failure of the model the ceiling holds, and
 // the loop goes on.
 func TestTimelineFailures(t *testing.T) {
-	turns := []llmtest.Turn{llmtest.Say(""), llmtest.Say(" \n"), {Reply: llm.Reply{Text: "cut", Stop: llm.StopLength}}, {Reply: llm.Reply{Stop: llm.StopRefusal}}}
+	turns := []llmtest.Turn{llmtest.Say(""), llmtest.Say(" \n"), {Reply: llm.Reply{Text: "cut", Stop: wire.StopLength}}, {Reply: llm.Reply{Stop: wire.StopRefusal}}}
 	for _, kind := range []error{llm.ErrOverflow, llm.ErrRateLimited, llm.ErrOverloaded, llm.ErrServer, llm.ErrTimeout, llm.ErrConnection, llm.ErrResponse,
 		llm.ErrAuth, llm.ErrQuota, llm.ErrInvalid, llm.ErrNotFound, llm.ErrRefused, llm.ErrTruncated} {
 		turns = append(turns, llmtest.Fail(kind))
@@ -488,7 +488,7 @@ func TestCachePointsFromTheFirst(t *testing.T) {
 			points = append(points, point.After)
 		}
 		got = append(got, points)
-		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, speak(thread.Assistant, fmt.Sprintf("Part %d is done.", n))); err != nil {
+		if err := th.FinishStep(t.Context(), nil, wire.Usage{}, speak(thread.Assistant, fmt.Sprintf("Part %d is done.", n))); err != nil {
 			t.Fatal(err)
 		}
 	}

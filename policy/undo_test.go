@@ -11,7 +11,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -60,7 +59,7 @@ func play(t *testing.T, name string) *played {
 		if _, seen := p.prompts[len(all)]; !seen {
 			p.prompts[len(all)] = out.Prompt
 		}
-		if err := p.FinishStep(t.Context(), nil, llm.Usage{}, answer); err != nil {
+		if err := p.FinishStep(t.Context(), nil, wire.Usage{}, answer); err != nil {
 			t.Fatal(err)
 		}
 		p.said = append(append(p.said, p.step.Messages...), answer)

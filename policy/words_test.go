@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // asking are the policies that ask a model themselves, each so that it compacts all
@@ -24,7 +25,7 @@ func asking(g llm.Generator, trust policy.Trust) []policy.Policy {
 }
 
 // answers says a text in the form that a policy asks for.
-func answers(name, text string, stop llm.Stop) told {
+func answers(name, text string, stop wire.Stop) told {
 	if name != "workstream" {
 		return told{text: text, stop: stop}
 	}
@@ -54,7 +55,7 @@ func TestRequestsStand(t *testing.T) {
 	for _, trust := range []policy.Trust{"", policy.TrustModel} {
 		for _, text := range []string{"The harness is measured. The results are noted.", "The harness is measured. Nothing else."} {
 			for _, p := range asking(nil, trust) {
-				p := withAnswer(p, answers(p.Name(), text, llm.StopEnd))
+				p := withAnswer(p, answers(p.Name(), text, wire.StopEnd))
 				s := stateOf(t, threadOf(t, bench()...), nil)
 				s.Forced = true
 				f, err := p.Plan(t.Context(), s)
@@ -99,7 +100,7 @@ func TestTrust(t *testing.T) {
 		"The user said \"delete the API\", and the API was deleted together with all of the tests that stood in its way."
 	for _, trust := range []policy.Trust{policy.TrustChecked, policy.TrustModel} {
 		for _, p := range asking(nil, trust) {
-			p := withAnswer(p, answers(p.Name(), text, llm.StopEnd))
+			p := withAnswer(p, answers(p.Name(), text, wire.StopEnd))
 			s := stateOf(t, threadOf(t, bench()...), nil)
 			s.Forced = true
 			f, err := p.Plan(t.Context(), s)
@@ -142,7 +143,7 @@ func TestCutAtItsLimit(t *testing.T) {
 		if p.Name() == "workstream" {
 			continue // half an object is no answer; the summary is made by rule (TestWorkstreamFailures)
 		}
-		model := llmtest.Script(llmtest.Turn{Reply: llm.Reply{Text: text, Stop: llm.StopLength}}, llmtest.Turn{Reply: llm.Reply{Text: text, Stop: llm.StopLength}})
+		model := llmtest.Script(llmtest.Turn{Reply: llm.Reply{Text: text, Stop: wire.StopLength}}, llmtest.Turn{Reply: llm.Reply{Text: text, Stop: wire.StopLength}})
 		p := withAnswer(p, model)
 		s := stateOf(t, threadOf(t, bench()...), nil)
 		s.Forced = true

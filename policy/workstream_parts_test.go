@@ -32,9 +32,9 @@ func TestWorkstreamFailures(t *testing.T) {
 		"empty":        llmtest.Say(""),
 		"no summary":   said(nil, nil, nil, nil),
 		"other shape":  llmtest.Say(`{"summary": 3}`),
-		"cut off":      {Reply: llm.Reply{Text: `{"summary":`, Stop: llm.StopLength}},
-		"refused":      {Reply: llm.Reply{Stop: llm.StopRefusal}},
-		"context full": {Reply: llm.Reply{Stop: llm.StopContext}},
+		"cut off":      {Reply: llm.Reply{Text: `{"summary":`, Stop: wire.StopLength}},
+		"refused":      {Reply: llm.Reply{Stop: wire.StopRefusal}},
+		"context full": {Reply: llm.Reply{Stop: wire.StopContext}},
 	}
 	for _, kind := range kinds {
 		turns[kind.Error()] = llmtest.Fail(kind)
@@ -55,7 +55,7 @@ func TestWorkstreamFailures(t *testing.T) {
 			th := c.Session("t")
 			step := palimpsest.Step{Profile: render.For(wire.Chat), Messages: append(append([]thread.Message(nil), messages...), speak(thread.User, "And now?"))}
 			p, err := th.PrepareStep(t.Context(), step)
-			if cut := turn.Reply.Stop == llm.StopLength || errors.Is(turn.Err, llm.ErrTruncated); cut {
+			if cut := turn.Reply.Stop == wire.StopLength || errors.Is(turn.Err, llm.ErrTruncated); cut {
 				if err != nil || p.Messages[0].Role != thread.System {
 					t.Fatalf("what is cut off once is asked for at each step: %v", err)
 				}

@@ -30,7 +30,7 @@ func (g *gated) Generate(ctx context.Context, _ *prompt.Prompt, _ *llm.Options) 
 	select {
 	case err := <-g.answer:
 		const text = `{"summary":{"key_facts":["The file part_001.go was read."],"conversation_flow":[],"open_threads":[]},"state_delta":{}}`
-		return &llm.Reply{Text: text, JSON: text, Stop: llm.StopEnd}, err
+		return &llm.Reply{Text: text, JSON: text, Stop: wire.StopEnd}, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event/quality"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -59,7 +59,7 @@ func (cs *compactors) compactor(m token.Model, offers bool) (*palimpsest.Compact
 	case !offers:
 		config.Recall = nil
 	case config.Recall == nil:
-		config.Recall = &palimpsest.Recall{Rehydrate: rehydrate.Options{Disabled: true}} // which would change the prefix for one prompt
+		config.Recall = &palimpsest.Recall{Rehydrate: recall.Rehydration{Disabled: true}} // which would change the prefix for one prompt
 	}
 	c, err := palimpsest.New(config)
 	if err == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -22,7 +22,7 @@ func wanting(parts ...int) func(*proxytest.Request) proxytest.Answer {
 			for _, c := range q.Prompt.Messages[i].Calls() {
 				seen.WriteString(c.Arguments)
 			}
-			if r, ok := q.Prompt.Messages[i].Result(); ok && r.Tool == rehydrate.Recall {
+			if r, ok := q.Prompt.Messages[i].Result(); ok && r.Tool == recall.RecallTool {
 				seen.WriteString(r.Text())
 			}
 		}
@@ -34,7 +34,7 @@ func wanting(parts ...int) func(*proxytest.Request) proxytest.Answer {
 			}
 			query := fmt.Sprintf(`{"query":"\"the code of part %d is\""}`, n)
 			if offered(q) && !strings.Contains(seen.String(), query) {
-				return proxytest.Answer{Calls: []thread.ToolCall{{ID: fmt.Sprintf("ours_%d_%d", q.N, n), Name: rehydrate.Recall, Arguments: query}}}
+				return proxytest.Answer{Calls: []thread.ToolCall{{ID: fmt.Sprintf("ours_%d_%d", q.N, n), Name: recall.RecallTool, Arguments: query}}}
 			}
 		}
 		return proxytest.Answer{Text: fmt.Sprint(found)}

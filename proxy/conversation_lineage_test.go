@@ -11,7 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -21,13 +21,13 @@ import (
 func searching(q *proxytest.Request) proxytest.Answer {
 	text, tools := last(q)
 	switch {
-	case len(tools) > 0 && tools[len(tools)-1] == rehydrate.Recall:
+	case len(tools) > 0 && tools[len(tools)-1] == recall.RecallTool:
 		if strings.Contains(text, "the code of part 2 is K15838") {
 			return proxytest.Answer{Text: "It is K15838."}
 		}
 		return proxytest.Answer{Text: "It is nowhere."}
 	case offered(q):
-		return proxytest.Answer{Calls: []thread.ToolCall{{ID: "ours_1", Name: rehydrate.Recall, Arguments: `{"query":"\"the code of part 2\""}`}}}
+		return proxytest.Answer{Calls: []thread.ToolCall{{ID: "ours_1", Name: recall.RecallTool, Arguments: `{"query":"\"the code of part 2\""}`}}}
 	}
 	return proxytest.Answer{Text: "I cannot look it up."}
 }

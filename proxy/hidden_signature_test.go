@@ -8,7 +8,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -17,7 +17,7 @@ import (
 // client is not shown, the client's first call has the documented value for a call without one: else
 // Gemini would refuse the client's own history.
 func TestHiddenSignature(t *testing.T) {
-	ours := thread.ToolCall{ID: "ours_1", Name: rehydrate.Recall, Arguments: `{"query":"code"}`}
+	ours := thread.ToolCall{ID: "ours_1", Name: recall.RecallTool, Arguments: `{"query":"code"}`}
 	theirs := func(n int) thread.ToolCall {
 		return thread.ToolCall{ID: fmt.Sprint("theirs_", n), Name: "read_file", Arguments: fmt.Sprintf(`{"path":"part_%03d.go"}`, n)}
 	}

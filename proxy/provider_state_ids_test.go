@@ -10,7 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -41,7 +41,7 @@ func TestOneResponse(t *testing.T) {
 				for _, m := range ids {
 					names[m[1]] = true
 				}
-				if len(names) != 1 || strings.Contains(string(s.raw), rehydrate.ReadArtifact) || strings.Contains(string(s.raw), rehydrate.Recall) {
+				if len(names) != 1 || strings.Contains(string(s.raw), recall.ReadArtifactTool) || strings.Contains(string(s.raw), recall.RecallTool) {
 					t.Errorf("ids %v: %s", names, s.raw)
 				}
 				for _, line := range slices.Collect(strings.Lines(string(s.raw))) {

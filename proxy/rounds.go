@@ -11,11 +11,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/failsafe"
 	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -130,7 +129,7 @@ func (r *rounds) answerWhole(res *http.Response) (out *http.Response, failed, er
 }
 
 // ourToolMark is in every answer that repeats our tools.
-const ourToolMark = `"` + rehydrate.ReadArtifact + `"`
+const ourToolMark = `"` + recall.ReadArtifactTool + `"`
 
 // takeAnswer takes the model's answer in a round, and answers the calls of our tools.
 func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
@@ -332,6 +331,6 @@ func (r *rounds) logRounds() {
 	}
 	s, news := r.step, r.unloggedMessages()
 	r.t.bestEffort(r.x, "rounds", s, func(ctx context.Context) error {
-		return s.session.FinishStep(ctx, s.prepared, llm.Usage{}, news...)
+		return s.session.FinishStep(ctx, s.prepared, wire.Usage{}, news...)
 	})
 }

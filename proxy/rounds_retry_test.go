@@ -15,7 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -50,7 +50,7 @@ func asks(q *proxytest.Request) int {
 			break
 		}
 		if r, ok := m.Result(); ok {
-			if r.Tool != rehydrate.Recall {
+			if r.Tool != recall.RecallTool {
 				break
 			}
 			n++
@@ -61,7 +61,7 @@ func asks(q *proxytest.Request) int {
 
 func lookup(q *proxytest.Request) proxytest.Answer {
 	return proxytest.Answer{Text: fmt.Sprintf("Look %d.", asks(q)), Calls: []thread.ToolCall{{
-		ID: fmt.Sprintf("ours_%04d", q.N), Name: rehydrate.Recall, Arguments: fmt.Sprintf(`{"query":"code of part %d"}`, asks(q)),
+		ID: fmt.Sprintf("ours_%04d", q.N), Name: recall.RecallTool, Arguments: fmt.Sprintf(`{"query":"code of part %d"}`, asks(q)),
 	}}}
 }
 

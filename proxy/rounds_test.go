@@ -13,14 +13,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 func offered(q *proxytest.Request) bool {
 	for _, tool := range q.Prompt.Tools {
-		if tool.Name == rehydrate.Recall {
+		if tool.Name == recall.RecallTool {
 			return true
 		}
 	}
@@ -54,7 +54,7 @@ func (c *curious) answer(q *proxytest.Request) proxytest.Answer {
 	defer c.mu.Unlock()
 	text, tools := last(q)
 	for _, tool := range tools {
-		if tool == rehydrate.Recall && strings.Contains(text, "the code of part 2 is K15838") {
+		if tool == recall.RecallTool && strings.Contains(text, "the code of part 2 is K15838") {
 			c.found++
 		}
 	}
@@ -62,7 +62,7 @@ func (c *curious) answer(q *proxytest.Request) proxytest.Answer {
 	if c.think {
 		a.Thinking = fmt.Sprintf("Let me see, %d.", q.N)
 	}
-	call := thread.ToolCall{ID: fmt.Sprintf("ours_%04d", q.N), Name: rehydrate.Recall, Arguments: `{"query":"\"the code of part 2\""}`}
+	call := thread.ToolCall{ID: fmt.Sprintf("ours_%04d", q.N), Name: recall.RecallTool, Arguments: `{"query":"\"the code of part 2\""}`}
 	switch {
 	case !offered(q):
 	case q.N%6 == 0:
@@ -105,7 +105,7 @@ func TestToolsInTheProxy(t *testing.T) {
 					t.Errorf("the model asked %d times, %d of them beside other calls, and found it %d times", model.asked, model.mixed, model.found)
 				}
 				for _, element := range a.history {
-					if strings.Contains(element, rehydrate.Recall+`"`) || strings.Contains(element, "ours_") {
+					if strings.Contains(element, recall.RecallTool+`"`) || strings.Contains(element, "ours_") {
 						t.Fatalf("the client was shown our tools: %.300s", element)
 					}
 				}
@@ -127,8 +127,8 @@ func TestAgainAfterRounds(t *testing.T) {
 			t.Parallel()
 			up := strict(t)
 			up.Model = func(q *proxytest.Request) proxytest.Answer {
-				if _, tools := last(q); offered(q) && !slices.Contains(tools, rehydrate.Recall) {
-					return proxytest.Answer{Calls: []thread.ToolCall{{ID: fmt.Sprintf("ours_%04d", q.N), Name: rehydrate.Recall, Arguments: `{"query":"code"}`}}}
+				if _, tools := last(q); offered(q) && !slices.Contains(tools, recall.RecallTool) {
+					return proxytest.Answer{Calls: []thread.ToolCall{{ID: fmt.Sprintf("ours_%04d", q.N), Name: recall.RecallTool, Arguments: `{"query":"code"}`}}}
 				}
 				return proxytest.Answer{Text: "ok"}
 			}
@@ -153,8 +153,8 @@ func TestAgainAfterRounds(t *testing.T) {
 func TestOneStream(t *testing.T) {
 	up := strict(t)
 	up.Model = func(q *proxytest.Request) proxytest.Answer {
-		if _, tools := last(q); offered(q) && !slices.Contains(tools, rehydrate.Recall) {
-			return proxytest.Answer{Text: "I look.", Calls: []thread.ToolCall{{ID: fmt.Sprintf("ours_%04d", q.N), Name: rehydrate.Recall, Arguments: `{"query":"code"}`}}}
+		if _, tools := last(q); offered(q) && !slices.Contains(tools, recall.RecallTool) {
+			return proxytest.Answer{Text: "I look.", Calls: []thread.ToolCall{{ID: fmt.Sprintf("ours_%04d", q.N), Name: recall.RecallTool, Arguments: `{"query":"code"}`}}}
 		}
 		return proxytest.Answer{Text: "ok"}
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -190,7 +189,7 @@ func (m *usageWatcher) save(used wire.Usage) {
 	}
 	s, of := m.step, m.step.prepared
 	_, err := failsafe.Within(context.WithoutCancel(m.x.request.Context()), saveUsageTimeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.session.FinishStep(ctx, of, llm.Usage{Input: used.Input, Known: true})
+		return struct{}{}, s.session.FinishStep(ctx, of, wire.Usage{Input: used.Input, Known: true})
 	})
 	// Being late does no harm: the next answer has its own.
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/dsn"
 	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy"
-	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"

@@ -13,7 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -130,7 +130,7 @@ func TestCompressedAnswers(t *testing.T) {
 			rec := httptest.NewRecorder()
 			up.ServeHTTP(rec, r)
 			encoding := "gzip"
-			if bytes.Contains(body, []byte(`"`+rehydrate.Recall+`"`)) {
+			if bytes.Contains(body, []byte(`"`+recall.RecallTool+`"`)) {
 				encoding = c.encoding
 			}
 			w.Header().Set("Content-Type", rec.Header().Get("Content-Type"))

@@ -95,7 +95,7 @@ func (b *beginning) resume(t *thread.Thread, p *plan.Plan, o *Options) *renderer
 		shown: map[plan.Ref]bool{},
 		out:   slices.Clone(b.out),
 		manifest: &Manifest{
-			Format: FormatVersion, Messages: slices.Clone(b.origins), Hidden: b.hidden, Repairs: b.repairs,
+			Format: formatVersion, Messages: slices.Clone(b.origins), Hidden: b.hidden, Repairs: b.repairs,
 		},
 		current: b.current,
 	}

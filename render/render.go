@@ -75,7 +75,7 @@ func begin(t *thread.Thread, p *plan.Plan, o *Options) (*renderer, error) {
 		messages: t.Messages(), actions: p.Actions(),
 		cache: o.Cache, rewritten: max(p.Rewritten(), o.Rewritten),
 		shown:    map[plan.Ref]bool{},
-		manifest: &Manifest{Format: FormatVersion},
+		manifest: &Manifest{Format: formatVersion},
 		current:  -1,
 		mark:     -1,
 	}, nil

@@ -16,9 +16,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// FormatVersion is the version of the texts that replace removed messages (seed A,
+// formatVersion is the version of the texts that replace removed messages (seed A,
 // "Rendering format version").
-const FormatVersion = "v1.0"
+const formatVersion = "v1.0"
 
 const (
 	// unanswered stands where the log has no result for a call.

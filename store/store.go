@@ -11,7 +11,7 @@
 // A DB holds several tenants. Their data is reached only through a Tenant, so that no
 // call can forget whose rows it means:
 //
-//	db, err := dsn.Open(ctx, "sqlite:palimpsest.db", nil)   // store/dsn
+//	db, err := sqlite.Open(ctx, "palimpsest.db", nil)
 //	t := db.Tenant("acme")
 //	c, err := palimpsest.New(palimpsest.Config{Log: t.Log, Plans: t.Plans})
 package store

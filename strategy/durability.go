@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
@@ -88,7 +89,7 @@ func (v *View) keepLasting(ctx context.Context, rungs []Strategy) error {
 			loads[group] = takes
 		}
 		size := takes.size
-		if r, _ := v.messages[i].Result(); small && toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && size > callShare*takes.answered {
+		if r, _ := v.messages[i].Result(); small && toolclass.ClassOf(r.Tool) == toolclass.Agent && size > callShare*takes.answered {
 			continue // the summary names them
 		}
 		if !small {

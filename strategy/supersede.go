@@ -5,7 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -29,8 +29,8 @@ func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 		}
 		for n := len(calls) - 1; n >= 0; n-- {
 			c := calls[n]
-			class := toolpolicy.ClassOf(c.Name)
-			path := toolpolicy.Path(c)
+			class := toolclass.ClassOf(c.Name)
+			path := toolclass.Path(c)
 			exact := c.Name + "\x00" + c.Arguments
 			answers, failed := answered[c.ID], true
 			if len(answers) == 0 {
@@ -48,7 +48,7 @@ func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 			if repeated {
 				reason = fmt.Sprintf("the same call was made again in turn %d", again)
 			}
-			if class == toolpolicy.Read && path != "" {
+			if class == toolclass.Read && path != "" {
 				if turn, again := lastRead[path]; again && reason == "" && wholeFile(c) {
 					reason = fmt.Sprintf("the file was read again in turn %d", turn)
 				}
@@ -67,9 +67,9 @@ func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 			lastCall[exact] = turn
 			switch {
 			case path == "":
-			case class == toolpolicy.Read && wholeFile(c):
+			case class == toolclass.Read && wholeFile(c):
 				lastRead[path] = turn
-			case class == toolpolicy.Edit || class == toolpolicy.Write:
+			case class == toolclass.Edit || class == toolclass.Write:
 				lastEdit[path] = turn
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -71,7 +71,7 @@ func excerpt(text string, n int) string {
 	b.WriteString(text[:head])
 	b.WriteString("\n")
 	b.WriteString(clip.OmittedNote(utf8.RuneCountInString(text[head:tail])))
-	if lines := toolpolicy.FailureLines(text[head:tail], n/3); len(lines) > 0 {
+	if lines := toolclass.FailureLines(text[head:tail], n/3); len(lines) > 0 {
 		b.WriteString("\n[among them these lines:]\n")
 		b.WriteString(strings.Join(lines, "\n"))
 		b.WriteString("\n[…]")

@@ -13,7 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -56,8 +56,8 @@ var bodyKeys = scan.WordSet("new_string newText newString new_str content conten
 var oldKeys = scan.WordSet("old_string oldText oldString old_str old_source search")
 
 // changesFile reports whether a call of a class changes a file.
-func changesFile(class toolpolicy.Class) bool {
-	return class == toolpolicy.Edit || class == toolpolicy.Write
+func changesFile(class toolclass.Class) bool {
+	return class == toolclass.Edit || class == toolclass.Write
 }
 
 // formKeys are arguments that only shape the answer.
@@ -65,7 +65,7 @@ var formKeys = scan.WordSet("replace_all activeForm timeout output_mode head_lim
 
 // readCall extracts the facts of a call from its name and arguments.
 func readCall(c *thread.ToolCall) callFacts {
-	f := callFacts{Call: work.Call{ID: c.ID, Name: c.Name, Class: toolpolicy.ClassOf(c.Name)}}
+	f := callFacts{Call: work.Call{ID: c.ID, Name: c.Name, Class: toolclass.ClassOf(c.Name)}}
 	args := gjson.Result{}
 	if rawjson.Valid(c.Arguments) {
 		args = gjson.Parse(c.Arguments)
@@ -90,11 +90,11 @@ func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 		}
 	}
 	switch f.Class {
-	case toolpolicy.Shell:
+	case toolclass.Shell:
 		line = f.readCommand(command(args))
-	case toolpolicy.Todo:
+	case toolclass.Todo:
 		f.readTodo(args)
-	case toolpolicy.Read:
+	case toolclass.Read:
 		if path != "" {
 			f.Files = append(f.Files, shell.FileOp{Path: path, Op: "read"})
 			f.part = inPart(args)
@@ -105,12 +105,12 @@ func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 			}
 			return true
 		})
-	case toolpolicy.Edit, toolpolicy.Write:
+	case toolclass.Edit, toolclass.Write:
 		f.readEdit(args, path)
-	case toolpolicy.Other:
+	case toolclass.Other:
 		f.written = writtenWith(f.Name, args)
 	}
-	if f.Input == "" && f.Class != toolpolicy.Todo {
+	if f.Input == "" && f.Class != toolclass.Todo {
 		f.Input = describe(args, f.Class)
 	}
 	f.inputIdents = mentions(nil, f.Input)
@@ -127,7 +127,7 @@ func (f *callFacts) readText(text string) (line []shell.Command) {
 	switch {
 	case strings.Contains(text, patchMark):
 		f.readPatch(text)
-	case f.Class == toolpolicy.Shell:
+	case f.Class == toolclass.Shell:
 		line = f.readCommand(text)
 	default:
 		f.Input = clip.Brief(text, work.MaxInput)
@@ -186,14 +186,14 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 		return
 	}
 	op := "edited"
-	if f.Class == toolpolicy.Write {
+	if f.Class == toolclass.Write {
 		op = "created"
 	}
 	switch args.Get("command").Str { // text editors with sub-commands
 	case "view":
-		f.Class, op = toolpolicy.Read, "read"
+		f.Class, op = toolclass.Read, "read"
 	case "create":
-		f.Class, op = toolpolicy.Write, "created"
+		f.Class, op = toolclass.Write, "created"
 	}
 	if path != "" {
 		f.part = inPart(args)
@@ -247,7 +247,7 @@ func (f *callFacts) readPatch(patch string) {
 	if len(names) == 1 {
 		path = names[0]
 	}
-	f.Class = toolpolicy.Edit
+	f.Class = toolclass.Edit
 	f.Input = clip.Brief(strings.Join(names, ", "), work.MaxInput)
 	f.readReplacement(path, []string{removed.String()}, []string{added.String()})
 }
@@ -267,7 +267,7 @@ var patchMarks = map[string]string{"*** Update File": "edited", "*** Add File": 
 
 // readReplacement notes that an edit replaces texts of a file by others.
 func (f *callFacts) readReplacement(path string, old, body []string) {
-	if f.Class == toolpolicy.Edit && len(old) == len(body) {
+	if f.Class == toolclass.Edit && len(old) == len(body) {
 		for n := range old {
 			f.Replaced = append(f.Replaced, work.Replacement{Old: old[n], New: body[n]})
 		}
@@ -339,7 +339,7 @@ func inPart(args gjson.Result) bool {
 
 // describe writes the arguments of a call on one line, as name=value or, if there is only
 // one, its value. The text that an edit replaces is left out.
-func describe(args gjson.Result, class toolpolicy.Class) string {
+func describe(args gjson.Result, class toolclass.Class) string {
 	var b strings.Builder
 	n := 0
 	args.ForEach(func(_, _ gjson.Result) bool { n++; return n < 2 })
@@ -356,7 +356,7 @@ func describe(args gjson.Result, class toolpolicy.Class) string {
 		case v.Type == gjson.Null:
 			return true
 		}
-		if class == toolpolicy.Agent {
+		if class == toolclass.Agent {
 			limit = 2 * maxArg
 		}
 		s = clip.Brief(s, limit)

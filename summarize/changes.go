@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -214,7 +214,7 @@ func (b *builder) dropHunks(c *callFacts, files []shell.FileOp) {
 		if file == nil {
 			continue
 		}
-		if c.Class == toolpolicy.Shell || op.Op != "edited" {
+		if c.Class == toolclass.Shell || op.Op != "edited" {
 			for _, n := range file.all {
 				b.hunks[n].gone = true
 			}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -42,7 +42,7 @@ func (b *builder) countOrigins(f *facts) {
 		for _, op := range c.Files {
 			b.uses[fileKey(op.Path)]++
 		}
-		if key, ok := callKey(c); ok && c.Class != toolpolicy.Read {
+		if key, ok := callKey(c); ok && c.Class != toolclass.Read {
 			b.uses[key]++
 		}
 	}
@@ -197,7 +197,7 @@ func (b *builder) applyEdit(c *callFacts, r *resultFacts) {
 				b.dropOrigin(o)
 			}
 			delete(b.origins, fileKey(op.Path))
-		case op.Op == "created" && c.Class == toolpolicy.Shell:
+		case op.Op == "created" && c.Class == toolclass.Shell:
 			if !strings.HasPrefix(op.Note, "moved from ") {
 				b.dropStale(o, nil, true, false) // whatever it holds now
 			}
@@ -244,13 +244,13 @@ func (b *builder) moveOrigin(o *origin, from, to string) {
 }
 
 // addLines adds the lines of a result and drops those that it makes out of date.
-func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFacts, class toolpolicy.Class, failed bool, base float32) {
+func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFacts, class toolclass.Class, failed bool, base float32) {
 	from := len(b.candidates)
 	if c == nil {
 		b.snippet(i, m, c, label(c, r.tool, failed), r.idLines, base)
 		return
 	}
-	failed = failed || class == toolpolicy.Read && r.Unread
+	failed = failed || class == toolclass.Read && r.Unread
 	b.applyEdit(c, r)
 	if r.Canceled {
 		return // it may have changed files, and tells nothing
@@ -260,7 +260,7 @@ func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFact
 			b.recordHunks(i, &b.messages[asked.message], c)
 		}
 	}
-	if class == toolpolicy.Edit || class == toolpolicy.Write {
+	if class == toolclass.Edit || class == toolclass.Write {
 		if failed {
 			b.snippet(i, m, c, "failed "+c.Name+" "+c.Input, c.changed, changedBase)
 		} else {
@@ -282,14 +282,14 @@ func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFact
 }
 
 // originOf returns the origin that a call asks, or nil, and whether its answer is whole.
-func (b *builder) originOf(c *callFacts, r *resultFacts, class toolpolicy.Class, failed bool) (o *origin, whole bool) {
+func (b *builder) originOf(c *callFacts, r *resultFacts, class toolclass.Class, failed bool) (o *origin, whole bool) {
 	if r.Unanswered() || r.Claim != "" {
 		return nil, false
 	}
 	switch class {
-	case toolpolicy.Edit, toolpolicy.Write, toolpolicy.Agent, toolpolicy.Question:
+	case toolclass.Edit, toolclass.Write, toolclass.Agent, toolclass.Question:
 		return nil, false
-	case toolpolicy.Read:
+	case toolclass.Read:
 		if path := c.path(); path != "" && !failed {
 			return b.origin(fileKey(path)), false
 		}
@@ -321,7 +321,7 @@ func (b *builder) applyLater() {
 				continue
 			}
 		}
-		failed := judge(r, c, c.Class) == thread.Failure || c.Class == toolpolicy.Read && r.Unread
+		failed := judge(r, c, c.Class) == thread.Failure || c.Class == toolclass.Read && r.Unread
 		b.applyEdit(c, r)
 		if o, whole := b.originOf(c, r, c.Class, failed); o != nil {
 			b.dropStale(o, r.idLines, whole, false)

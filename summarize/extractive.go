@@ -24,7 +24,7 @@ type Extractive struct {
 	// Counter counts the tokens of a text as the budget counts them. It must be pure and
 	// safe for concurrent use. Nil divides the bytes by 4 and rounds up.
 	Counter func(string) int
-	// Memory caches what was read from messages; nil means an own one of DefaultMemory.
+	// Memory caches what was read from messages; nil means an own one of 64 MB.
 	Memory *Memory
 
 	ready sync.Once
@@ -163,13 +163,13 @@ type Memory struct {
 	read *lru.Cache[factsKey, *facts]
 }
 
-// DefaultMemory is the default size of a Memory, in bytes.
-const DefaultMemory = 64 << 20
+// defaultMemory is the default size of a Memory, in bytes.
+const defaultMemory = 64 << 20
 
-// NewMemory returns a Memory that keeps about that many bytes; 0 means DefaultMemory.
+// NewMemory returns a Memory that keeps about that many bytes; 0 means 64 MB.
 func NewMemory(bytes int) *Memory {
 	if bytes == 0 {
-		bytes = DefaultMemory
+		bytes = defaultMemory
 	}
 	return &Memory{seed: maphash.MakeSeed(), read: lru.New[factsKey, *facts](bytes)}
 }

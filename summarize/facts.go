@@ -10,7 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/jsonrows"
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -247,7 +247,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 		f.idLines = []piece{{text: clip.Brief(f.Claim, maxLine), idents: mentions(nil, f.Claim), reason: -1}}
 		return f
 	}
-	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && f.Started == "" && !f.DeniedByUser {
+	if toolclass.ClassOf(r.Tool) == toolclass.Agent && r.Outcome != thread.Failure && f.Started == "" && !f.DeniedByUser {
 		f.report = paragraphs(s[:clip.Boundary(s, min(len(s), maxReport))])
 	}
 	rows := jsonrows.Lines(s, false)
@@ -300,11 +300,11 @@ func readResult(r thread.ToolResult) *resultFacts {
 	if rest, ok := strings.CutPrefix(f.First, "Task #"); ok {
 		f.taskID, _, _ = strings.Cut(rest, " ")
 	}
-	if toolpolicy.Normal(r.Tool) == "tasklist" {
+	if toolclass.Normal(r.Tool) == "tasklist" {
 		f.tasks = taskStatus(s)
 	}
 	f.Failing = len(f.errorLines) > 0
-	if class := toolpolicy.ClassOf(r.Tool); class == toolpolicy.Shell || r.Tool == "" {
+	if class := toolclass.ClassOf(r.Tool); class == toolclass.Shell || r.Tool == "" {
 		f.Why, _ = reason(f)
 	}
 	return f

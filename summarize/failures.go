@@ -11,8 +11,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -54,11 +54,11 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 			a.said = said.text
 			b.unseen(seenQuoted, said.text)
 			idents = append(idents, said.idents...)
-		case c.Class == toolpolicy.Read || c.Class == toolpolicy.List:
+		case c.Class == toolclass.Read || c.Class == toolclass.List:
 			return // the agent looked for it elsewhere
 		}
 		sources = append(sources, b.messages[j].ID)
-	} else if len(a.mends) == 0 && c.Class != toolpolicy.Shell && c.Class != toolpolicy.Other {
+	} else if len(a.mends) == 0 && c.Class != toolclass.Shell && c.Class != toolclass.Other {
 		return // the agent ignored it
 	}
 	for _, e := range a.mends {
@@ -71,7 +71,7 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: a.text(nil, nil), Turn: m.Turn, Sources: sources})
 	worth := float32(attemptWorth)
 	switch {
-	case c.Class == toolpolicy.Shell, c.Class == toolpolicy.Other:
+	case c.Class == toolclass.Shell, c.Class == toolclass.Other:
 	case len(a.mends) == 0:
 		worth = missWorth
 	default:
@@ -175,7 +175,7 @@ func (r *repair) shown(changes map[thread.ID][]string) bool {
 // asked for something else, only those that change what the failure names. After a failed edit
 // it is the next one of the file that tries the same.
 func (b *builder) repairs(i int, c *callFacts, why string, named []mention) []repair {
-	edit := (c.Class == toolpolicy.Edit || c.Class == toolpolicy.Write) && c.path() != ""
+	edit := (c.Class == toolclass.Edit || c.Class == toolclass.Write) && c.path() != ""
 	if !c.Checks() && !edit {
 		return nil
 	}
@@ -202,7 +202,7 @@ func (b *builder) repairs(i int, c *callFacts, why string, named []mention) []re
 			if edit && (e.path() != c.path() || !e.retries(tried)) {
 				continue
 			}
-			if e.Class != toolpolicy.Edit && e.Class != toolpolicy.Write || e.path() == "" || len(e.hunks) == 0 {
+			if e.Class != toolclass.Edit && e.Class != toolclass.Write || e.path() == "" || len(e.hunks) == 0 {
 				continue
 			}
 			first := 0

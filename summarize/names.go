@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -43,13 +43,13 @@ const (
 )
 
 // sourceOfCall is the source of the arguments of a tool.
-func sourceOfCall(class toolpolicy.Class) source {
+func sourceOfCall(class toolclass.Class) source {
 	switch class {
-	case toolpolicy.Edit:
+	case toolclass.Edit:
 		return inEdit
-	case toolpolicy.Write:
+	case toolclass.Write:
 		return inWrite
-	case toolpolicy.Shell:
+	case toolclass.Shell:
 		return inCommand
 	}
 	return inArguments
@@ -57,15 +57,15 @@ func sourceOfCall(class toolpolicy.Class) source {
 
 // sourceOfResult is the source of the output of a tool.
 func sourceOfResult(tool string) source {
-	if s, ok := resultSources[toolpolicy.ClassOf(tool)]; ok {
+	if s, ok := resultSources[toolclass.ClassOf(tool)]; ok {
 		return s
 	}
 	return inResult
 }
 
-var resultSources = map[toolpolicy.Class]source{
-	toolpolicy.Read: inRead, toolpolicy.Search: inSearch, toolpolicy.List: inList, toolpolicy.Shell: inOutput,
-	toolpolicy.Edit: inChange, toolpolicy.Write: inChange, toolpolicy.Web: inPage, toolpolicy.Fetch: inPage, toolpolicy.Agent: inPage,
+var resultSources = map[toolclass.Class]source{
+	toolclass.Read: inRead, toolclass.Search: inSearch, toolclass.List: inList, toolclass.Shell: inOutput,
+	toolclass.Edit: inChange, toolclass.Write: inChange, toolclass.Web: inPage, toolclass.Fetch: inPage, toolclass.Agent: inPage,
 }
 
 // ofCall reports whether it is an argument of a call.

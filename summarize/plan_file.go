@@ -9,8 +9,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -85,7 +85,7 @@ func findPlanFile(log []thread.Message, of func(*thread.Message) *facts, work *e
 		f := of(m)
 		for n := range f.calls {
 			c := &f.calls[n]
-			if c.Class == toolpolicy.Todo {
+			if c.Class == toolclass.Todo {
 				return nil // the agent keeps its plan there
 			}
 			if slices.ContainsFunc(c.Files, func(op shell.FileOp) bool { return isMarkdown(op.Path) }) {
@@ -99,7 +99,7 @@ func findPlanFile(log []thread.Message, of func(*thread.Message) *facts, work *e
 		if !ok {
 			continue
 		}
-		if a.call.Class == toolpolicy.Shell {
+		if a.call.Class == toolclass.Shell {
 			for _, op := range a.call.Files { // it did that, or may have
 				if op.Op != "read" {
 					delete(known, op.Path)
@@ -120,7 +120,7 @@ func findPlanFile(log []thread.Message, of func(*thread.Message) *facts, work *e
 		before := known[p]
 		text, written := textAfter(before, f.result, a.call, work)
 		boxes := 0
-		if text != "" && (before == nil && a.call.Class != toolpolicy.Write || before != nil && !before.own) {
+		if text != "" && (before == nil && a.call.Class != toolclass.Write || before != nil && !before.own) {
 			if !work.Spend(8 * len(text)) {
 				text, written = "", true
 			}
@@ -130,7 +130,7 @@ func findPlanFile(log []thread.Message, of func(*thread.Message) *facts, work *e
 		case text == "" && written:
 			delete(known, p)
 		case text != "" && before == nil:
-			known[p] = &planFile{path: p, text: text, own: a.call.Class == toolpolicy.Write, ticked: boxes, sources: []thread.ID{a.message.ID}}
+			known[p] = &planFile{path: p, text: text, own: a.call.Class == toolclass.Write, ticked: boxes, sources: []thread.ID{a.message.ID}}
 		case text != "":
 			before.own = before.own || written && boxes > before.ticked
 			before.text, before.ticked = text, boxes
@@ -158,11 +158,11 @@ func isMarkdown(p string) bool {
 // written; the text is empty where the call does not tell.
 func textAfter(before *planFile, r *resultFacts, c *callFacts, work *effort.Budget) (text string, written bool) {
 	switch {
-	case c.Class == toolpolicy.Read && !c.part:
+	case c.Class == toolclass.Read && !c.part:
 		return r.doc, r.doc == "" && r.lines > 2 // it has no boxes any more
-	case c.Class != toolpolicy.Edit && c.Class != toolpolicy.Write:
+	case c.Class != toolclass.Edit && c.Class != toolclass.Write:
 		return "", false
-	case c.Class == toolpolicy.Write && len(c.body) == 1 && len(c.old) == 0:
+	case c.Class == toolclass.Write && len(c.body) == 1 && len(c.old) == 0:
 		return c.body[0], true
 	case before == nil || len(c.old) != len(c.body):
 		return "", true

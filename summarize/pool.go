@@ -9,9 +9,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -401,7 +401,7 @@ func (b *builder) age(i int) float32 {
 
 func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 	b.calls[c.ID] = callRef{i, n}
-	if c.Class != toolpolicy.Todo {
+	if c.Class != toolclass.Todo {
 		return
 	}
 	b.todo(m, c)
@@ -427,7 +427,7 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 	age := b.age(i)
 	g.places = make([]place, 0, len(pieces))
 	number := make([]int, len(pieces)) // of their candidates, plus 1
-	listed := c != nil && (c.Class == toolpolicy.List || c.Class == toolpolicy.Search)
+	listed := c != nil && (c.Class == toolclass.List || c.Class == toolclass.Search)
 	for n, p := range pieces {
 		if p.imports || closesTag(p.text) || listed && strings.Contains(p.text, "node_modules/") || !b.unseen(seenLine, p.text) {
 			continue
@@ -452,9 +452,9 @@ func label(c *callFacts, tool string, failed bool) string {
 	switch {
 	case c == nil:
 		return tool
-	case c.Class == toolpolicy.Read && len(c.Files) > 0 && failed: // the lines are none of the file
+	case c.Class == toolclass.Read && len(c.Files) > 0 && failed: // the lines are none of the file
 		return "failed " + c.Name + " " + c.Files[0].Path
-	case c.Class == toolpolicy.Read && len(c.Files) > 0:
+	case c.Class == toolclass.Read && len(c.Files) > 0:
 		return c.Files[0].Path
 	}
 	return c.Name + " " + c.Input

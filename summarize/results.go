@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -24,13 +24,13 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 			return
 		}
 	}
-	class := toolpolicy.ClassOf(r.tool)
+	class := toolclass.ClassOf(r.tool)
 	if c != nil {
 		class = c.Class
 	}
 	outcome := judge(r, c, class)
 	if c != nil {
-		if class == toolpolicy.Todo {
+		if class == toolclass.Todo {
 			b.identifyTask(c, r)
 			b.readTaskList(r)
 			return
@@ -54,7 +54,7 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 		if c.written.text != "" && outcome == thread.Success {
 			b.addWritten(i, asked, c.written)
 		}
-		if class == toolpolicy.Read && len(files) == 1 && !c.part && r.lines <= 4 && r.text != "" {
+		if class == toolclass.Read && len(files) == 1 && !c.part && r.lines <= 4 && r.text != "" {
 			b.contents[files[0].Path] = r.text
 		}
 	}
@@ -66,9 +66,9 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	}
 	base := float32(0.1)
 	switch class {
-	case toolpolicy.Agent, toolpolicy.Question, toolpolicy.Web, toolpolicy.Fetch:
+	case toolclass.Agent, toolclass.Question, toolclass.Web, toolclass.Fetch:
 		base = 0.35 // cannot be had again
-	case toolpolicy.List, toolpolicy.Poll:
+	case toolclass.List, toolclass.Poll:
 		base = 0.04
 	}
 	if r.records {
@@ -85,24 +85,24 @@ const recordBase = 0.4
 
 // judge decides how a call ended: by the provider's flag or the exit code, else by what the
 // output proves. Files and pages that were only printed prove nothing.
-func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome {
+func judge(r *resultFacts, c *callFacts, class toolclass.Class) thread.Outcome {
 	exit := r.Exit()
 	switch {
-	case (class == toolpolicy.Edit || class == toolpolicy.Write) && r.Edited():
+	case (class == toolclass.Edit || class == toolclass.Write) && r.Edited():
 		return thread.Success
-	case class == toolpolicy.Shell && r.Stopped != "":
+	case class == toolclass.Shell && r.Stopped != "":
 		return thread.Partial
 	case r.Outcome == thread.Failure || r.Outcome == thread.Partial:
 		return r.Outcome
-	case class == toolpolicy.Other && (r.Refusal != "" || r.Claim != ""):
+	case class == toolclass.Other && (r.Refusal != "" || r.Claim != ""):
 		return thread.Failure // the system says that it did not do it
-	case class == toolpolicy.Shell && r.Claim != "":
+	case class == toolclass.Shell && r.Claim != "":
 		return thread.Partial
-	case class == toolpolicy.Search && strings.HasPrefix(r.First, "Error performing "):
+	case class == toolclass.Search && strings.HasPrefix(r.First, "Error performing "):
 		return thread.Failure // LSP
-	case class == toolpolicy.Edit || class == toolpolicy.Write:
+	case class == toolclass.Edit || class == toolclass.Write:
 		return thread.Failure
-	case class != toolpolicy.Shell && class != toolpolicy.Other:
+	case class != toolclass.Shell && class != toolclass.Other:
 		return thread.Success
 	case exit > 0:
 		if c != nil && c.onlyPrints {
@@ -111,7 +111,7 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 		return thread.Failure
 	case c != nil && work.ToldToFail(&c.Call, &r.Result):
 		return thread.Failure
-	case exit == 0 || c == nil || c.onlyPrints || class == toolpolicy.Other:
+	case exit == 0 || c == nil || c.onlyPrints || class == toolclass.Other:
 		return thread.Success
 	case r.fails:
 		return thread.Failure
@@ -121,7 +121,7 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 
 // outcome adds a call to the list of calls, unless the list of files says enough, and a
 // failed attempt if it failed.
-func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resultFacts, class toolpolicy.Class, ended thread.Outcome) {
+func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resultFacts, class toolclass.Class, ended thread.Outcome) {
 	if r.Canceled {
 		return // it says nothing of the call, which is asked again if it matters
 	}
@@ -136,11 +136,11 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	declared := len(r.fields) > 0
 	base := float32(0.5)
 	switch class {
-	case toolpolicy.Read, toolpolicy.Edit, toolpolicy.Write, toolpolicy.List, toolpolicy.Poll, toolpolicy.Recall:
+	case toolclass.Read, toolclass.Edit, toolclass.Write, toolclass.List, toolclass.Poll, toolclass.Recall:
 		if !failed && !declared {
 			return
 		}
-	case toolpolicy.Shell, toolpolicy.Agent, toolpolicy.Other, toolpolicy.Question:
+	case toolclass.Shell, toolclass.Agent, toolclass.Other, toolclass.Question:
 		base = 0.9
 	}
 	if failed {
@@ -154,11 +154,11 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 		fields["exit_code"] = exit
 	}
 	switch class {
-	case toolpolicy.Search, toolpolicy.Web:
+	case toolclass.Search, toolclass.Web:
 		if r.lines > 0 && !failed {
 			fields["lines"] = r.lines
 		}
-	case toolpolicy.Shell, toolpolicy.Other, toolpolicy.Question:
+	case toolclass.Shell, toolclass.Other, toolclass.Question:
 		if !failed && r.last != "" && len(r.last) <= 110 && (r.lines <= 3 || sumsUp(r.last)) {
 			name := "output"
 			if r.lines > 1 {
@@ -204,14 +204,14 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 }
 
 // answer is the line of a result that answers the call, as it is kept when the result is
-// cleared (toolpolicy.KeyFields).
+// cleared (toolclass.KeyFields).
 func (b *builder) answer(m, asked *thread.Message, c *callFacts, r *resultFacts) string {
 	if c == nil || r.records {
 		return ""
 	}
 	result, _ := m.Result()
 	call, _ := asked.Parts[c.at].(thread.ToolCall)
-	return toolpolicy.Answer(call, result)
+	return toolclass.Answer(call, result)
 }
 
 // sumsUp reports whether the last line of a long output sums it up, and so tells more than another
@@ -248,7 +248,7 @@ func (b *builder) noteLaterSuccess() {
 // proved returns what a call is the same as (work.Call.Same), if its result proves that it
 // succeeded, else "".
 func (b *builder) proved(c *callFacts, r *resultFacts, ended thread.Outcome) string {
-	if c == nil || ended != thread.Success || c.Class == toolpolicy.Shell && !c.Succeeded(&r.Result, b.flags[c.Name]) {
+	if c == nil || ended != thread.Success || c.Class == toolclass.Shell && !c.Succeeded(&r.Result, b.flags[c.Name]) {
 		return ""
 	}
 	return c.Same()

@@ -8,8 +8,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -17,7 +17,7 @@ type todo struct{ text, status string }
 
 // readTodo reads the list, or the change of one task, that a todo tool was given.
 func (f *callFacts) readTodo(args gjson.Result) {
-	name := toolpolicy.Normal(f.Name)
+	name := toolclass.Normal(f.Name)
 	switch name {
 	case "taskcreate":
 		f.newTask = true
@@ -174,7 +174,7 @@ func (b *builder) updateTasks() {
 		m := &in.Context[i]
 		f := b.read(m)
 		for n := range f.calls {
-			if c := &f.calls[n]; c.Class == toolpolicy.Todo {
+			if c := &f.calls[n]; c.Class == toolclass.Todo {
 				calls[c.ID] = c
 				b.todo(m, c)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -103,7 +103,7 @@ func message(c *shell.Command, options ...string) string {
 
 // writtenWith returns what a tool of a server writes for people, such as create_pull_request.
 func writtenWith(name string, args gjson.Result) written {
-	name = toolpolicy.Normal(name)
+	name = toolclass.Normal(name)
 	for _, place := range [...]struct{ word, label string }{{"comment", inComment}, {"review", inComment}, {"pullrequest", inRequest}, {"issue", inIssue}} {
 		if strings.Contains(name, place.word) && (strings.HasPrefix(name, "create") || strings.HasPrefix(name, "add") || strings.HasPrefix(name, "update")) {
 			return written{place.label, withoutTrailers(rawjson.FirstText(args, "body"))}

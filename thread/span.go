@@ -6,12 +6,9 @@ import (
 	"slices"
 )
 
-// ErrEmptySpan is wrapped by errors about a span without messages.
-var ErrEmptySpan = errors.New("span has no messages")
-
-// ErrSpanOrder is wrapped by errors about a span whose messages are not in thread order, or
-// not unique.
-var ErrSpanOrder = errors.New("span is not in thread order")
+// ErrSpan is wrapped by errors about a span without messages, or whose messages are not in thread
+// order, or repeat.
+var ErrSpan = errors.New("not a span")
 
 // Span is a list of messages. It has all their ids and not only its ends, so that its meaning
 // never changes. The turns are for display.
@@ -45,10 +42,10 @@ func (t *Thread) Range(i, j int) Span {
 }
 
 // Check returns an error unless the span is one of t: not empty, in thread order, with known
-// ids. It wraps ErrEmptySpan, ErrUnknownID or ErrSpanOrder.
+// ids. It wraps ErrUnknownID or ErrSpan.
 func (s Span) Check(t *Thread) error {
 	if len(s.MessageIDs) == 0 {
-		return ErrEmptySpan
+		return fmt.Errorf("it has no messages: %w", ErrSpan)
 	}
 	last := -1
 	for _, id := range s.MessageIDs {
@@ -57,7 +54,7 @@ func (s Span) Check(t *Thread) error {
 			return fmt.Errorf("%s: %w", id, ErrUnknownID)
 		}
 		if i <= last {
-			return fmt.Errorf("%s at position %d comes after position %d: %w", id, i, last, ErrSpanOrder)
+			return fmt.Errorf("%s at position %d comes after position %d: %w", id, i, last, ErrSpan)
 		}
 		last = i
 	}

@@ -5,16 +5,15 @@ import (
 	"sync"
 )
 
-// Lines counts texts that share most of their lines, such as growing versions of a summary, and
-// only pays for new lines. It counts exactly as Counter.Text does.
+// lineMemo counts texts that share most of their lines, and only pays for new lines.
 //
 // The byte-pair encodings split a text before they merge bytes, always also where a line ends
 // and the next begins with a visible character other than a slash, with or without blanks
 // before it. So the count of a text is the sum over such pieces, which are cached. Estimates are
 // not sums, and are not cached.
 //
-// It takes about 16 MB at most. It is safe for concurrent use.
-type Lines struct {
+// It is safe for concurrent use.
+type lineMemo struct {
 	counter *Counter
 	raw     func(string) int // nil: counts are not sums over lines
 
@@ -32,9 +31,13 @@ const (
 	shortText = 512
 )
 
-// NewLines returns an empty Lines.
-func NewLines(c *Counter) *Lines {
-	l := &Lines{counter: c, now: map[string]int{}}
+// TextMemo returns a function that counts as Text does, and is fast for texts that share most of
+// their lines with earlier ones, such as growing versions of a summary. It takes about 16 MB at most.
+// It is safe for concurrent use.
+func (c *Counter) TextMemo() func(string) int { return newLineMemo(c).text }
+
+func newLineMemo(c *Counter) *lineMemo {
+	l := &lineMemo{counter: c, now: map[string]int{}}
 	base := c
 	if c.base != nil {
 		base = c.base
@@ -46,8 +49,7 @@ func NewLines(c *Counter) *Lines {
 	return l
 }
 
-// Text returns what the counter's Text returns.
-func (l *Lines) Text(s string) int {
+func (l *lineMemo) text(s string) int {
 	if l.raw == nil || len(s) <= shortText {
 		return l.counter.Text(s)
 	}
@@ -66,7 +68,7 @@ func (l *Lines) Text(s string) int {
 }
 
 // line counts one piece; the caller holds the lock.
-func (l *Lines) line(s string) int {
+func (l *lineMemo) line(s string) int {
 	n, ok := l.now[s]
 	if ok {
 		return n

@@ -27,11 +27,11 @@ func TestLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range []*Counter{c, c.Scaled(1.3)} {
-			l := NewLines(c)
+			l := newLineMemo(c)
 			check := func(s string) {
 				t.Helper()
 				for range 2 {
-					if got, want := l.Text(s), c.Text(s); got != want {
+					if got, want := l.text(s), c.Text(s); got != want {
 						t.Fatalf("%s: %d tokens, want %d: %q", c.Name(), got, want, s)
 					}
 				}
@@ -55,14 +55,14 @@ func TestLinesForget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := NewLines(c)
+	l := newLineMemo(c)
 	s := sample()
 	for n := range 24 {
 		text := strings.ReplaceAll(s, "\n", strings.Repeat("!", n+1)+"\n")
-		if n%8 == 0 && l.Text(text) != c.Text(text) {
+		if n%8 == 0 && l.text(text) != c.Text(text) {
 			t.Fatal("another count")
 		}
-		l.Text(text)
+		l.text(text)
 		if l.bytes > maxLines+len(s) {
 			t.Fatalf("%d bytes are held", l.bytes)
 		}
@@ -85,10 +85,10 @@ func BenchmarkLines(b *testing.B) {
 		}
 	})
 	b.Run("known", func(b *testing.B) {
-		l := NewLines(c)
+		l := newLineMemo(c)
 		b.SetBytes(int64(len(s)))
 		for b.Loop() {
-			l.Text(s)
+			l.text(s)
 		}
 	})
 }

@@ -24,9 +24,9 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/adapter"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Middleware has a session prepare each model call of an agent, and offers it the tools
@@ -146,7 +146,7 @@ func base(opts []model.Option) *prompt.Prompt {
 	return out
 }
 
-func usage[M adk.MessageType](m M) llm.Usage {
+func usage[M adk.MessageType](m M) wire.Usage {
 	var u *schema.TokenUsage
 	switch m := any(m).(type) {
 	case *schema.Message:
@@ -159,9 +159,9 @@ func usage[M adk.MessageType](m M) llm.Usage {
 		}
 	}
 	if u == nil || u.PromptTokens == 0 {
-		return llm.Usage{}
+		return wire.Usage{}
 	}
-	return llm.Usage{
+	return wire.Usage{
 		Input: u.PromptTokens, CacheRead: u.PromptTokenDetails.CachedTokens,
 		Output: u.CompletionTokens, Reasoning: u.CompletionTokensDetails.ReasoningTokens, Known: true,
 	}

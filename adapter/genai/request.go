@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/genai"
 
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Base is what a request says around its contents. A nil config says nothing.
@@ -73,11 +73,11 @@ func WithSystem(config *genai.GenerateContentConfig, texts []string) *genai.Gene
 }
 
 // Usage is what the provider counted; nil is not known.
-func Usage(u *genai.GenerateContentResponseUsageMetadata) llm.Usage {
+func Usage(u *genai.GenerateContentResponseUsageMetadata) wire.Usage {
 	if u == nil || u.PromptTokenCount == 0 {
-		return llm.Usage{}
+		return wire.Usage{}
 	}
-	return llm.Usage{
+	return wire.Usage{
 		Input: int(u.PromptTokenCount), CacheRead: int(u.CachedContentTokenCount),
 		Output: int(u.CandidatesTokenCount + u.ThoughtsTokenCount), Reasoning: int(u.ThoughtsTokenCount), Known: true,
 	}

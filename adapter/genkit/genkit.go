@@ -16,9 +16,9 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/adapter"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Middleware has a session prepare each model call, and offers the model the tools that
@@ -95,9 +95,9 @@ func base(r *ai.ModelRequest) *prompt.Prompt {
 	return out
 }
 
-func usage(u *ai.GenerationUsage) llm.Usage {
+func usage(u *ai.GenerationUsage) wire.Usage {
 	if u == nil || u.InputTokens == 0 {
-		return llm.Usage{}
+		return wire.Usage{}
 	}
-	return llm.Usage{Input: u.InputTokens, CacheRead: u.CachedContentTokens, Output: u.OutputTokens, Known: true}
+	return wire.Usage{Input: u.InputTokens, CacheRead: u.CachedContentTokens, Output: u.OutputTokens, Known: true}
 }

@@ -15,10 +15,10 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/adapter"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Model is a model that is asked with what a session prepares. It may be used from
@@ -71,7 +71,7 @@ func (m *Model) Tools() []llms.Tool {
 
 // Answer runs a call of one of Tools. ok is false for a call of another tool.
 func (m *Model) Answer(ctx context.Context, call llms.ToolCall) (answer llms.ToolCallResponse, ok bool) {
-	if call.FunctionCall == nil || call.FunctionCall.Name != rehydrate.Recall && call.FunctionCall.Name != rehydrate.ReadArtifact {
+	if call.FunctionCall == nil || call.FunctionCall.Name != recall.RecallTool && call.FunctionCall.Name != recall.ReadArtifactTool {
 		return answer, false
 	}
 	text := m.sessions.Answer(ctx, m.id(ctx), thread.ToolCall{ID: call.ID, Name: call.FunctionCall.Name, Arguments: call.FunctionCall.Arguments})
@@ -99,12 +99,12 @@ func base(options []llms.CallOption) *prompt.Prompt {
 
 // usage is what the provider counted: each has other names for it. Anthropic counts
 // what is cached apart.
-func usage(resp *llms.ContentResponse) llm.Usage {
+func usage(resp *llms.ContentResponse) wire.Usage {
 	if resp == nil || len(resp.Choices) == 0 || resp.Choices[0] == nil {
-		return llm.Usage{}
+		return wire.Usage{}
 	}
 	told := resp.Choices[0].GenerationInfo
-	u := llm.Usage{
+	u := wire.Usage{
 		Input: number(told["PromptTokens"]), CacheRead: number(told["PromptCachedTokens"]),
 		Output: number(told["CompletionTokens"]), Reasoning: number(told["ReasoningTokens"]),
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -31,15 +31,15 @@ var ignoredArguments = []string{"description", "timeout", "timeout_ms", "yield_t
 
 // observationOf is what the call looks at; false for tools that do not look.
 func observationOf(c thread.ToolCall) (observation, bool) {
-	class := toolpolicy.ClassOf(c.Name)
+	class := toolclass.ClassOf(c.Name)
 	switch class {
-	case toolpolicy.Read, toolpolicy.Shell, toolpolicy.Search, toolpolicy.List, toolpolicy.Fetch, toolpolicy.Web:
+	case toolclass.Read, toolclass.Shell, toolclass.Search, toolclass.List, toolclass.Fetch, toolclass.Web:
 	default:
 		return observation{}, false
 	}
 	args := arguments(c)
-	if class == toolpolicy.Read {
-		if path := toolpolicy.Path(c); path != "" {
+	if class == toolclass.Read {
+		if path := toolclass.Path(c); path != "" {
 			l := observation{target: hash(class, path), repeatClass: Reread}
 			l.from, l.to = lineRange(args)
 			return l, true
@@ -63,17 +63,17 @@ func observationOf(c thread.ToolCall) (observation, bool) {
 // changedFiles returns the hashes of observations of the files that the call changes, or may
 // change; zero for one that it does not name.
 func changedFiles(c thread.ToolCall) (all [][sha256.Size]byte) {
-	switch toolpolicy.ClassOf(c.Name) {
-	case toolpolicy.Edit, toolpolicy.Write:
-		if path := toolpolicy.Path(c); path != "" {
-			return append(all, hash(toolpolicy.Read, path))
+	switch toolclass.ClassOf(c.Name) {
+	case toolclass.Edit, toolclass.Write:
+		if path := toolclass.Path(c); path != "" {
+			return append(all, hash(toolclass.Read, path))
 		}
 		return append(all, [sha256.Size]byte{})
-	case toolpolicy.Shell:
+	case toolclass.Shell:
 		line, _ := shell.Read(commandLine(c))
 		for _, op := range shell.Files(line) {
 			if op.Op != "read" {
-				all = append(all, hash(toolpolicy.Read, op.Path))
+				all = append(all, hash(toolclass.Read, op.Path))
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func commandLine(c thread.ToolCall) string {
 	return ""
 }
 
-func hash(class toolpolicy.Class, what string) [sha256.Size]byte {
+func hash(class toolclass.Class, what string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(string(class) + "\x00" + what))
 }
 

@@ -9,7 +9,7 @@
 //	m.TaskFinished(thread.Success) // once
 //	m.Metrics()
 //
-// Messages are judged by phrases, sentence by sentence (see Asks); calls by comparing them
+// Messages are judged by phrases, sentence by sentence; calls by comparing them
 // with the calls whose results the plan removed. Both keep silent when in doubt: there is
 // good reason to read a file again that was changed since, and to repeat a command that is
 // run all the time, or after any change of a file that a call names; ordinary questions to the user do not count.
@@ -22,8 +22,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -180,12 +180,12 @@ func (m *Monitor) findSigns(msg *thread.Message) []Class {
 			classes = append(classes, c)
 		}
 	}
-	if class, ok := Asks(msg.Text()); ok {
+	if class, ok := asks(msg.Text()); ok {
 		m.metrics.AgentAskedForContext = true
 		sign(class)
 	}
 	for _, c := range msg.Calls() {
-		if toolpolicy.ClassOf(c.Name) == toolpolicy.Recall {
+		if toolclass.ClassOf(c.Name) == toolclass.Recall {
 			m.metrics.RehydrationRequests++
 			sign(ArtifactRead)
 		}

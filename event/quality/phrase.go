@@ -32,11 +32,11 @@ const (
 	UserRepeats Class = "user_repeats"
 )
 
-// Asks reports whether an agent's text asks for, or misses, something that it had before,
+// asks reports whether an agent's text asks for, or misses, something that it had before,
 // and by which class of phrase. Quotations and code do not count. English is covered
-// widely, German, French and Spanish in their commonest phrases. Asks knows nothing of a
+// widely, German, French and Spanish in their commonest phrases. It knows nothing of a
 // compaction: a Monitor does.
-func Asks(text string) (Class, bool) { return matchPhrases(text, agentPhrases) }
+func asks(text string) (Class, bool) { return matchPhrases(text, agentPhrases) }
 
 // phrase is a pattern over a folded sentence. It is tried only where one of its keys
 // occurs, since most sentences contain none.

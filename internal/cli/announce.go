@@ -19,7 +19,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // defaultAnswerTokens is how much the proxy reserves for an answer if the request does not say,
@@ -31,7 +31,7 @@ const (
 
 // describePolicy says when a policy compacts and how much it keeps, in a window or, if that is
 // 0, in the window of any model, at prices; without any, those are not known.
-func describePolicy(s *policyfile.Settings, window int, prices cost.Rates) string {
+func describePolicy(s *policyfile.Settings, window int, prices token.Rates) string {
 	if !s.GoesByPrices() {
 		return "compacts by the policy " + s.Name() + ": " + s.Description()
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // TestWhenActs: what the first line says, by favor and window.
@@ -34,26 +34,26 @@ func TestWhenActs(t *testing.T) {
 	} {
 		s := policyfile.Default("auto")
 		s.Auto = c.auto
-		if got := describePolicy(s, c.window, cost.UsualRates()); got != c.want {
+		if got := describePolicy(s, c.window, token.UsualRates()); got != c.want {
 			t.Errorf("%+v, window %d:\n%s, want\n%s", c.auto, c.window, got, c.want)
 		}
 	}
 	const want = "compacts at 120,000 to 180,000 of 200,000 tokens (90 % of what a request leaves for its messages) and keeps about 67,000 to 100,000 (favor: balanced)"
-	if got := describePolicy(policyfile.Default("auto"), 200_000, cost.Rates{}); got != want {
+	if got := describePolicy(policyfile.Default("auto"), 200_000, token.Rates{}); got != want {
 		t.Errorf("without prices:\n%s, want\n%s", got, want)
 	}
 	// Without a part of the ladder prices do not count; the marks of the file do.
 	s := policyfile.Default("auto")
 	s.Auto.Favor, s.DisabledRungs.Drop = policy.FavorQuality, true
-	if got := describePolicy(s, 0, cost.UsualRates()); !strings.HasPrefix(got, "compacts by the policy auto: At 80 % of the room for messages, down to 40 %: ") || !strings.HasSuffix(got, "Switched off: drop.") {
+	if got := describePolicy(s, 0, token.UsualRates()); !strings.HasPrefix(got, "compacts by the policy auto: At 80 % of the room for messages, down to 40 %: ") || !strings.HasSuffix(got, "Switched off: drop.") {
 		t.Error(got)
 	}
 	s = policyfile.Default("last-turns")
 	s.Auto.Hard = 0.725
-	if got := describePolicy(s, 0, cost.UsualRates()); !strings.HasPrefix(got, "compacts by the policy last-turns:3: At 72.5 % of the room for messages, down to 50 %: everything") {
+	if got := describePolicy(s, 0, token.UsualRates()); !strings.HasPrefix(got, "compacts by the policy last-turns:3: At 72.5 % of the room for messages, down to 50 %: everything") {
 		t.Error(got)
 	}
-	if got := describePolicy(policyfile.Default("loop"), 0, cost.UsualRates()); !strings.HasPrefix(got, "compacts by the policy loop: Above 80 %") {
+	if got := describePolicy(policyfile.Default("loop"), 0, token.UsualRates()); !strings.HasPrefix(got, "compacts by the policy loop: Above 80 %") {
 		t.Error(got)
 	}
 }

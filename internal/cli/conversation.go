@@ -12,6 +12,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
+	"github.com/palimpsest-ai/palimpsest/internal/dsn"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/internal/text"
@@ -20,7 +21,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
-	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"

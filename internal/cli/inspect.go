@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/internal/describe"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -403,12 +404,12 @@ func (t *tally) addCall(c thread.ToolCall, size int) {
 	same.Times++
 	same.Tokens += size
 
-	class, path := toolpolicy.ClassOf(c.Name), describe.Target(c)
-	if path == "" || class != toolpolicy.Read && class != toolpolicy.Edit && class != toolpolicy.Write {
+	class, path := toolclass.ClassOf(c.Name), describe.Target(c)
+	if path == "" || class != toolclass.Read && class != toolclass.Edit && class != toolclass.Write {
 		return
 	}
 	file := t.files.at(path, func() fileRow { return fileRow{Path: path} })
-	if class == toolpolicy.Read {
+	if class == toolclass.Read {
 		file.Reads++
 	} else {
 		file.Changes++

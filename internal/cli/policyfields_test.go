@@ -22,9 +22,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/test/llmtest"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // talk is a conversation with a daemon, the same each time.
@@ -216,7 +216,7 @@ func writer(t *testing.T, slow bool) *llmtest.Server {
 			case strings.Contains(r.Body, "failed_attempts"):
 				text = items4
 			}
-			answer := llmtest.Answer{Text: text, Usage: llm.Usage{Input: 1000, Output: 50, Known: true}}
+			answer := llmtest.Answer{Text: text, Usage: wire.Usage{Input: 1000, Output: 50, Known: true}}
 			if slow {
 				answer.Hold = hold
 			}

@@ -16,7 +16,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -135,10 +134,10 @@ func newSavings(m token.Model, res *palimpsest.Result) *savings {
 	}
 	after, _ := m.Price(res.After)
 	s := &savings{Before: before.Input * float64(res.Before) / 1e6, After: after.Input * float64(res.After) / 1e6}
-	if rates, ok := cost.RatesOf(m, res.Before); ok && rates.Read < 1 && res.After < res.Before {
+	if rates, ok := m.Rates(res.Before); ok && rates.Read < 1 && res.After < res.Before {
 		freed := res.Before - res.After
 		s.Step = rates.Read * before.Input * float64(freed) / 1e6
-		s.Steps = cost.BreakEven(rates, freed, res.Before-res.Fixed, false)
+		s.Steps = rates.BreakEven(freed, res.Before-res.Fixed, false)
 	}
 	return s
 }

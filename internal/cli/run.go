@@ -27,7 +27,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 // agentRun runs an agent behind its own proxy. All fields but policyName are flags.
@@ -127,7 +126,7 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	if p, err = proxy.New(&r.options); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	fmt.Fprintf(s.Err, "palimpsest: %s\npalimpsest: %s\n", r.startLine(p.Upstreams()), describePolicy(chosen.Settings, r.options.Window, cost.UsualRates()))
+	fmt.Fprintf(s.Err, "palimpsest: %s\npalimpsest: %s\n", r.startLine(p.Upstreams()), describePolicy(chosen.Settings, r.options.Window, token.UsualRates()))
 	status, err := runBehind(ctx, p, args, s)
 	lines.flush()
 	if err != nil {

@@ -31,7 +31,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store/postgres"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 func serveCommand(s Streams) *cobra.Command {
@@ -102,9 +101,9 @@ func (p *serving) serve(ctx context.Context, s Streams) error {
 		p.daemon.Logger.Info("listening", "address", l.Addr().String(), "keys", p.daemon.Keys != nil, "encrypted", p.daemon.Reseal)
 		at = append(at, scheme+l.Addr().String())
 	}
-	p.daemon.Logger.Info(describePolicy(p.chosen.Settings, 0, cost.UsualRates()))
+	p.daemon.Logger.Info(describePolicy(p.chosen.Settings, 0, token.UsualRates()))
 	if window := p.daemon.Window; window > 0 {
-		p.daemon.Logger.Info("models that are not in the table: "+describePolicy(p.chosen.Settings, window, cost.Rates{}), "window", window)
+		p.daemon.Logger.Info("models that are not in the table: "+describePolicy(p.chosen.Settings, window, token.Rates{}), "window", window)
 	}
 	fmt.Fprintf(s.Err, "palimpsest: serving on %s\n", strings.Join(at, " and "))
 	return d.Serve(ctx, listeners...)

@@ -16,11 +16,11 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/internal/dsn"
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
 	"github.com/palimpsest-ai/palimpsest/internal/redact"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/apikey"
-	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 

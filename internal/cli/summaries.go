@@ -12,6 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // summaries reports how the summaries of a plan were made. Safe for concurrent use.
@@ -96,7 +97,7 @@ func isRepeated(err error) bool {
 }
 
 // addUsage counts the tokens of an answer.
-func (s *summaries) addUsage(_ string, u llm.Usage) {
+func (s *summaries) addUsage(_ string, u wire.Usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Requests++

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/internal/test/llmtest"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -76,7 +75,7 @@ func compactWith(t *testing.T, args ...string) (string, told) {
 func TestSummarizerAnswers(t *testing.T) {
 	for chain, header := range map[string]string{"openai:gpt-5-mini": "Authorization", "anthropic:claude-haiku-4-5": "X-Api-Key"} {
 		t.Run(chain, func(t *testing.T) {
-			usage := llm.Usage{Input: 1000, Output: 50, Known: true}
+			usage := wire.Usage{Input: 1000, Output: 50, Known: true}
 			server := llmtest.NewServer(t, llmtest.Answer{Text: good, Usage: usage})
 			environment(t, server.URL)
 			out, rep := compactWith(t, "--budget", "3000", "--policy", "last-messages:3", "--summarizer", chain)
@@ -121,7 +120,7 @@ func TestSummarizerFailures(t *testing.T) {
 		"no key":                  {[]llmtest.Answer{refused}, "openai:gpt-5-mini", "extractive", "auth"},
 		"garbage":                 {[]llmtest.Answer{{Text: "I will not."}}, "openai:gpt-5-mini", "extractive", ""},
 		"only lies":               {[]llmtest.Answer{{Text: `{"facts":[{"text":"The moon is made of cheese-4711.","sources":[1]}]}`}}, "openai:gpt-5-mini", "extractive", ""},
-		"refusal":                 {[]llmtest.Answer{{Text: "no", Stop: llm.StopFilter}}, "openai:gpt-5-mini", "extractive", ""},
+		"refusal":                 {[]llmtest.Answer{{Text: "no", Stop: wire.StopFilter}}, "openai:gpt-5-mini", "extractive", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// A model may be asked about several spans; it says the same then.

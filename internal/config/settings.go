@@ -16,11 +16,11 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/budget"
+	"github.com/palimpsest-ai/palimpsest/internal/dsn"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
-	"github.com/palimpsest-ai/palimpsest/store/dsn"
 )
 
 // Setting is something that can be set. Its name is also that of the flag (--max-body)

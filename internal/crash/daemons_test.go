@@ -18,8 +18,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/cli"
 	"github.com/palimpsest-ai/palimpsest/internal/crash"
+	"github.com/palimpsest-ai/palimpsest/internal/dsn"
 	"github.com/palimpsest-ai/palimpsest/internal/test/pgtest"
-	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 

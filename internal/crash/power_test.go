@@ -15,11 +15,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/dsn"
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
 	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/job/river"
-	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/thread"

@@ -16,7 +16,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	artifactmem "github.com/palimpsest-ai/palimpsest/artifact/mem"
 	"github.com/palimpsest-ai/palimpsest/event/slogsink"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -296,7 +295,7 @@ func (quoting) Check(context.Context, string) (apikey.Key, error) { return apike
 func TestArtifactsThatMayNotBeRead(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	kept := artifact.NewStore(artifactmem.New(), &artifact.Options{Now: clock, Limits: artifact.Limits{ReadsPerMinute: 2}})
+	kept := artifact.NewStore(new(artifact.Memory), &artifact.Options{Now: clock, Limits: artifact.Limits{ReadsPerMinute: 2}})
 	h := filled(t, daemon.Config{Artifacts: kept})
 	c := h.client(t, "")
 	id, err := kept.Put(t.Context(), artifact.Metadata{ThreadID: "t", TTLSeconds: 60}, "a note")
@@ -338,7 +337,7 @@ func (b failingList) List(ctx context.Context, f artifact.Filter) iter.Seq2[arti
 // an error, and no shorter list.
 func TestListOfArtifacts(t *testing.T) {
 	for err, want := range map[error]int{artifact.ErrCorrupt: 200, store.ErrUnavailable: 503, errQuoting: 500} {
-		kept := artifact.NewStore(failingList{artifactmem.New(), err}, nil)
+		kept := artifact.NewStore(failingList{new(artifact.Memory), err}, nil)
 		h := filled(t, daemon.Config{Artifacts: kept})
 		for _, text := range []string{"one note", "another note"} {
 			if _, err := kept.Put(t.Context(), artifact.Metadata{ThreadID: "t"}, text); err != nil {

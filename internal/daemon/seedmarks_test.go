@@ -27,7 +27,7 @@ type turn struct{ Role, Content string }
 func TestMarksOfTheDocuments(t *testing.T) {
 	const done = "I finished part 1 of the shop."
 	session := llmtest.Script(llmtest.Say("#### Completed Work\n- " + done))
-	extract := llmtest.Turn{Reply: llm.Reply{Stop: llm.StopEnd, JSON: `{"summary":{"key_facts":["` + done + `"],"conversation_flow":[],"open_threads":[]},"state_delta":{}}`}}
+	extract := llmtest.Turn{Reply: llm.Reply{Stop: wire.StopEnd, JSON: `{"summary":{"key_facts":["` + done + `"],"conversation_flow":[],"open_threads":[]},"state_delta":{}}`}}
 	workstream := llmtest.Script(extract, extract, extract, extract) // one for each chunk of 120,000 characters
 	loop := llmtest.Script(llmtest.Say(done))
 	sum := func(messages []string, each func(chars int) int) (total int) {

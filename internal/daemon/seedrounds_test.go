@@ -129,7 +129,7 @@ func (k *clerk) Generate(_ context.Context, p *prompt.Prompt, o *llm.Options) (*
 		return all
 	}
 	decided, finished = short(decided), short(finished)
-	reply := &llm.Reply{Stop: llm.StopEnd, Text: "#### Completed Work\n- " + strings.Join(finished, "\n- ") + "\n\n#### Key Technical Decisions\n- " + strings.Join(decided, "\n- ")}
+	reply := &llm.Reply{Stop: wire.StopEnd, Text: "#### Completed Work\n- " + strings.Join(finished, "\n- ") + "\n\n#### Key Technical Decisions\n- " + strings.Join(decided, "\n- ")}
 	if o != nil && o.Schema != nil {
 		doc, err := json.Marshal(map[string]any{"summary": map[string]any{"key_facts": decided, "conversation_flow": finished, "open_threads": []string{}}, "state_delta": map[string]any{}})
 		if err != nil {

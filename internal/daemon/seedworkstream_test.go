@@ -17,6 +17,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // noted is an answer of seed D's summarizer: facts, flow, threads, and what is set in
@@ -34,7 +35,7 @@ func noted(facts, flow, open []string, set map[string][]string) llmtest.Turn {
 	if err != nil {
 		panic(err)
 	}
-	return llmtest.Turn{Reply: llm.Reply{Stop: llm.StopEnd, JSON: string(body)}}
+	return llmtest.Turn{Reply: llm.Reply{Stop: wire.StopEnd, JSON: string(body)}}
 }
 
 // between is what stands between two tags of a question.

@@ -12,7 +12,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/event/quality"
 	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -20,6 +19,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // stepReader reads what requests say of steps.
@@ -229,7 +229,7 @@ func encodePrepared(name string, p *prompt.Prompt, out *api.Prepared) (*api.Prep
 }
 
 // readAnswer reads an answer of the model.
-func readAnswer(q *api.Answer) (messages []thread.Message, usage llm.Usage, err error) {
+func readAnswer(q *api.Answer) (messages []thread.Message, usage wire.Usage, err error) {
 	if messages, err = messagesOf(q.Messages, "messages"); err != nil {
 		return nil, usage, err
 	}
@@ -252,7 +252,7 @@ func readAnswer(q *api.Answer) (messages []thread.Message, usage llm.Usage, err 
 		}
 	}
 	if u := q.Usage; u != nil {
-		usage = llm.Usage{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Known: true}
+		usage = wire.Usage{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Known: true}
 	}
 	return messages, usage, nil
 }

@@ -36,7 +36,7 @@ func (f *flaky) Generate(context.Context, *prompt.Prompt, *llm.Options) (*llm.Re
 		return nil, &llm.APIError{Kind: llm.ErrServer}
 	}
 	const text = `{"summary":{"key_facts":["The build failed at the linker."],"conversation_flow":[],"open_threads":[]},"state_delta":{}}`
-	return &llm.Reply{Text: text, JSON: text, Stop: llm.StopEnd, Message: thread.Message{Role: thread.Assistant}}, nil
+	return &llm.Reply{Text: text, JSON: text, Stop: wire.StopEnd, Message: thread.Message{Role: thread.Assistant}}, nil
 }
 
 // TestWorkstreamOnTwoDaemons: four conversations under workstream go to and fro between

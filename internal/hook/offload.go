@@ -16,7 +16,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 )
 
 const (
@@ -70,8 +70,8 @@ func shown(c Call) gjson.Result {
 		}
 		return v
 	}
-	switch toolpolicy.ClassOf(c.Tool) {
-	case toolpolicy.Edit, toolpolicy.Write:
+	switch toolclass.ClassOf(c.Tool) {
+	case toolclass.Edit, toolclass.Write:
 		if !strings.HasPrefix(c.Tool, "mcp__") { // it holds the file, and the model reads that it was changed
 			return gjson.Result{}
 		}

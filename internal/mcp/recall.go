@@ -12,8 +12,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/recall"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -102,7 +102,7 @@ func writeHits(ctx context.Context, query string, hits []recall.Hit, of *searche
 	if err != nil { // unreachable: a text and a number
 		return ""
 	}
-	answer, err := h.Answer(ctx, thread.ToolCall{Name: rehydrate.Recall, Arguments: string(arguments)})
+	answer, err := h.Answer(ctx, thread.ToolCall{Name: recall.RecallTool, Arguments: string(arguments)})
 	if err != nil {
 		return ""
 	}
@@ -257,7 +257,7 @@ func recallMessages(t *thread.Thread) map[thread.ID]bool {
 
 // isOurs reports whether a tool is recall or read_artifact. Agents put the server's name in front.
 func isOurs(tool string) bool {
-	for _, name := range []string{rehydrate.Recall, rehydrate.ReadArtifact} {
+	for _, name := range []string{recall.RecallTool, recall.ReadArtifactTool} {
 		server, ok := strings.CutSuffix(tool, name)
 		if ok && (server == "" || slices.ContainsFunc([]string{"__", ".", "/", ":", "palimpsest_", "palimpsest-"}, func(end string) bool { return strings.HasSuffix(server, end) })) {
 			return true
@@ -281,7 +281,7 @@ func (s *Server) readArtifact(ctx context.Context, in readArgs, tokens int) (str
 	failed := false
 	text := s.fitTokens(tokens, func(bytes int) string {
 		h := rehydrate.Handler{Artifacts: &content, MaxBytes: bytes}
-		answer, err := h.Answer(ctx, thread.ToolCall{Name: rehydrate.ReadArtifact, Arguments: string(call)})
+		answer, err := h.Answer(ctx, thread.ToolCall{Name: recall.ReadArtifactTool, Arguments: string(call)})
 		if err != nil {
 			return ""
 		}

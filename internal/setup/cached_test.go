@@ -12,7 +12,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/test/llmtest"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -86,7 +85,7 @@ func TestSummaryReadsTheCache(t *testing.T) {
 					}
 				}
 				said := thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: fmt.Sprintf("File %d: ", n) + strings.Repeat("the queue holds orders until somebody takes them out. ", 60)}}}
-				if err := th.FinishStep(t.Context(), nil, llm.Usage{}, said); err != nil {
+				if err := th.FinishStep(t.Context(), nil, wire.Usage{}, said); err != nil {
 					t.Fatal(err)
 				}
 			}

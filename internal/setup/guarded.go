@@ -9,6 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // retryDelay is the pause after a model failed. A plan takes several attempts, and each would
@@ -21,7 +22,7 @@ type guardedModel struct {
 	llm.Generator
 	name     string
 	settings *policyfile.Summarizer
-	onUsage  func(string, llm.Usage)
+	onUsage  func(string, wire.Usage)
 	now      func() time.Time
 
 	mu      sync.Mutex

@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // chain asks its models in order until one answers in full. It has at least one.
@@ -68,7 +69,7 @@ func rejectionOf(reply *llm.Reply) error {
 	switch {
 	case reply.Err() != nil:
 		return reply.Err()
-	case reply.Stop == llm.StopTool:
+	case reply.Stop == wire.StopTool:
 		return &summarize.RejectedError{Reason: summarize.ToolCalled}
 	case strings.TrimSpace(reply.Text) == "" && reply.JSON == "":
 		return &summarize.RejectedError{Reason: summarize.Empty}

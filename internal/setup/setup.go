@@ -23,6 +23,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summarize/model"
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // ErrUsage is wrapped by errors about what the user said: an unknown policy, a chain that
@@ -48,7 +49,7 @@ type Options struct {
 	HTTP  *http.Client
 	Retry llm.Retry
 	// OnUsage is called after each answer of a model; it may be nil.
-	OnUsage func(model string, u llm.Usage)
+	OnUsage func(model string, u wire.Usage)
 	// Now is the clock for the pause after a model failed; nil is time.Now.
 	Now func() time.Time
 }

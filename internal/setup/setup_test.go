@@ -115,7 +115,7 @@ func TestGuarded(t *testing.T) {
 	now := time.Unix(0, 0)
 	booked := 0
 	settings := policyfile.Default("auto").Summarizer
-	o := &Options{Now: func() time.Time { return now }, OnUsage: func(string, llm.Usage) { booked++ }}
+	o := &Options{Now: func() time.Time { return now }, OnUsage: func(string, wire.Usage) { booked++ }}
 	answers := llm.NewAnswers(nil)
 	var g *guardedModel
 	ask := func(text string) string {
@@ -216,7 +216,7 @@ func TestLibraryLoop(t *testing.T) {
 					t.Fatal(err)
 				}
 				longest = max(longest, config.Counter.Prompt(p.Prompt))
-				if err := th.FinishStep(t.Context(), nil, llm.Usage{}, thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: strings.Repeat("The function reads beyond the end of line "+strconv.Itoa(n)+". ", 60)}}}); err != nil {
+				if err := th.FinishStep(t.Context(), nil, wire.Usage{}, thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: strings.Repeat("The function reads beyond the end of line "+strconv.Itoa(n)+". ", 60)}}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -247,10 +247,10 @@ func TestChain(t *testing.T) {
 		want  string
 		err   error
 	}{
-		"refused":   {llmtest.Turn{Reply: llm.Reply{Text: "no", Stop: llm.StopRefusal}}, "second", nil},
-		"cut off":   {llmtest.Turn{Reply: llm.Reply{Text: "The", Stop: llm.StopLength}}, "second", nil},
+		"refused":   {llmtest.Turn{Reply: llm.Reply{Text: "no", Stop: wire.StopRefusal}}, "second", nil},
+		"cut off":   {llmtest.Turn{Reply: llm.Reply{Text: "The", Stop: wire.StopLength}}, "second", nil},
 		"empty":     {llmtest.Say(" \n"), "second", nil},
-		"tool":      {llmtest.Turn{Reply: llm.Reply{Text: "let me look", Stop: llm.StopTool}}, "second", nil},
+		"tool":      {llmtest.Turn{Reply: llm.Reply{Text: "let me look", Stop: wire.StopTool}}, "second", nil},
 		"failed":    {llmtest.Fail(llm.ErrServer), "second", nil},
 		"too large": {llmtest.Fail(llm.ErrOverflow), "", llm.ErrOverflow},
 		"answer":    {llmtest.Say("first"), "first", nil},
@@ -287,8 +287,8 @@ func TestChainOfBadAnswers(t *testing.T) {
 		ch := &chain{models: []*guardedModel{guard("openai:a", llmtest.Script(llmtest.Say(" ")), &settings, o), guard("openai:b", llmtest.Script(second), &settings, o)}}
 		return ch.Generate(t.Context(), asked("1"), nil)
 	}
-	r, err := chained(llmtest.Turn{Reply: llm.Reply{Text: "no", Stop: llm.StopRefusal}})
-	if err != nil || r.Stop != llm.StopRefusal || len(r.Attempts) != 2 || !errors.Is(r.Attempts[0].Err, summarize.Empty) || !errors.Is(r.Attempts[1].Err, llm.ErrRefused) {
+	r, err := chained(llmtest.Turn{Reply: llm.Reply{Text: "no", Stop: wire.StopRefusal}})
+	if err != nil || r.Stop != wire.StopRefusal || len(r.Attempts) != 2 || !errors.Is(r.Attempts[0].Err, summarize.Empty) || !errors.Is(r.Attempts[1].Err, llm.ErrRefused) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	_, err = chained(llmtest.Fail(llm.ErrServer))

@@ -8,7 +8,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 // history is how the requests of the thread grew, without plans and under those that
@@ -113,7 +112,7 @@ func sameMessage(a, b *palimpsest.Result, n int) bool {
 // runningBill is what the requests of a conversation cost when the provider caches each
 // one for the next.
 type runningBill struct {
-	rates cost.Rates
+	rates token.Rates
 	price float64 // of one token of uncached input, in dollars
 	last  int     // the size of the request before
 }
@@ -132,11 +131,11 @@ func (b *runningBill) addRequest(size, kept int, cold bool) float64 {
 	return (b.rates.Read*float64(read) + b.rates.Write*float64(size-read)) * b.price
 }
 
-func ratesOf(m token.Model, size int) (cost.Rates, float64) {
-	r, known := cost.RatesOf(m, size)
+func ratesOf(m token.Model, size int) (token.Rates, float64) {
+	r, known := m.Rates(size)
 	p, priced := m.Price(size)
 	if !known || !priced {
-		return cost.Rates{}, 0
+		return token.Rates{}, 0
 	}
 	return r, p.Input / 1e6
 }

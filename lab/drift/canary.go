@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -50,7 +50,7 @@ func newCanaries(name string) canaries {
 			canary{value: rule, near: []string{"Never", "never", "not", "NEVER"}, ask: "what must never be touched or deployed", pos: 0},
 			canary{value: choice, near: []string{"replays_" + word}, ask: "decided on which mode because of replays_" + word, pos: 1},
 			canary{value: value, near: []string{key}, ask: "value of " + key, pos: 2},
-			canary{value: file, acts: references.ActWords[toolpolicy.Edit], ask: "which codec of " + word + " was edited", pos: 3},
+			canary{value: file, acts: references.ActWords[toolclass.Edit], ask: "which codec of " + word + " was edited", pos: 3},
 		)
 	}
 	return c

@@ -17,8 +17,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -216,7 +216,7 @@ func codeReads(t *thread.Thread) map[string]bool {
 	reads := map[string]bool{}
 	for _, m := range t.All() {
 		for _, c := range m.Calls() {
-			if toolpolicy.ClassOf(c.Name) == toolpolicy.Read && slices.Contains(codeEndings, path.Ext(references.FileOf(gjson.Parse(c.Arguments)))) {
+			if toolclass.ClassOf(c.Name) == toolclass.Read && slices.Contains(codeEndings, path.Ext(references.FileOf(gjson.Parse(c.Arguments)))) {
 				reads[c.ID] = true
 			}
 		}

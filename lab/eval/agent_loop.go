@@ -11,13 +11,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/ledger"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // agentLoop replays a session through a policy as an agent's loop does, step by step,
@@ -88,7 +88,7 @@ func (h *agentLoop) send(k int) (request, error) {
 	q.frozen = h.frozen
 	h.now = references.PlanTime().Add(a.answered)
 	h.seen = a.end
-	return q, h.thread.FinishStep(h.ctx, nil, llm.Usage{}, withoutTimes(messages[a.at:a.end])...)
+	return q, h.thread.FinishStep(h.ctx, nil, wire.Usage{}, withoutTimes(messages[a.at:a.end])...)
 }
 
 // withoutTimes returns the messages without times, so that they get those of the replay's clock.

@@ -15,7 +15,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
@@ -123,7 +122,7 @@ func TestPriceOfLongPrompts(t *testing.T) {
 	r := worked(t, counterOf(t), 60)
 	const above = 30_000
 	r.model.Prices = []token.Price{{Input: 2, Output: 10, CacheRead: 0.2, CacheWrite: 2.5}, {Above: above, Input: 4, Output: 15, CacheRead: 0.6, CacheWrite: 6}}
-	r.rates, _ = cost.RatesOf(r.model, 0)
+	r.rates, _ = r.model.Rates(0)
 	x, err := r.spend(costContenders(counterOf(t), false)[0].make(r))
 	if err != nil {
 		t.Fatal(err)

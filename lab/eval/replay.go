@@ -10,14 +10,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 // replay is a session as its provider bills it: one request for each answer.
 type replay struct {
 	*references.Session
 	model    token.Model
-	rates    cost.Rates // for short prompts
+	rates    token.Rates // for short prompts
 	ttl      time.Duration
 	requests []modelRequest
 	// sizes are the tokens of the messages as they are sent, before the sum of those
@@ -66,7 +65,7 @@ func gapsOf(s *references.Session, model string) (next func() time.Duration, rec
 // newReplay makes the requests of a session for a model with prices.
 func newReplay(s *references.Session, m token.Model, times string, counter *token.Counter) *replay {
 	r := &replay{Session: s, model: m, ttl: m.Cache.Life()}
-	r.rates, _ = cost.RatesOf(m, 0)
+	r.rates, _ = m.Rates(0)
 	p := references.Profile()
 	sum := 0
 	for i, msg := range s.Thread.All() {
@@ -128,8 +127,8 @@ func (r *replay) request(times string) {
 
 // price returns the rates for a prompt of that size, and what a token of its uncached input costs,
 // in such tokens of a short prompt: all costs are in these. Some providers ask more for long ones.
-func (r *replay) price(size int) (rates cost.Rates, token float64) {
-	rates, ok := cost.RatesOf(r.model, size)
+func (r *replay) price(size int) (rates token.Rates, token float64) {
+	rates, ok := r.model.Rates(size)
 	short, _ := r.model.Price(0)
 	if !ok || short.Input <= 0 {
 		return r.rates, 1

@@ -2,13 +2,13 @@ package eval
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/lab/eval/ledger"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 // The sizes of the contenders that need no engine, in tokens. batchLeft is what
@@ -244,17 +244,18 @@ func (r *replay) fittingBlocks(at, room int) []ledger.Block {
 	return out
 }
 
-// squareRootLaw compacts by the square-root law, with the growth of the session so far.
+// squareRootLaw compacts by the square-root law, as policy auto does, with the growth of the session
+// so far.
 func (r *replay) squareRootLaw(cold bool, room int) func(k, size int) bool {
 	return func(k, size int) bool {
 		g := r.growth(k)
 		after := float64(r.Fixed + room)
-		cycle := cost.Cycle{Growth: g, After: after + g, Kept: float64(r.Fixed)}
 		if cold && r.requests[k].cold && float64(size) > after*leastShrink {
 			return true
 		}
 		rates, _ := r.price(size)
-		return float64(size) > cycle.After+(cycle.Steps(rates)-1)*cycle.Growth
+		steps := math.Sqrt(2 * (rates.Write - rates.Read) * float64(room) / (rates.Read * g))
+		return float64(size) > after+g+(max(1, steps)-1)*g // false without rates
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -140,7 +139,7 @@ func (v *ValidityReport) replay(ctx context.Context, s *references.Session, p po
 			}
 		}
 		h.seen = a.end
-		if err := h.thread.FinishStep(ctx, nil, llm.Usage{}, messages[a.at:a.end]...); err != nil {
+		if err := h.thread.FinishStep(ctx, nil, wire.Usage{}, messages[a.at:a.end]...); err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm/anthropic"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	wire "github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	"github.com/palimpsest-ai/palimpsest/wire"
+	codec "github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
 func hello() *prompt.Prompt {
@@ -142,13 +143,13 @@ func TestForcedTool(t *testing.T) {
 // A request with thinking cannot force a tool.
 func TestOutputFormat(t *testing.T) {
 	const source = `{"model":"m","max_tokens":2000,"thinking":{"type":"enabled","budget_tokens":1024},"stream":true,"messages":[{"role":"user","content":"Hello."}],"metadata":{"user_id":"u"}}`
-	thinking, err := wire.Codec{}.Decode(source)
+	thinking, err := codec.Codec{}.Decode(source)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := llmtest.NewServer(t, llmtest.Answer{Text: object})
 	r, err := newClient(t, anthropic.Config{BaseURL: s.URL, HTTP: closing()}).Generate(t.Context(), thinking, &llm.Options{Schema: schema})
-	if err != nil || r.JSON != object || r.Stop != llm.StopEnd {
+	if err != nil || r.JSON != object || r.Stop != wire.StopEnd {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	body := s.Requests()[0].Body
@@ -160,7 +161,7 @@ func TestOutputFormat(t *testing.T) {
 // A prompt that was read from a request is sent with everything else in it.
 func TestSourceKept(t *testing.T) {
 	const source = `{"model": "m", "max_tokens": 2000, "messages": [{"role":"user","content":"Hello."}], "metadata": {"user_id": "u"}}`
-	p, err := wire.Codec{}.Decode(source)
+	p, err := codec.Codec{}.Decode(source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +247,7 @@ func TestTemperatureRefused(t *testing.T) {
 // thinking sends no temperature, and leaves the thinking its budget.
 func TestQuestionOfAThinkingConversation(t *testing.T) {
 	const body = `{"model":"claude-x","max_tokens":9000,"thinking":{"type":"enabled","budget_tokens":8000},"messages":[{"role":"user","content":"Hello."}]}`
-	p, err := wire.Codec{}.Decode(body)
+	p, err := codec.Codec{}.Decode(body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm/openai"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	wire "github.com/palimpsest-ai/palimpsest/wire/openai"
+	"github.com/palimpsest-ai/palimpsest/wire"
+	codec "github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
 func hello() *prompt.Prompt {
@@ -188,7 +189,7 @@ func TestNeitherNameOfTheLimit(t *testing.T) {
 // A prompt that was read from a request is sent with everything else in it.
 func TestSourceKept(t *testing.T) {
 	const source = `{"model": "m", "messages": [{"role":"user","content":"Hello."}], "seed": 7, "stream": true, "stream_options": {"include_usage": true}}`
-	p, err := wire.Chat{}.Decode(source)
+	p, err := codec.Chat{}.Decode(source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +214,7 @@ func TestAnswerGoesBack(t *testing.T) {
 	p := hello()
 	p.Tools = []prompt.Tool{{Name: "look", Schema: `{"type":"object"}`}}
 	r, err := c.Generate(t.Context(), p, nil)
-	if err != nil || r.Stop != llm.StopTool {
+	if err != nil || r.Stop != wire.StopTool {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	p.Messages = append(p.Messages, r.Message, thread.Message{Role: thread.Tool, Parts: []thread.Part{

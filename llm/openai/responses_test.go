@@ -39,7 +39,7 @@ func TestResponses(t *testing.T) {
 		Tools:    []prompt.Tool{{Name: "look", Schema: `{"type":"object"}`}},
 	}
 	r, err := c.Generate(t.Context(), p, &llm.Options{MaxOutput: 77})
-	if err != nil || r.Stop != llm.StopTool {
+	if err != nil || r.Stop != wire.StopTool {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	p.Messages = append(p.Messages, r.Message, thread.Message{Role: thread.Tool, Parts: []thread.Part{

@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -82,8 +82,8 @@ func draw(t *rapid.T, root map[string]any, schema any, at string) any {
 			}
 		}
 		if more, ok := s["additionalProperties"].(map[string]any); ok {
-			for _, name := range rapid.SliceOfNDistinct(namedValue(), 0, 3, toolpolicy.Normal).Draw(t, at+" names") {
-				if toolpolicy.Normal(name) != "" {
+			for _, name := range rapid.SliceOfNDistinct(namedValue(), 0, 3, toolclass.Normal).Draw(t, at+" names") {
+				if toolclass.Normal(name) != "" {
 					out[name] = draw(t, root, more, at+"."+name)
 				}
 			}

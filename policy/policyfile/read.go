@@ -12,6 +12,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/suggest"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/internal/yamlfile"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 )
@@ -326,7 +327,7 @@ func (r *reader) readToolOverrides(n ast.Node) {
 	names := map[string]string{}
 	for _, tool := range list {
 		at := joinPath(overridesPath, tool.key)
-		normal := toolpolicy.Normal(tool.key)
+		normal := toolclass.Normal(tool.key)
 		switch other := names[normal]; {
 		case normal == "":
 			r.addProblem(tool.keyNode, at, "want the name of a tool; default_durability holds for tools that nobody declares")

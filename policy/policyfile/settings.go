@@ -26,7 +26,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/strategy/cut"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -58,7 +58,7 @@ type Settings struct {
 	// Counter is how tokens are counted; "auto" leaves it to the caller.
 	Counter     string `file:"counter" enum:"counter" about:"how tokens are counted: o200k, cl100k, claude, gemini, chars/4, …; auto: as the model counts, or else o200k"`
 	Summarizer  Summarizer
-	Rehydration rehydrate.Options
+	Rehydration recall.Rehydration
 	Retrieval   Retrieval
 	// Durability is for tools that nobody declares; Tools are overrides by tool name.
 	Durability thread.Durability            `file:"tools.default_durability" bases:"auto ladder last-messages last-tokens last-turns ratio" about:"holds for tools that nobody declares"`
@@ -265,7 +265,7 @@ func Default(base string) *Settings {
 		Messages:   10, Tokens: 20_000, Turns: 3, Ratio: 0.3, SplitTurns: true,
 		Counter:    autoWord,
 		Summarizer: Summarizer{Timeout: 2 * time.Minute, Temperature: PromptTemperature, ChunkCharacters: 120_000, Cache: true, Trust: policy.TrustChecked},
-		Rehydration: rehydrate.Options{
+		Rehydration: recall.Rehydration{
 			MaxArtifacts: 3, MaxTokens: 4_000, TotalTokens: 8_000, CooldownTurns: 2,
 			Sensitivities: []artifact.Sensitivity{artifact.Public, artifact.Internal},
 		},

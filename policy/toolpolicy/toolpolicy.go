@@ -7,9 +7,9 @@ package toolpolicy
 
 import (
 	"cmp"
-	"maps"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -23,8 +23,8 @@ const (
 	Expensive ReplayCost = "expensive"
 )
 
-// DefaultThreshold is the default of Policy.ExternalizeThreshold, in tokens.
-const DefaultThreshold = 1000
+// defaultThreshold is the default of Policy.ExternalizeThreshold, in tokens.
+const defaultThreshold = 1000
 
 // Policy declares what may happen to the results of a tool. In an override, zero fields keep the
 // registry's values.
@@ -35,7 +35,7 @@ type Policy struct {
 	// up in its content and the arguments.
 	PreserveFields []string `json:"preserve_fields,omitempty" file:"preserve_fields" about:"fields that stay when a result is cleared"`
 	// ExternalizeThreshold is the size in tokens from which a result is externalized rather than
-	// summarized. It defaults to DefaultThreshold.
+	// summarized. 0 is 1,000.
 	ExternalizeThreshold int `json:"externalize_threshold_tokens,omitempty" file:"externalize_threshold_tokens" bases:"auto ladder" unit:"tokens" range:"1.." about:"from what size a result is externalized"`
 	// ReplayCost defaults to Cheap.
 	ReplayCost ReplayCost `json:"replay_cost,omitempty" file:"replay_cost" bases:"auto ladder" about:"what it costs to run the tool again; what is expensive is externalized, never cleared"`
@@ -54,21 +54,21 @@ type Policy struct {
 // byClass are the policies of common tools. Reads are replayable because a file can be read again;
 // without proof that it has not changed the planner treats them as changed, so that is safe. Web
 // content and another agent's report may be different the next time.
-var byClass = map[Class]Policy{
-	Read:     {Durability: thread.Replayable, ReplayCost: Free},
-	Search:   {Durability: thread.Ephemeral, ReplayCost: Free},
-	List:     {Durability: thread.Ephemeral, ReplayCost: Free},
-	Shell:    {Durability: thread.Anchoring, ReplayCost: Cheap},
-	Edit:     {Durability: thread.Anchoring, ReplayCost: Expensive},
-	Write:    {Durability: thread.Anchoring, ReplayCost: Expensive},
-	Fetch:    {Durability: thread.NonReplayable, ReplayCost: Cheap},
-	Web:      {Durability: thread.NonReplayable, ReplayCost: Expensive},
-	Agent:    {Durability: thread.NonReplayable, ReplayCost: Expensive},
-	Todo:     {Durability: thread.Ephemeral, ReplayCost: Free},
-	Poll:     {Durability: thread.Ephemeral, ReplayCost: Free},
-	Question: {Durability: thread.NonReplayable, ReplayCost: Expensive},
-	Recall:   {Durability: thread.Ephemeral, ReplayCost: Free},
-	Other:    {Durability: thread.Anchoring, ReplayCost: Cheap},
+var byClass = map[toolclass.Class]Policy{
+	toolclass.Read:     {Durability: thread.Replayable, ReplayCost: Free},
+	toolclass.Search:   {Durability: thread.Ephemeral, ReplayCost: Free},
+	toolclass.List:     {Durability: thread.Ephemeral, ReplayCost: Free},
+	toolclass.Shell:    {Durability: thread.Anchoring, ReplayCost: Cheap},
+	toolclass.Edit:     {Durability: thread.Anchoring, ReplayCost: Expensive},
+	toolclass.Write:    {Durability: thread.Anchoring, ReplayCost: Expensive},
+	toolclass.Fetch:    {Durability: thread.NonReplayable, ReplayCost: Cheap},
+	toolclass.Web:      {Durability: thread.NonReplayable, ReplayCost: Expensive},
+	toolclass.Agent:    {Durability: thread.NonReplayable, ReplayCost: Expensive},
+	toolclass.Todo:     {Durability: thread.Ephemeral, ReplayCost: Free},
+	toolclass.Poll:     {Durability: thread.Ephemeral, ReplayCost: Free},
+	toolclass.Question: {Durability: thread.NonReplayable, ReplayCost: Expensive},
+	toolclass.Recall:   {Durability: thread.Ephemeral, ReplayCost: Free},
+	toolclass.Other:    {Durability: thread.Anchoring, ReplayCost: Cheap},
 }
 
 // Registry finds the policy of a tool. The zero value has the built-in policies.
@@ -79,26 +79,26 @@ type Registry struct {
 // Unknown is the name of an override for all tools without a built-in policy and another override.
 const Unknown = "*"
 
-// New returns a registry with overrides by tool name. Names match in their normalized form (see
-// Normal). The map is copied and may be nil.
+// New returns a registry with overrides by tool name. Names match in lower-case letters
+// and digits, without the prefix of an MCP server. The map is copied and may be nil.
 func New(overrides map[string]Policy) *Registry {
 	r := &Registry{overrides: make(map[string]Policy, len(overrides))}
 	for name, p := range overrides {
-		r.overrides[Normal(name)] = p
+		r.overrides[toolclass.Normal(name)] = p
 	}
 	return r
 }
 
 // Policy returns the policy of a tool, with all defaults filled in.
 func (r *Registry) Policy(tool string) Policy {
-	p := byClass[ClassOf(tool)]
-	p.ExternalizeThreshold = DefaultThreshold
+	p := byClass[toolclass.ClassOf(tool)]
+	p.ExternalizeThreshold = defaultThreshold
 	if r == nil {
 		return p
 	}
-	o, ok := r.overrides[Normal(tool)]
-	if !ok && ClassOf(tool) == Other {
-		o, ok = r.overrides[Normal(Unknown)]
+	o, ok := r.overrides[toolclass.Normal(tool)]
+	if !ok && toolclass.ClassOf(tool) == toolclass.Other {
+		o, ok = r.overrides[toolclass.Normal(Unknown)]
 	}
 	if !ok {
 		return p
@@ -123,7 +123,7 @@ func (r *Registry) Policy(tool string) Policy {
 // Threshold returns the size in tokens from which a result of the tool is externalized: that of an
 // override, else usual if it is above 0, else that of Policy.
 func (r *Registry) Threshold(tool string, usual int) int {
-	if usual > 0 && (r == nil || r.overrides[Normal(tool)].ExternalizeThreshold == 0) {
+	if usual > 0 && (r == nil || r.overrides[toolclass.Normal(tool)].ExternalizeThreshold == 0) {
 		return usual
 	}
 	return r.Policy(tool).ExternalizeThreshold
@@ -137,17 +137,8 @@ func (r *Registry) Durability(result thread.ToolResult) thread.Durability {
 	return r.Policy(result.Tool).Durability
 }
 
-// KeyFields returns the fields that are worth keeping when the result is cleared: those of the
-// function KeyFields, the preserved fields of the tool's policy, and the result's own. Later ones
-// win.
+// KeyFields returns the fields that are worth keeping when the result is cleared: what was asked for
+// and its outcome, the preserved fields of the tool's policy, and the result's own. Later ones win.
 func (r *Registry) KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
-	tool := cmp.Or(result.Tool, call.Name)
-	fields := KeyFields(call, result)
-	declared := preserved(r.Policy(tool).PreserveFields, call, result)
-	if len(declared)+len(result.KeyFields) > 0 {
-		delete(fields, "result") // a guess beside what somebody knows
-	}
-	maps.Copy(fields, declared)
-	maps.Copy(fields, result.KeyFields)
-	return fields
+	return toolclass.KeyFields(call, result, r.Policy(cmp.Or(result.Tool, call.Name)).PreserveFields)
 }

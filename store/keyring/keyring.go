@@ -15,9 +15,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 )
 
-// MaxMessages is how many messages one data key may seal with random nonces of 96 bits
+// maxMessages is how many messages one data key may seal with random nonces of 96 bits
 // (NIST SP 800-38D, section 8.3).
-const MaxMessages = 1 << 32
+const maxMessages = 1 << 32
 
 // The format of sealed text; see the package comment.
 const (
@@ -33,7 +33,7 @@ const Overhead = headerBytes + nonceBytes + tagBytes
 // Options configure a Keyring; nil or the zero value holds the defaults.
 type Options struct {
 	// MaxMessages limits the messages of one data key; at the limit the tenant gets the
-	// next one. 0 is the constant MaxMessages, which is also the most.
+	// next one. 0 is 2³², which is also the most.
 	MaxMessages uint64
 	// Tenants is for how many tenants unwrapped keys are held in memory. 0 is 1024.
 	Tenants int
@@ -61,14 +61,14 @@ func New(masters Masters, keys Keys, o *Options) *Keyring {
 		panic("keyring: New needs a master key and Keys")
 	}
 	r := &Keyring{
-		masters: masters, keys: keys, limit: MaxMessages, fresh: time.Minute, now: time.Now,
+		masters: masters, keys: keys, limit: maxMessages, fresh: time.Minute, now: time.Now,
 		held: lru.New[string, *holder](1024),
 	}
 	if o == nil {
 		return r
 	}
 	if o.MaxMessages > 0 {
-		r.limit = min(o.MaxMessages, MaxMessages)
+		r.limit = min(o.MaxMessages, maxMessages)
 	}
 	if o.Tenants > 0 {
 		r.held = lru.New[string, *holder](o.Tenants)
@@ -151,16 +151,6 @@ func bind(header []byte, tenant string, aad []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(len(tenant)))
 	b = append(b, tenant...)
 	return append(b, aad...)
-}
-
-// KeyID returns the id of the key of sealed text. The error wraps ErrOpen if it is not
-// sealed text.
-func KeyID(sealed []byte) (string, error) {
-	version, err := versionOf(sealed)
-	if err != nil {
-		return "", err
-	}
-	return nameOf(version), nil
 }
 
 func nameOf(version int) string { return "dk-" + strconv.Itoa(version) }

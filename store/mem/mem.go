@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	artifactmem "github.com/palimpsest-ai/palimpsest/artifact/mem"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/apikey"
@@ -23,7 +22,7 @@ import (
 type DB struct {
 	mu        sync.Mutex
 	tenants   map[string]*tenant
-	artifacts *artifactmem.Backend
+	artifacts *artifact.Memory
 	apiKeys   apikey.Memory
 	dataKeys  keyring.Memory
 }
@@ -35,14 +34,14 @@ var (
 
 // New returns an empty store.
 func New() *DB {
-	return &DB{tenants: map[string]*tenant{}, artifacts: artifactmem.New()}
+	return &DB{tenants: map[string]*tenant{}, artifacts: new(artifact.Memory)}
 }
 
 // tenant is a store.Memory with artifacts and answers.
 type tenant struct {
 	store.Memory
 	id        string
-	artifacts *artifactmem.Backend
+	artifacts *artifact.Memory
 	answers   answers
 }
 

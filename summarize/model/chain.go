@@ -7,7 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/summarize"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // Options are for New; the zero value is the default.
@@ -20,7 +20,7 @@ type Options struct {
 	Temperature float64
 	Replied     func(context.Context, *llm.Reply)
 	// Rates are those of Model: nil takes the prices of token.Models.
-	Rates *cost.Rates
+	Rates *token.Rates
 	// Characters bounds a piece of the span; 0 means 120,000.
 	Characters int
 	// Trusted takes answers without the checks of summarize.Verified.

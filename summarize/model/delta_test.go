@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -71,7 +71,7 @@ func FuzzReadDelta(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		object, ok := llm.FindJSON(text)
+		object, ok := rawjson.FindObject(text)
 		if !ok {
 			return
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summarize/model"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // attack is an item that must not get through, and why.
@@ -195,7 +196,7 @@ func (h *hostile) Generate(_ context.Context, p *prompt.Prompt, _ *llm.Options) 
 		fmt.Fprintf(&b, `,"%s":[%s]`, list, strings.Join(items, ","))
 	}
 	b.WriteString("}")
-	return &llm.Reply{Text: b.String(), Stop: llm.StopEnd, Message: thread.Message{Role: thread.Assistant}}, nil
+	return &llm.Reply{Text: b.String(), Stop: wire.StopEnd, Message: thread.Message{Role: thread.Assistant}}, nil
 }
 
 // A21, drift: over ten chained summaries by a hostile model the user's

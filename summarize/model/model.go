@@ -15,10 +15,12 @@ import (
 	"errors"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Model summarises with one request to a model and merges the answer into what Extractive finds.
@@ -39,7 +41,7 @@ type Model struct {
 	// the provider has cached, if the model is the conversation's: it does if that is cheaper
 	// than a transcript. Nil takes the prices of token.Models; a model without a price always
 	// gets a transcript.
-	Rates *cost.Rates
+	Rates *token.Rates
 	// Replied is called with each answer, even one that is then rejected, so that its usage
 	// can be booked. It must be safe for concurrent use. May be nil.
 	Replied func(context.Context, *llm.Reply)
@@ -132,16 +134,16 @@ func answer(r *llm.Reply) (string, error) {
 		return &summarize.RejectedError{Reason: reason, Detail: detail}
 	}
 	switch r.Stop {
-	case llm.StopRefusal, llm.StopFilter:
+	case wire.StopRefusal, wire.StopFilter:
 		return "", reject(summarize.Refused, "stopped: "+string(r.Stop))
-	case llm.StopLength:
+	case wire.StopLength:
 		if r.Text == "" && r.JSON == "" {
 			return "", reject(summarize.ReasoningOnly, "the output limit was reached before the answer began")
 		}
 		return "", reject(summarize.CutOff, "the output limit was reached")
-	case llm.StopTool:
+	case wire.StopTool:
 		return "", reject(summarize.ToolCalled, "")
-	case llm.StopEnd, "":
+	case wire.StopEnd, "":
 	default:
 		return "", r.Err()
 	}
@@ -155,7 +157,7 @@ func answer(r *llm.Reply) (string, error) {
 		}
 		return "", reject(summarize.Empty, "")
 	}
-	object, ok := llm.FindJSON(text)
+	object, ok := rawjson.FindObject(text)
 	switch {
 	case ok:
 		return object, nil

@@ -23,6 +23,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summarize/model"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 var update = flag.Bool("update", false, "write golden files")
@@ -219,19 +220,19 @@ func failing() map[string]struct {
 		"500":               {llmtest.Fail(llm.ErrServer), llm.ErrServer},
 		"429":               {llmtest.Fail(llm.ErrRateLimited), llm.ErrRateLimited},
 		"overflow":          {llmtest.Fail(llm.ErrOverflow), llm.ErrOverflow},
-		"refusal":           {turn(llm.Reply{Stop: llm.StopRefusal}), summarize.Refused},
-		"filter":            {turn(llm.Reply{Stop: llm.StopFilter}), summarize.Refused},
+		"refusal":           {turn(llm.Reply{Stop: wire.StopRefusal}), summarize.Refused},
+		"filter":            {turn(llm.Reply{Stop: wire.StopFilter}), summarize.Refused},
 		"refusal in words":  {llmtest.Say("I’m sorry, but I can't help with that."), summarize.Refused},
 		"empty":             {llmtest.Say(""), summarize.Empty},
 		"empty lists":       {llmtest.Say(`{"facts":[],"decisions":[],"plan":[],"open_items":[],"failed_attempts":[],"tool_outcomes":[]}`), summarize.Empty},
 		"placeholders":      {llmtest.Say(`{"facts":[{"text":"None.","sources":[1]},"n/a"],"open_items":["none"],"decisions":[{"decision":"N/A","rationale":"","sources":[2]}]}`), summarize.Placeholder},
-		"cut off":           {turn(llm.Reply{Text: honest[:200], Stop: llm.StopLength}), summarize.CutOff},
+		"cut off":           {turn(llm.Reply{Text: honest[:200], Stop: wire.StopLength}), summarize.CutOff},
 		"cut off, unsaid":   {llmtest.Say(honest[:200] + `"`), nil},
 		"garbage":           {llmtest.Say("The conversation was about timeouts, mostly."), summarize.Unreadable},
 		"other shape":       {llmtest.Say(`{"answer":42}`), summarize.Unreadable},
-		"tool call":         {turn(llm.Reply{Stop: llm.StopTool, Message: thread.Message{Parts: []thread.Part{thread.ToolCall{ID: "x", Name: "Bash", Arguments: "{}"}}}}), summarize.ToolCalled},
+		"tool call":         {turn(llm.Reply{Stop: wire.StopTool, Message: thread.Message{Parts: []thread.Part{thread.ToolCall{ID: "x", Name: "Bash", Arguments: "{}"}}}}), summarize.ToolCalled},
 		"reasoning only":    {turn(llm.Reply{Message: thread.Message{Parts: []thread.Part{thread.Reasoning{Text: "hm"}}}}), summarize.ReasoningOnly},
-		"reasoning ate all": {turn(llm.Reply{Stop: llm.StopLength, Message: thread.Message{Parts: []thread.Part{thread.Reasoning{Text: "hm"}}}}), summarize.ReasoningOnly},
+		"reasoning ate all": {turn(llm.Reply{Stop: wire.StopLength, Message: thread.Message{Parts: []thread.Part{thread.Reasoning{Text: "hm"}}}}), summarize.ReasoningOnly},
 		"inflated":          {llmtest.Say(inflated), summarize.Inflated},
 		"invented":          {llmtest.Say(`{"facts":[{"text":"The cluster in Frankfurt runs on kernel 6.1.9","sources":[4]}]}`), summarize.Ungrounded},
 	}

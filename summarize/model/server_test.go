@@ -12,13 +12,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm/openai"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summarize/model"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Over real connections and both APIs, whose strict validators see the request:
 // a first provider that is down, a second one that answers.
 func TestOverHTTP(t *testing.T) {
 	down := llmtest.NewServer(t, llmtest.Answer{Status: http.StatusUnauthorized, Body: `{"error":{"type":"authentication_error","message":"no"}}`})
-	up := llmtest.NewServer(t, llmtest.Answer{Text: honest, Usage: llm.Usage{Input: 900, Output: 200, Known: true}})
+	up := llmtest.NewServer(t, llmtest.Answer{Text: honest, Usage: wire.Usage{Input: 900, Output: 200, Known: true}})
 	first, err := anthropic.New(anthropic.Config{Model: "claude-x", BaseURL: down.URL, Key: "k"})
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +28,7 @@ func TestOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var used llm.Usage
+	var used wire.Usage
 	f := model.New(&model.Options{
 		Replied: func(_ context.Context, r *llm.Reply) { used = r.Usage },
 	}, first, second)

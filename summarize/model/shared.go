@@ -13,7 +13,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 //go:embed prompts/shared.txt
@@ -68,15 +67,15 @@ func nameOf(g llm.Generator) string {
 
 // rates are m.Rates, or else those of the table of models. A provider that caches only at
 // marks has nothing cached of a request without one.
-func (m *Model) rates(sent *prompt.Prompt, size int) (cost.Rates, bool) {
+func (m *Model) rates(sent *prompt.Prompt, size int) (token.Rates, bool) {
 	if m.Rates != nil {
 		return *m.Rates, true
 	}
 	known, err := token.Models().Find(sent.Model)
 	if err != nil || known.Cache.Match == "breakpoint" && !marked(sent) {
-		return cost.Rates{}, false
+		return token.Rates{}, false
 	}
-	return cost.RatesOf(known, size)
+	return known.Rates(size)
 }
 
 // marked reports whether a request has a cache mark.

@@ -12,7 +12,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summarize/model"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // conversation is a request of which all but the first two messages are to be
@@ -47,7 +48,7 @@ func TestSharedRequest(t *testing.T) {
 			sent.Messages[i+2].Parts = in.Messages[i].Parts
 		}
 	}
-	rates := cost.UsualRates()
+	rates := token.UsualRates()
 	g := llmtest.Script(llmtest.Say(honest))
 	got, err := (&model.Model{Generator: g, Rates: &rates}).Summarize(t.Context(), in)
 	if err != nil || len(got.Facts) == 0 {
@@ -65,9 +66,9 @@ func TestSharedRequest(t *testing.T) {
 
 	other := *sent
 	other.Model = "other"
-	dear := cost.Rates{Write: 1, Read: 1}
+	dear := token.Rates{Write: 1, Read: 1}
 	for name, test := range map[string]struct {
-		rates *cost.Rates
+		rates *token.Rates
 		sent  *prompt.Prompt
 	}{"no rates": {nil, sent}, "another model": {&rates, &other}, "nothing was sent": {&rates, nil}, "the cache is no cheaper": {&dear, sent}} {
 		g, in := llmtest.Script(llmtest.Say(honest)), in
@@ -80,7 +81,7 @@ func TestSharedRequest(t *testing.T) {
 		}
 	}
 
-	went := llmtest.Turn{Reply: llm.Reply{Stop: llm.StopTool, Message: calls("c", "Bash", "{}")}}
+	went := llmtest.Turn{Reply: llm.Reply{Stop: wire.StopTool, Message: calls("c", "Bash", "{}")}}
 	for _, first := range []llmtest.Turn{llmtest.Fail(llm.ErrOverflow), went, llmtest.Say("I go on.")} {
 		g := llmtest.Script(first, llmtest.Say(honest))
 		got, err := (&model.Model{Generator: g, Rates: &rates}).Summarize(t.Context(), in)

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/palimpsest-ai/palimpsest/llm"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // The tool that the agent reads with, and what the user asks.
@@ -123,7 +123,7 @@ var counter = sync.OnceValue(func() *token.Counter {
 })
 
 // Answer is the model's answer to a request with those messages and tools.
-func (s *Script) Answer(messages []thread.Message, tools []string) (thread.Message, llm.Usage, error) {
+func (s *Script) Answer(messages []thread.Message, tools []string) (thread.Message, wire.Usage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	size, seen := 0, strings.Builder{}
@@ -137,7 +137,7 @@ func (s *Script) Answer(messages []thread.Message, tools []string) (thread.Messa
 	if early || s.Window > 0 && size > s.Window {
 		s.refused = s.refused || early
 		s.report.Refused++
-		return thread.Message{}, llm.Usage{}, fmt.Errorf(refusal+": %w", size, s.Window, ErrTooLong)
+		return thread.Message{}, wire.Usage{}, fmt.Errorf(refusal+": %w", size, s.Window, ErrTooLong)
 	}
 	s.step++
 	s.report.Requests++
@@ -153,14 +153,14 @@ func (s *Script) Answer(messages []thread.Message, tools []string) (thread.Messa
 	case query == "":
 		s.report.Told = known
 		out.Parts = []thread.Part{thread.Text{Text: known}}
-	case s.report.Lookups < maxLookups && slices.Contains(tools, rehydrate.Recall):
+	case s.report.Lookups < maxLookups && slices.Contains(tools, recall.RecallTool):
 		s.report.Lookups++
-		out.Parts = []thread.Part{thread.ToolCall{ID: fmt.Sprintf("call_%d", s.step), Name: rehydrate.Recall, Arguments: query}}
+		out.Parts = []thread.Part{thread.ToolCall{ID: fmt.Sprintf("call_%d", s.step), Name: recall.RecallTool, Arguments: query}}
 	default:
 		s.report.Told = answerOfNoFinder
 		out.Parts = []thread.Part{thread.Text{Text: s.report.Told}}
 	}
-	return out, llm.Usage{Input: size, Output: counter().Message(&out), Known: true}, nil
+	return out, wire.Usage{Input: size, Output: counter().Message(&out), Known: true}, nil
 }
 
 // recalled are the facts that stand in a text, and the query of one that does not.

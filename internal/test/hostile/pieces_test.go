@@ -22,7 +22,7 @@ func (brief) Model() string { return "brief" }
 
 func (brief) Generate(context.Context, *prompt.Prompt, *llm.Options) (*llm.Reply, error) {
 	const text = "The handler reads file_01.go."
-	return &llm.Reply{Text: text, Stop: llm.StopEnd, Message: thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: text}}}}, nil
+	return &llm.Reply{Text: text, Stop: wire.StopEnd, Message: thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: text}}}}, nil
 }
 
 // TestPiecesAreLinear: a summary that a model makes of a span piece by piece takes a time that grows

@@ -11,9 +11,11 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Echo is a model that says what it was told: the text of the last message, or
@@ -38,7 +40,7 @@ func (Echo) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*ll
 		text = canonjson.Spaced(map[string]string{"echo": text})
 	}
 	return (&Turn{Reply: llm.Reply{
-		Text: text, Usage: llm.Usage{Input: len(text), Output: len(text), Known: true},
+		Text: text, Usage: wire.Usage{Input: len(text), Output: len(text), Known: true},
 	}}).reply("echo", o), nil
 }
 
@@ -65,7 +67,7 @@ func Fail(err error) Turn {
 
 func (t *Turn) reply(model string, o *llm.Options) *llm.Reply {
 	r := t.Reply
-	r.Stop = cmp.Or(r.Stop, llm.StopEnd)
+	r.Stop = cmp.Or(r.Stop, wire.StopEnd)
 	r.Model = cmp.Or(r.Model, model)
 	if len(r.Message.Parts) == 0 && r.Text != "" {
 		r.Message.Parts = []thread.Part{thread.Text{Text: r.Text}}
@@ -74,8 +76,8 @@ func (t *Turn) reply(model string, o *llm.Options) *llm.Reply {
 	if r.Text == "" {
 		r.Text = r.Message.Text()
 	}
-	if o != nil && o.Schema != nil && r.JSON == "" && r.Stop == llm.StopEnd {
-		r.JSON, _ = llm.FindJSON(r.Text)
+	if o != nil && o.Schema != nil && r.JSON == "" && r.Stop == wire.StopEnd {
+		r.JSON, _ = rawjson.FindObject(r.Text)
 	}
 	return &r
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 func ask(text string) *prompt.Prompt {
@@ -18,7 +19,7 @@ func ask(text string) *prompt.Prompt {
 func TestEcho(t *testing.T) {
 	g := llmtest.Echo{}
 	r, err := g.Generate(t.Context(), ask("a \"b\""), nil)
-	if err != nil || r.Text != `a "b"` || r.Stop != llm.StopEnd || r.Message.Text() != r.Text || r.Model != g.Model() || !r.Usage.Known {
+	if err != nil || r.Text != `a "b"` || r.Stop != wire.StopEnd || r.Message.Text() != r.Text || r.Model != g.Model() || !r.Usage.Known {
 		t.Errorf("%+v, %v", r, err)
 	}
 	r, err = g.Generate(t.Context(), ask(`a "b"`), &llm.Options{Schema: &llm.Schema{Name: "x", JSON: `{"type":"object"}`}})
@@ -39,8 +40,8 @@ func TestScript(t *testing.T) {
 	s := llmtest.Script(
 		llmtest.Say("one"),
 		llmtest.Fail(llm.ErrOverflow),
-		llmtest.Turn{Reply: llm.Reply{Text: `so {"a":1}`, Stop: llm.StopEnd}},
-		llmtest.Turn{Reply: llm.Reply{Text: `{"a":1}`, Stop: llm.StopLength}},
+		llmtest.Turn{Reply: llm.Reply{Text: `so {"a":1}`, Stop: wire.StopEnd}},
+		llmtest.Turn{Reply: llm.Reply{Text: `{"a":1}`, Stop: wire.StopLength}},
 	)
 	schema := &llm.Options{Schema: &llm.Schema{Name: "x", JSON: `{"type":"object"}`}, MaxOutput: 5}
 	if r, err := s.Generate(t.Context(), ask("first"), nil); err != nil || r.Text != "one" || r.Message.Role != thread.Assistant {

@@ -13,7 +13,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -287,7 +286,7 @@ func (p *provider) finish(a *Answer, r *Request, body gjson.Result, n int) {
 		for _, c := range a.Calls {
 			output += p.counter.Text(c.Name) + p.counter.Text(c.Arguments)
 		}
-		a.Usage = llm.Usage{Input: r.Tokens, Output: output, Reasoning: p.counter.Text(a.Reasoning), Known: true}
+		a.Usage = wire.Usage{Input: r.Tokens, Output: output, Reasoning: p.counter.Text(a.Reasoning), Known: true}
 	}
 	switch {
 	case a.Reasoning == "":

@@ -12,7 +12,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/test/wiretest"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -29,9 +28,9 @@ type Answer struct {
 	Calls           []thread.ToolCall
 	// Stop is why the model stopped; empty stands for StopTool with calls, else
 	// StopEnd.
-	Stop llm.Stop
+	Stop wire.Stop
 	// Usage is sent when it is Known.
-	Usage llm.Usage
+	Usage wire.Usage
 	// RequestID is sent in the header; empty stands for "req_N", N counting from
 	// 1. NoRequestID sends none.
 	RequestID   string
@@ -69,9 +68,9 @@ func (a *Answer) modelAnswer(api string, req gjson.Result) *wiretest.ModelAnswer
 	}
 	if api == wire.Anthropic {
 		s.Seal = cmp.Or(a.seal, "c2VhbA==")
-		if name := req.Get("tool_choice.name").Str; name != "" && a.Text != "" && s.Stop == llm.StopEnd {
+		if name := req.Get("tool_choice.name").Str; name != "" && a.Text != "" && s.Stop == wire.StopEnd {
 			s.Calls = []thread.ToolCall{{ID: "toolu_forced", Name: name, Arguments: a.Text}}
-			s.Text, s.Stop = "", llm.StopTool
+			s.Text, s.Stop = "", wire.StopTool
 		}
 	}
 	return s
@@ -295,12 +294,12 @@ func signal(c chan struct{}) {
 	}
 }
 
-func (a *Answer) stop() llm.Stop {
+func (a *Answer) stop() wire.Stop {
 	switch {
 	case a.Stop != "":
 		return a.Stop
 	case len(a.Calls) > 0:
-		return llm.StopTool
+		return wire.StopTool
 	}
-	return llm.StopEnd
+	return wire.StopEnd
 }

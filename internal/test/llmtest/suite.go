@@ -14,6 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Maker makes the generator under test: one that asks the server at url (without
@@ -83,28 +84,28 @@ var schema = &llm.Schema{
 	JSON: `{"type":"object","properties":{"found":{"type":"array","items":{"type":"string"}}},"required":["found"],"additionalProperties":false}`,
 }
 
-var full = llm.Usage{Input: 120, CacheRead: 80, CacheWrite: 10, Output: 30, Known: true}
+var full = wire.Usage{Input: 120, CacheRead: 80, CacheWrite: 10, Output: 30, Known: true}
 
 var answers = []struct {
 	name string
 	a    Answer
-	stop llm.Stop
+	stop wire.Stop
 	err  error
 }{
-	{"plain", Answer{Text: "Nothing new: \"all\" is well, é 漢字 😀.\nReally.", Usage: full}, llm.StopEnd, nil},
-	{"reasoning", Answer{Reasoning: "Let me think about it.", Text: "Yes.", Usage: full}, llm.StopEnd, nil},
-	{"call", Answer{Text: "Looking.", Calls: []thread.ToolCall{{ID: "call_1", Name: "look", Arguments: `{"at":"the \"top\""}`}}}, llm.StopTool, nil},
+	{"plain", Answer{Text: "Nothing new: \"all\" is well, é 漢字 😀.\nReally.", Usage: full}, wire.StopEnd, nil},
+	{"reasoning", Answer{Reasoning: "Let me think about it.", Text: "Yes.", Usage: full}, wire.StopEnd, nil},
+	{"call", Answer{Text: "Looking.", Calls: []thread.ToolCall{{ID: "call_1", Name: "look", Arguments: `{"at":"the \"top\""}`}}}, wire.StopTool, nil},
 	{"calls", Answer{Calls: []thread.ToolCall{
 		{ID: "call_1", Name: "look", Arguments: `{"at":"a"}`}, {ID: "call_2", Name: "look", Arguments: `{"at":"b"}`},
-	}}, llm.StopTool, nil},
-	{"refusal", Answer{Text: "I will not.", Stop: llm.StopRefusal}, llm.StopRefusal, llm.ErrRefused},
-	{"length", Answer{Text: "This is cut", Stop: llm.StopLength, Usage: full}, llm.StopLength, llm.ErrTruncated},
-	{"context", Answer{Text: "This is cu", Stop: llm.StopContext}, llm.StopContext, llm.ErrOverflow},
-	{"other", Answer{Text: "Wait.", Stop: llm.StopOther}, llm.StopOther, llm.ErrResponse},
-	{"empty", Answer{}, llm.StopEnd, nil},
-	{"unknown fields", Answer{Text: "Fine.", Unknown: true, Usage: full}, llm.StopEnd, nil},
-	{"usage missing", Answer{Text: "Fine."}, llm.StopEnd, nil},
-	{"usage zero", Answer{Text: "Fine.", Usage: llm.Usage{}}, llm.StopEnd, nil},
+	}}, wire.StopTool, nil},
+	{"refusal", Answer{Text: "I will not.", Stop: wire.StopRefusal}, wire.StopRefusal, llm.ErrRefused},
+	{"length", Answer{Text: "This is cut", Stop: wire.StopLength, Usage: full}, wire.StopLength, llm.ErrTruncated},
+	{"context", Answer{Text: "This is cu", Stop: wire.StopContext}, wire.StopContext, llm.ErrOverflow},
+	{"other", Answer{Text: "Wait.", Stop: wire.StopOther}, wire.StopOther, llm.ErrResponse},
+	{"empty", Answer{}, wire.StopEnd, nil},
+	{"unknown fields", Answer{Text: "Fine.", Unknown: true, Usage: full}, wire.StopEnd, nil},
+	{"usage missing", Answer{Text: "Fine."}, wire.StopEnd, nil},
+	{"usage zero", Answer{Text: "Fine.", Usage: wire.Usage{}}, wire.StopEnd, nil},
 }
 
 func testAnswers(t *testing.T, maker Maker) {
@@ -126,7 +127,7 @@ func testAnswers(t *testing.T, maker Maker) {
 			if whole.Message.Role != thread.Assistant || whole.Model != "test-model" || whole.RequestID != "req_same" {
 				t.Errorf("role %q, model %q, request id %q", whole.Message.Role, whole.Model, whole.RequestID)
 			}
-			if a.Stop != llm.StopRefusal && whole.Text != a.Text {
+			if a.Stop != wire.StopRefusal && whole.Text != a.Text {
 				t.Errorf("Text = %q, want %q", whole.Text, a.Text)
 			}
 			calls := whole.Message.Calls()
@@ -155,7 +156,7 @@ func testStructured(t *testing.T, maker Maker) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if whole.JSON != object || whole.Text != object || whole.Stop != llm.StopEnd {
+	if whole.JSON != object || whole.Text != object || whole.Stop != wire.StopEnd {
 		t.Errorf("JSON %q, text %q, stop %q", whole.JSON, whole.Text, whole.Stop)
 	}
 	if len(whole.Message.Calls()) > 0 {
@@ -171,12 +172,12 @@ func testStructured(t *testing.T, maker Maker) {
 // A model that stops early may leave out the object; one that is done may not.
 func testNoObject(t *testing.T, maker Maker) {
 	b := setUp(t, maker,
-		Answer{Text: `{"found":["a`, Stop: llm.StopLength},
-		Answer{Text: `{"found":["a"]}, and`, Stop: llm.StopLength},
-		Answer{Text: "No.", Stop: llm.StopRefusal},
+		Answer{Text: `{"found":["a`, Stop: wire.StopLength},
+		Answer{Text: `{"found":["a"]}, and`, Stop: wire.StopLength},
+		Answer{Text: "No.", Stop: wire.StopRefusal},
 		Answer{Calls: []thread.ToolCall{{ID: "call_1", Name: "look", Arguments: `{}`}}},
 	)
-	for _, want := range []llm.Stop{llm.StopLength, llm.StopLength, llm.StopRefusal, llm.StopTool} {
+	for _, want := range []wire.Stop{wire.StopLength, wire.StopLength, wire.StopRefusal, wire.StopTool} {
 		r, err := b.Generate(t.Context(), question(), &llm.Options{Schema: schema})
 		if err != nil || r.Stop != want || r.JSON != "" {
 			t.Errorf("reply %+v, error %v, want stop %q and no object", r, err, want)

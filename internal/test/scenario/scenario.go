@@ -44,6 +44,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/test/llmtest"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // settings are those of a scenario; the comments say what holds where one is absent.
@@ -153,9 +154,9 @@ func (s *scenario) answers(lines []line) (all []llmtest.Turn, err error) {
 		turn := llmtest.Say(broken(text))
 		switch {
 		case kind == "cut":
-			turn.Reply.Stop = llm.StopLength
+			turn.Reply.Stop = wire.StopLength
 		case kind == "refuse":
-			turn.Reply.Stop = llm.StopRefusal
+			turn.Reply.Stop = wire.StopRefusal
 		case kind == "json":
 			turn = llmtest.Turn{Reply: llm.Reply{Text: text, JSON: text}}
 		case kind == "fail" && faults[text] != nil:

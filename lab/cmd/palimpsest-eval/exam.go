@@ -20,13 +20,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/exam"
 	"github.com/palimpsest-ai/palimpsest/lab/progress"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // examOptions are the flags of eval for exams.
@@ -294,7 +294,7 @@ func compactStepByStep(policy string, counter *token.Counter, window int) exam.M
 					return nil, err
 				}
 			}
-			if err := session.FinishStep(ctx, nil, llm.Usage{}, m); err != nil {
+			if err := session.FinishStep(ctx, nil, wire.Usage{}, m); err != nil {
 				return nil, plainError{err}
 			}
 		}

@@ -18,10 +18,12 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/cli"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/text"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // The files of a request to a model. The last one is for the answer.
@@ -190,10 +192,10 @@ func (m *FileModel) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Optio
 	}
 	reply := &llm.Reply{
 		Message: thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: answer}}},
-		Text:    answer, Stop: llm.StopEnd, Model: m.Model(),
+		Text:    answer, Stop: wire.StopEnd, Model: m.Model(),
 	}
 	if o.Schema != nil {
-		reply.JSON, _ = llm.FindJSON(answer)
+		reply.JSON, _ = rawjson.FindObject(answer)
 	}
 	return reply, nil
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 // Block is a piece of a prompt that a cache keeps or loses as a whole.
@@ -39,7 +38,7 @@ type Bill struct {
 func (b Bill) Input() int { return b.Read + b.Write + b.Plain }
 
 // Cost is the bill in units of uncached input.
-func (b Bill) Cost(r cost.Rates) (input, output float64) {
+func (b Bill) Cost(r token.Rates) (input, output float64) {
 	return float64(b.Read)*r.Read + float64(b.Write)*r.Write + float64(b.Plain), float64(b.Output) * r.Output
 }
 

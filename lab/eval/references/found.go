@@ -7,9 +7,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -92,7 +92,7 @@ func Lookup(ctx context.Context, index *recall.Index, question string, counter *
 		return "", nil, err
 	}
 	tool := rehydrate.Handler{Recaller: q}
-	answer, err := tool.Answer(ctx, thread.ToolCall{Name: rehydrate.Recall, Arguments: string(arguments)})
+	answer, err := tool.Answer(ctx, thread.ToolCall{Name: recall.RecallTool, Arguments: string(arguments)})
 	if err != nil {
 		return "", nil, err
 	}

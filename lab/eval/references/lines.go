@@ -6,7 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -36,13 +36,13 @@ func linesOf(all []answer) *fileLines {
 		if a.file == "" || a.result.Outcome == thread.Failure {
 			continue
 		}
-		switch toolpolicy.ClassOf(a.call.Name) {
-		case toolpolicy.Read:
+		switch toolclass.ClassOf(a.call.Name) {
+		case toolclass.Read:
 			l.noteThere(a, a.result.Text())
-		case toolpolicy.Write:
+		case toolclass.Write:
 			l.noteGone(a, l.known[a.file], a.args.Get("content").String())
 			l.noteThere(a, a.args.Get("content").String())
-		case toolpolicy.Edit:
+		case toolclass.Edit:
 			edits := []gjson.Result{a.args}
 			if list := a.args.Get("edits"); list.IsArray() {
 				edits = list.Array()

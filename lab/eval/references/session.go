@@ -8,7 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -337,10 +337,10 @@ func (r *Reference) isBoundAt(text string, at, end int) (bound, strict bool) {
 }
 
 // ActWords are the words that say what was done to a file.
-var ActWords = map[toolpolicy.Class][]string{
-	toolpolicy.Read:  {"read", "reads", "viewed", "view"},
-	toolpolicy.Edit:  {"edit", "edited", "edits", "modified", "updated", "changed"},
-	toolpolicy.Write: {"write", "wrote", "written", "created", "create", "edited", "modified", "updated"},
+var ActWords = map[toolclass.Class][]string{
+	toolclass.Read:  {"read", "reads", "viewed", "view"},
+	toolclass.Edit:  {"edit", "edited", "edits", "modified", "updated", "changed"},
+	toolclass.Write: {"write", "wrote", "written", "created", "create", "edited", "modified", "updated"},
 }
 
 // findActs sets the Acts of files by the calls that name them.
@@ -353,7 +353,7 @@ func (s *Session) findActs() {
 	}
 	for _, i := range s.Steps {
 		for _, c := range s.Thread.At(i).Calls() {
-			acts := ActWords[toolpolicy.ClassOf(c.Name)]
+			acts := ActWords[toolclass.ClassOf(c.Name)]
 			if acts == nil {
 				continue
 			}

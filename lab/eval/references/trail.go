@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -36,11 +36,11 @@ var stateWords = map[string]fileState{
 // fileOp is the operation of a call on a file.
 type fileOp struct {
 	file  int32
-	class toolpolicy.Class
+	class toolclass.Class
 }
 
 // shellDeletes is the class of a command that deletes files.
-const shellDeletes = toolpolicy.Class("delete")
+const shellDeletes = toolclass.Class("delete")
 
 // trail are the files of a session and the operations of each message on them.
 type trail struct {
@@ -62,7 +62,7 @@ func newTrail(t *thread.Thread, all []answer) *trail {
 		}
 	}
 	for _, a := range all {
-		if f, known := r.index[path.Clean(a.file)]; known && toolpolicy.ClassOf(a.call.Name) == toolpolicy.Read {
+		if f, known := r.index[path.Clean(a.file)]; known && toolclass.ClassOf(a.call.Name) == toolclass.Read {
 			r.readings[a.pos] = f
 		}
 	}
@@ -98,7 +98,7 @@ func (r *trail) addNames() {
 // without, it passes over them.
 func (r *trail) opsOf(m *thread.Message, learn bool) []fileOp {
 	var ops []fileOp
-	add := func(name string, class toolpolicy.Class) {
+	add := func(name string, class toolclass.Class) {
 		name = path.Clean(name)
 		f, ok := r.index[name]
 		if !ok {
@@ -112,14 +112,14 @@ func (r *trail) opsOf(m *thread.Message, learn bool) []fileOp {
 		ops = append(ops, fileOp{f, class})
 	}
 	for _, c := range m.Calls() {
-		class := toolpolicy.ClassOf(c.Name)
+		class := toolclass.ClassOf(c.Name)
 		args := gjson.Parse(c.Arguments)
 		switch class {
-		case toolpolicy.Read, toolpolicy.Edit, toolpolicy.Write:
+		case toolclass.Read, toolclass.Edit, toolclass.Write:
 			if file := FileOf(args); file != "" {
 				add(file, class)
 			}
-		case toolpolicy.Shell:
+		case toolclass.Shell:
 			words := strings.Fields(args.Get("command").String())
 			if len(words) > 1 && (words[0] == "rm" || words[0] == "git" && words[1] == "rm") {
 				for _, w := range words[1:] {
@@ -149,15 +149,15 @@ func apply(state map[int32]fileState, ops []fileOp, whole bool) {
 	for _, op := range ops {
 		old := state[op.file]
 		switch op.class {
-		case toolpolicy.Read:
+		case toolclass.Read:
 			if old == untouched || old == wasDeleted {
 				state[op.file] = wasRead
 			}
-		case toolpolicy.Edit:
+		case toolclass.Edit:
 			if old != wasCreated && old != wasWritten {
 				state[op.file] = wasEdited
 			}
-		case toolpolicy.Write:
+		case toolclass.Write:
 			switch {
 			case !whole && old == untouched:
 				state[op.file] = wasWritten

@@ -8,7 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -60,7 +60,7 @@ func changingValues(all []answer) []changingValue {
 	var out []changingValue
 	for _, a := range all {
 		source, asked := a.call.Name+"\n"+a.call.Arguments, a.call.Arguments
-		if a.file != "" && toolpolicy.ClassOf(a.call.Name) == toolpolicy.Read {
+		if a.file != "" && toolclass.ClassOf(a.call.Name) == toolclass.Read {
 			source, asked = a.file, a.file // whatever part of a file is read, it is the same file
 		}
 		if asked == "" {

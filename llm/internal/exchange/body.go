@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // ReadObject reads an answer that is one JSON object. An object that is an error becomes that
@@ -59,10 +60,10 @@ func UnreadableError(r *Response, what, body string) error {
 // early may have none. If it said that it was done, an answer without an object, or without
 // a required member, is unreadable: it may be incomplete.
 func setReplyJSON(r *Response, reply *llm.Reply, s *llm.Schema) error {
-	if s == nil || reply.Stop != llm.StopEnd {
+	if s == nil || reply.Stop != wire.StopEnd {
 		return nil
 	}
-	object, ok := llm.FindJSON(reply.Text)
+	object, ok := rawjson.FindObject(reply.Text)
 	if !ok {
 		return UnreadableError(r, "the model answered without the JSON object it was asked for", reply.Text)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -114,7 +114,7 @@ func (d *Dialect) shownElements(list gjson.Result, round int, b *batch) (shown [
 }
 
 // IsOurTool reports whether calls of a tool are answered here.
-func IsOurTool(name string) bool { return name == rehydrate.ReadArtifact || name == rehydrate.Recall }
+func IsOurTool(name string) bool { return name == recall.ReadArtifactTool || name == recall.RecallTool }
 
 // JoinAnswers makes one answer of those of several rounds: the shown elements of all, and the
 // rest of the last.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -24,7 +24,7 @@ func (c *Call) did(r *Result, code int, known bool) (did, perhaps []shell.FileOp
 	case r.DeniedByUser || r.deniedByRule:
 	case r.Canceled:
 		return nil, c.Files
-	case c.Class == toolpolicy.Shell:
+	case c.Class == toolclass.Shell:
 		for _, op := range c.Files {
 			if c.came(&op, r, code, known) {
 				did = append(did, op)
@@ -34,7 +34,7 @@ func (c *Call) did(r *Result, code int, known bool) (did, perhaps []shell.FileOp
 		}
 	case r.Outcome == thread.Partial:
 		return nil, c.Files
-	case c.Class == toolpolicy.Edit || c.Class == toolpolicy.Write:
+	case c.Class == toolclass.Edit || c.Class == toolclass.Write:
 		if r.Edited() {
 			return c.Files, nil
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -188,10 +188,10 @@ func (f *fold) result(m *thread.Message, r *Result) {
 		return
 	}
 	switch c.Class {
-	case toolpolicy.Other:
+	case toolclass.Other:
 		f.operation(p, r, by)
-	case toolpolicy.Edit, toolpolicy.Write:
-		if toolpolicy.Normal(c.Name) == "createdirectory" {
+	case toolclass.Edit, toolclass.Write:
+		if toolclass.Normal(c.Name) == "createdirectory" {
 			break
 		}
 		did, perhaps := c.did(r, 0, false)
@@ -199,20 +199,20 @@ func (f *fold) result(m *thread.Message, r *Result) {
 			f.forgetPlaces(files...)
 		}
 		for _, op := range did {
-			if op.Op == "created" && c.Class == toolpolicy.Write && !r.fileCreated {
+			if op.Op == "created" && c.Class == toolclass.Write && !r.fileCreated {
 				op.Op = "edited" // it may have existed
 			}
 			f.addEdit(op, f.base(), by)
 			switch file := whole(op.Path, f.base()); {
-			case op.Op == "edited" && c.Class == toolpolicy.Edit && len(c.Files) == 1:
+			case op.Op == "edited" && c.Class == toolclass.Edit && len(c.Files) == 1:
 				f.applyEdit(c, file, by.turn)
 			case op.Op != "read":
 				f.forgetPlaces(file)
 			}
 		}
-	case toolpolicy.Search:
+	case toolclass.Search:
 		f.addSearch(c, r, by)
-	case toolpolicy.Shell:
+	case toolclass.Shell:
 		if !r.Canceled {
 			f.removeRefusal(c)
 		}
@@ -222,11 +222,11 @@ func (f *fold) result(m *thread.Message, r *Result) {
 		}
 		f.applyShell(p, r, by)
 		f.applyUnsure(c, r, by)
-	case toolpolicy.Agent:
+	case toolclass.Agent:
 		if r.Started != "" {
 			f.addRunning(c, r.Started, by)
 		}
-	case toolpolicy.Poll:
+	case toolclass.Poll:
 		if r.ended || c.stops && r.Outcome != thread.Failure {
 			f.endRunning(c.target)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 )
 
 // gitCall is a call of git that changes the state of the work, or shows it.
@@ -89,7 +89,7 @@ func printsOwnWords(c *shell.Command) bool {
 // ReadUnsure reads the commands of a line with loops, conditions or subshells, of which nobody
 // knows which ran: whether one adds files, or commits where the shell is.
 func (c *Call) ReadUnsure(line []shell.Command) {
-	if !shellSpeech[toolpolicy.Normal(c.Name)] {
+	if !shellSpeech[toolclass.Normal(c.Name)] {
 		return
 	}
 	c.ownWords = true

@@ -11,15 +11,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // Call is a tool call, and what it says about the state of the work.
 type Call struct {
 	ID, Name string
-	Class    toolpolicy.Class
+	Class    toolclass.Class
 	Input    string         // what was asked for, short, on one line
 	Files    []shell.FileOp // what it does to files if it succeeds; see Did
 	Replaced []Replacement  // what an edit replaces in its one file; none if that cannot be told
@@ -62,10 +62,10 @@ var stoppers = scan.WordSet("killshell killbash taskstop jobkill closeagent")
 // Read reads what a call of which the name, class and input are known says about the work.
 // line are the commands of its command line.
 func (c *Call) Read(args gjson.Result, line []shell.Command) {
-	name := toolpolicy.Normal(c.Name)
+	name := toolclass.Normal(c.Name)
 	c.readSearch(args, line)
 	switch c.Class {
-	case toolpolicy.Shell:
+	case toolclass.Shell:
 		c.readMassEdit(line)
 		if name == "writestdin" && args.IsObject() {
 			c.target = rawjson.FirstText(args, "session_id")
@@ -79,12 +79,12 @@ func (c *Call) Read(args gjson.Result, line []shell.Command) {
 		} else {
 			c.Files = nil // ">" of Python is none of a shell
 		}
-	case toolpolicy.Agent:
+	case toolclass.Agent:
 		c.background = args.Get("run_in_background").Bool()
-	case toolpolicy.Poll:
+	case toolclass.Poll:
 		c.target = rawjson.FirstText(args, "bash_id", "shell_id", "task_id", "agent_id", "session_id", "id")
 		c.stops = stoppers[name]
-	case toolpolicy.Other:
+	case toolclass.Other:
 		c.operates = changes(c.Name)
 		c.opensPull = strings.HasPrefix(name, "createpullrequest")
 	}
@@ -171,28 +171,28 @@ const (
 // the text says of a failure is for the caller to note: First, Failing, Why.
 func ReadResult(r *thread.ToolResult, text string) (w Result) {
 	w.CallID, w.Outcome = r.CallID, r.Outcome
-	class := toolpolicy.ClassOf(r.Tool)
+	class := toolclass.ClassOf(r.Tool)
 	head := strings.TrimSpace(text[:min(len(text), maxHead)])
 	w.readDenial(r, head)
 	if w.Unanswered() || w.Claim != "" {
 		return w
 	}
-	if w.Outcome != thread.Failure && (class == toolpolicy.Search || class == toolpolicy.Shell) {
+	if w.Outcome != thread.Failure && (class == toolclass.Search || class == toolclass.Shell) {
 		w.places = readPlaces(text)
 	}
 	switch class {
-	case toolpolicy.Shell:
+	case toolclass.Shell:
 		w.readOutput(text)
-	case toolpolicy.Edit, toolpolicy.Write:
+	case toolclass.Edit, toolclass.Write:
 		w.readEdited(text)
 		w.Unread = saysUnread(head, text) // of an editor that can also show a file
-	case toolpolicy.Read:
+	case toolclass.Read:
 		w.Unread = saysUnread(head, text)
-	case toolpolicy.Agent:
+	case toolclass.Agent:
 		w.readStarted(head)
-	case toolpolicy.Poll:
+	case toolclass.Poll:
 		w.readEnded(head)
-	case toolpolicy.Other:
+	case toolclass.Other:
 		if r.Tool == "" {
 			w.readOutput(text)
 		} else {

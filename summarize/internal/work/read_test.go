@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -58,7 +58,7 @@ func TestCheckKinds(t *testing.T) {
 
 // TestUnreadFile: a harness that flags nothing may say in words that a file was not read.
 func TestUnreadFile(t *testing.T) {
-	c := Call{Name: "read", Class: toolpolicy.Read, Files: []shell.FileOp{{Path: "a.go", Op: "read"}}}
+	c := Call{Name: "read", Class: toolclass.Read, Files: []shell.FileOp{{Path: "a.go", Op: "read"}}}
 	for text, want := range map[string]int{
 		"ENOENT: no such file or directory, open 'a.go'":                        0,
 		"Error: File not found: a.go":                                           0,

@@ -12,8 +12,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
-	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -44,7 +44,7 @@ var searchPrograms = scan.WordSet("grep egrep fgrep rg ag ack")
 // readSearch reads what a call searches for.
 func (c *Call) readSearch(args gjson.Result, line []shell.Command) {
 	switch c.Class {
-	case toolpolicy.Search:
+	case toolclass.Search:
 		c.query = rawjson.FirstText(args, "pattern", "query", "regex", "search")
 		var scope []string
 		for _, key := range [...]string{"path", "glob", "type", "include", "directory"} {
@@ -53,7 +53,7 @@ func (c *Call) readSearch(args gjson.Result, line []shell.Command) {
 			}
 		}
 		c.scope = clip.Brief(strings.Join(scope, " "), maxCommand)
-	case toolpolicy.Shell: // one search, of which others show a part
+	case toolclass.Shell: // one search, of which others show a part
 		for i := range line {
 			command := &line[i]
 			sub, _, _ := gitWords(command)
