@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -21,7 +22,7 @@ import (
 func (s *Session) CutOff(ctx context.Context, p *Prepared, usage wire.Usage, answer thread.Message) (*Prepared, error) {
 	var next *Prepared
 	err := s.runLocked(ctx, "CutOff", func(s *Session) error {
-		kept := policy.DiscardTruncatedCalls(answer)
+		kept := discardTruncatedCalls(answer)
 		var messages []thread.Message
 		if len(kept.Parts) > 0 {
 			messages = append(messages, kept)
@@ -60,7 +61,7 @@ func (s *Session) CutOff(ctx context.Context, p *Prepared, usage wire.Usage, ans
 // writes nothing and returns the messages to append, so that the model can continue after
 // a compaction. An error that wraps ErrMaxTokens says that none is due.
 func (s *Session) CutOffMessages(ctx context.Context, p *Prepared, answer thread.Message) ([]thread.Message, error) {
-	kept := policy.DiscardTruncatedCalls(answer)
+	kept := discardTruncatedCalls(answer)
 	err := s.runLoaded(ctx, "CutOffMessages", func(s *Session, l snapshot) (err error) {
 		if len(kept.Parts) == 0 {
 			return ErrMaxTokens // there is nothing to continue
@@ -75,6 +76,35 @@ func (s *Session) CutOffMessages(ctx context.Context, p *Prepared, answer thread
 		return nil, err
 	}
 	return append([]thread.Message{kept}, cutOffNotes(kept)...), nil
+}
+
+// discardTruncatedCalls returns an answer that was cut off for length without its
+// incomplete tool calls: those whose arguments are no complete JSON and, as the last part
+// of the answer, one that has no arguments yet or takes free text, where nobody can tell.
+// The result may have no parts.
+func discardTruncatedCalls(m thread.Message) thread.Message {
+	truncated := func(n int) bool {
+		call, ok := m.Parts[n].(thread.ToolCall)
+		last := n == len(m.Parts)-1
+		switch {
+		case !ok:
+			return false
+		case call.Type == "custom" || call.Arguments == "":
+			return last
+		}
+		return !rawjson.Valid(call.Arguments)
+	}
+	var parts []thread.Part
+	for n, part := range m.Parts {
+		if !truncated(n) {
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) == len(m.Parts) {
+		return m
+	}
+	m.Parts, m.Frame, m.Index = parts, nil, 0
+	return m
 }
 
 // situateAfterCutOff is the situation after an answer that was cut off. The error wraps

@@ -3,6 +3,7 @@ package palimpsest
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -118,6 +119,19 @@ func cacheCounts(f *policy.Fitted) (hits, misses int) {
 		}
 	}
 	return hits, misses
+}
+
+// addExpectedSavings notes what a compaction will save where prices are known: per step,
+// in tokens of uncached input, and after how many steps that exceeds the cost of writing
+// the new prefix.
+func addExpectedSavings(details map[string]any, situation *policy.Situation, after int) {
+	freed := situation.PromptTokens - after
+	steps := situation.Rates.BreakEven(freed, situation.MessageTokens, situation.CacheExpired)
+	if math.IsInf(steps, 1) {
+		return
+	}
+	details["saved_per_step"] = int(situation.Rates.Read * float64(freed))
+	details["pays_after_steps"] = int(math.Ceil(steps))
 }
 
 // boundaryDetails are the details of event.Boundary: what triggered the compaction, and

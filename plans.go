@@ -195,15 +195,7 @@ func editPlan(ctx context.Context, s *Session, name string, change func(log *thr
 
 // showsOther reports whether a model is sent anything else under plan b than under a.
 func showsOther(a, b *plan.Plan) bool {
-	return len(plan.Diff(a, b)) > 0 || memoryText(a) != memoryText(b)
-}
-
-// memoryText is the memory block of a plan, which may be nil, as the prompt shows it.
-func memoryText(p *plan.Plan) string {
-	if p == nil || p.Memory == nil {
-		return ""
-	}
-	return p.Memory.Render()
+	return len(plan.Diff(a, b)) > 0 || a.MemoryText() != b.MemoryText()
 }
 
 // Remember adds entries to the session's memory block, which follows the system prompt in

@@ -1,7 +1,6 @@
 package palimpsest
 
 import (
-	"math"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -68,17 +67,4 @@ func expiryChance(log *thread.Thread, ttl time.Duration) float64 {
 		last = before.Time
 	}
 	return float64(late+1) / float64(asked+assumedRequests)
-}
-
-// addExpectedSavings notes what a compaction will save where prices are known: per step,
-// in tokens of uncached input, and after how many steps that exceeds the cost of writing
-// the new prefix.
-func addExpectedSavings(details map[string]any, situation *policy.Situation, after int) {
-	freed := situation.PromptTokens - after
-	steps := situation.Rates.BreakEven(freed, situation.MessageTokens, situation.CacheExpired)
-	if math.IsInf(steps, 1) {
-		return
-	}
-	details["saved_per_step"] = int(situation.Rates.Read * float64(freed))
-	details["pays_after_steps"] = int(math.Ceil(steps))
 }

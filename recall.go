@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/rehydrate"
@@ -24,20 +23,6 @@ func (s *Session) Tools(ctx context.Context) (_ []prompt.Tool, err error) {
 		return nil, err
 	}
 	return logSource{session: s}.handler(0).Tools(), nil
-}
-
-// withTools adds tools to those that an agent has, unless it has one of that name.
-func withTools(tools, more []prompt.Tool) []prompt.Tool {
-	if len(more) == 0 {
-		return tools
-	}
-	out := slices.Clone(tools)
-	for _, tool := range more {
-		if !slices.ContainsFunc(tools, func(x prompt.Tool) bool { return x.Name == tool.Name }) {
-			out = append(out, tool)
-		}
-	}
-	return out
 }
 
 // Answer answers a call of read_artifact or recall that the model made in answer to p,

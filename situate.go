@@ -123,7 +123,7 @@ func (c *Compactor) profile(p render.Profile) render.Profile {
 func baseRequest(step Step, p *plan.Plan, reach render.Reach, tools []prompt.Tool, removed bool) *prompt.Prompt {
 	base := *cmp.Or(step.Base, &prompt.Prompt{})
 	base.Messages = nil
-	if text := memoryText(p); text != "" {
+	if text := p.MemoryText(); text != "" {
 		base.System = append(slices.Clone(base.System), prompt.System{Text: text})
 	}
 	base.Tools = withTools(base.Tools, tools)
@@ -131,6 +131,20 @@ func baseRequest(step Step, p *plan.Plan, reach render.Reach, tools []prompt.Too
 		base.System = reach.AddNote(base.System)
 	}
 	return &base
+}
+
+// withTools adds tools to those that an agent has, unless it has one of that name.
+func withTools(tools, more []prompt.Tool) []prompt.Tool {
+	if len(more) == 0 {
+		return tools
+	}
+	out := slices.Clone(tools)
+	for _, tool := range more {
+		if !slices.ContainsFunc(tools, func(x prompt.Tool) bool { return x.Name == tool.Name }) {
+			out = append(out, tool)
+		}
+	}
+	return out
 }
 
 // baseSituation is the part of a situation that needs no session.

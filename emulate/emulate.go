@@ -5,6 +5,7 @@ package emulate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -43,8 +44,8 @@ type Config struct {
 	Deadline, Patience time.Duration
 }
 
-// Emulator is an http.RoundTripper in front of a proxy, but for its values: the proxy has read the
-// request, and reports its answer, once. It is safe for concurrent use.
+// Emulator stands in front of a proxy: it takes a request as the proxy has read it, and gives back
+// what is left to send on. It is safe for concurrent use.
 type Emulator struct {
 	Config
 
@@ -84,14 +85,14 @@ type Place struct {
 	Messages []thread.Message // they
 	// Request is the request with its history, and Items is that as it was written, where the
 	// history is that of the provider; System are the instructions that no log holds.
-	Request       []thread.Message
-	Items, System []string
+	Request []thread.Message
+	Items   []string
+	System  []json.RawMessage
 }
 
-// Proxy is what stands behind an emulator. A *native.Refusal is an error that the client is told.
-type Proxy interface {
-	// Send sends a request on. The place is nil unless it is Managed and was compacted.
-	Send(r Request) (*http.Response, *Place, error)
+// Log is the log of conversations behind an emulator. A *native.Refusal is an error that the client is
+// told.
+type Log interface {
 	// Compact compacts the conversation of a request of the Responses API. After an error the place
 	// holds no more than Items.
 	Compact(ctx context.Context, r Request) (Place, error)
@@ -102,63 +103,53 @@ type Proxy interface {
 	Keep(ctx context.Context, id string, at Place, output ...string) error
 }
 
-// Outcome is what an Emulator did with a request.
-type Outcome struct {
-	Answered    bool // the upstream was not asked
-	Compactions int  // that were made for the answer
+// Result is what an Emulator made of a request.
+type Result struct {
+	// Answer is the whole answer; nil if the upstream is asked, with Request.
+	Answer  *http.Response
+	Request Request
+	// Compactions were made for the answer.
+	Compactions int
+	// Finish has the upstream's answer to Request, of status 200, say what was done; nil leaves it
+	// as it is. The place is nil unless Request is Managed and was compacted.
+	Finish func(res *http.Response, at *Place)
 }
 
-// made is what was made of a request.
-type made struct {
-	answer  *http.Response                      // the whole answer; nil if the upstream is asked
-	request Request                             // that it is asked with
-	reshape func(res *http.Response, at *Place) // of status 200; nil leaves it as it is
-	count   int                                 // of compactions
-}
-
-// RoundTrip does what a request asks of its provider beside an answer, and sends it on without
-// that, if it is still needed.
-func (e *Emulator) RoundTrip(r Request, to Proxy) (*http.Response, Outcome, error) {
-	m := made{request: r}
-	if x := e.emulation(r, to); x != nil {
-		ctx := r.HTTP.Context()
-		var err error
-		m, err = failsafe.Within(ctx, e.Deadline, x.apply)
-		if refusal, ok := errors.AsType[*native.Refusal](err); ok {
-			m, err = made{answer: refusalAnswer(r.HTTP, refusal)}, nil
-		}
-		if err != nil {
-			e.Fault(r, "native", err, "")
-			// The request would be refused without this, however short the deadline is.
-			m, err = failsafe.Within(ctx, max(e.Deadline, e.Patience), func(context.Context) (made, error) { return x.fallback(), nil })
-			if err != nil {
-				e.Fault(r, "native", err, "")
-				m = made{request: r}
-			}
-		}
+// Do does what a request asks of its provider beside an answer.
+func (e *Emulator) Do(r Request, log Log) Result {
+	x := e.emulation(r, log)
+	if x == nil {
+		return Result{Request: r}
 	}
-	if m.answer != nil {
-		return m.answer, Outcome{true, m.count}, nil
+	ctx := r.HTTP.Context()
+	out, err := failsafe.Within(ctx, e.Deadline, x.apply)
+	if refusal, ok := errors.AsType[*native.Refusal](err); ok {
+		return Result{Answer: refusalAnswer(r.HTTP, refusal)}
 	}
-	res, at, err := to.Send(m.request)
-	if err == nil && m.reshape != nil && res.StatusCode == http.StatusOK {
-		m.reshape(res, at)
+	if err != nil {
+		e.Fault(r, "native", err, "")
+		// The request would be refused without this, however short the deadline is.
+		out, err = failsafe.Within(ctx, max(e.Deadline, e.Patience), func(context.Context) (Result, error) { return x.fallback(), nil })
 	}
-	return res, Outcome{false, m.count}, err
+	if err != nil {
+		e.Fault(r, "native", err, "")
+		return Result{Request: r}
+	}
+	return out
 }
 
 // emulation is the part of an API.
 type emulation interface {
 	// apply does what the request asks. A *native.Refusal is the answer; any other error is a fault
 	// of ours.
-	apply(ctx context.Context) (made, error)
+	apply(ctx context.Context) (Result, error)
 	// fallback is what is sent if apply fails: the request without what the upstream does not know.
-	fallback() made
+	fallback() Result
 }
 
 // emulation is that of a request; nil if a look at it shows that it asks for nothing.
-func (e *Emulator) emulation(r Request, to Proxy) emulation {
-	w := work{Emulator: e, r: r, to: to}
+func (e *Emulator) emulation(r Request, log Log) emulation {
+	w := work{Emulator: e, r: r, log: log}
 	switch asks := mayAskCompaction(r.Body); {
 	case !slices.Contains(e.APIs, r.API):
 		return nil
@@ -177,8 +168,8 @@ func mayAskCompaction(body string) bool {
 // work is the work on one request.
 type work struct {
 	*Emulator
-	r  Request
-	to Proxy
+	r   Request
+	log Log
 }
 
 func (w work) streamFault(err error) { w.Fault(w.r, "stream", err, "") }

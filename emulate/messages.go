@@ -23,19 +23,19 @@ import (
 // https://docs.anthropic.com/en/docs/build-with-claude/compaction
 type messages struct{ work }
 
-func (n messages) apply(ctx context.Context) (made, error) {
+func (n messages) apply(ctx context.Context) (Result, error) {
 	if !mayAskCompaction(n.r.Body) {
 		return n.withoutBetaHeader(), nil
 	}
 	m, err := native.ReadMessages(n.r.Body)
 	if err != nil {
-		return made{request: n.r}, nil // the provider says it better
+		return Result{Request: n.r}, nil // the provider says it better
 	}
 	err = m.ReadCompaction()
 	if _, held := m.Thread(); held {
 		if err == nil && (m.Managed || m.OnDemand) {
 			// Providers do not compact threads either: the client then sends the whole history.
-			return made{answer: refusalAnswer(n.r.HTTP, native.ThreadUnsupported())}, nil
+			return Result{Answer: refusalAnswer(n.r.HTTP, native.ThreadUnsupported())}, nil
 		}
 		return n.withoutBetaHeader(), nil
 	}
@@ -44,7 +44,7 @@ func (n messages) apply(ctx context.Context) (made, error) {
 	}
 	switch {
 	case err != nil:
-		return made{}, err
+		return Result{}, err
 	case m.Managed || m.OnDemand:
 		return n.applyEdits(ctx, m)
 	case m.Changed():
@@ -54,34 +54,34 @@ func (n messages) apply(ctx context.Context) (made, error) {
 }
 
 // withoutBetaHeader takes the emulated betas off a request that asks for nothing.
-func (n messages) withoutBetaHeader() made {
+func (n messages) withoutBetaHeader() Result {
 	if !namesBetas(n.r.HTTP.Header, emulatedBetas...) {
-		return made{request: n.r}
+		return Result{Request: n.r}
 	}
-	out := made{request: n.r.withHeader(withoutBetas(n.r.HTTP.Header, emulatedBetas...))}
+	out := Result{Request: n.r.withHeader(withoutBetas(n.r.HTTP.Header, emulatedBetas...))}
 	if !n.r.Counts && namesBetas(n.r.HTTP.Header, native.BetaCompact) {
 		n.reshape(&out, &addition{iterate: true})
 	}
 	return out
 }
 
-func (n messages) fallback() made {
+func (n messages) fallback() Result {
 	m, err := native.ReadMessages(n.r.Body)
 	if err != nil {
-		return made{request: n.r}
+		return Result{Request: n.r}
 	}
 	if m.ReadCompaction() == nil && m.OnDemand && !n.r.Counts {
-		return made{answer: httpbody.NewAnswer(n.r.HTTP, 529, httpbody.JSON, native.Unavailable())}
+		return Result{Answer: httpbody.NewAnswer(n.r.HTTP, 529, httpbody.JSON, native.Unavailable())}
 	}
 	if err := m.Expand(nil, true); err != nil {
-		return made{request: n.r}
+		return Result{Request: n.r}
 	}
 	return n.forUpstream(m)
 }
 
 // forUpstream is the request as it is now, without what the upstream does not know.
-func (n messages) forUpstream(m *native.Messages) made {
-	return made{request: n.r.with(m.Body()).withHeader(withoutBetas(n.r.HTTP.Header, emulatedBetas...))}
+func (n messages) forUpstream(m *native.Messages) Result {
+	return Result{Request: n.r.with(m.Body()).withHeader(withoutBetas(n.r.HTTP.Header, emulatedBetas...))}
 }
 
 // emulatedBetas are the betas that are done here. Under native.BetaCompact every answer tells
@@ -104,7 +104,7 @@ func withoutBetas(h http.Header, betas ...string) http.Header {
 }
 
 // applyEdits does what the request asks for.
-func (n messages) applyEdits(ctx context.Context, m *native.Messages) (made, error) {
+func (n messages) applyEdits(ctx context.Context, m *native.Messages) (Result, error) {
 	switch {
 	case m.OnDemand && n.r.Counts:
 		return n.forUpstream(m), nil // the count is of the conversation as it was sent
@@ -113,7 +113,7 @@ func (n messages) applyEdits(ctx context.Context, m *native.Messages) (made, err
 	}
 	memo, err := n.memo(m.Model)
 	if err != nil {
-		return made{}, err
+		return Result{}, err
 	}
 	tokensOf := memo.Counter().Text
 	tokens := 0
@@ -138,7 +138,7 @@ func (n messages) applyEdits(ctx context.Context, m *native.Messages) (made, err
 			add.iterate = true
 			if !n.r.Counts && tokens >= e.Trigger && add.block == "" {
 				if err := n.compactConversation(ctx, m, e, add); err != nil {
-					return made{}, err
+					return Result{}, err
 				}
 				paused = e.Pause && add.block != ""
 			}
@@ -149,28 +149,28 @@ func (n messages) applyEdits(ctx context.Context, m *native.Messages) (made, err
 		}
 	}
 	if paused {
-		return made{answer: n.compactionAnswer(m, add), count: 1}, nil
+		return Result{Answer: n.compactionAnswer(m, add), Compactions: 1}, nil
 	}
 	if model, _, err := n.Model(m.Model); err == nil && model.BindsThinking && m.Edited() {
 		m.ClearBoundThinking()
 	}
 	out := n.forUpstream(m)
-	out.request.Edited = m.Edited()
+	out.Request.Edited = m.Edited()
 	if add.block != "" {
-		out.count = 1
+		out.Compactions = 1
 	}
 	n.reshape(&out, add)
 	return out, nil
 }
 
 // reshape has an answer say what the API says of compaction.
-func (n messages) reshape(m *made, add *addition) {
-	httpbody.AcceptReadable(m.request.HTTP) // a copy of the client's
+func (n messages) reshape(m *Result, add *addition) {
+	httpbody.AcceptReadable(m.Request.HTTP) // a copy of the client's
 	whole := add.addToAnswer
 	if n.r.Counts {
 		whole = add.addToCount
 	}
-	m.reshape = func(res *http.Response, _ *Place) {
+	m.Finish = func(res *http.Response, _ *Place) {
 		httpbody.RewriteAnswer(res, n.streamFault, whole, func(e sse.Event) (out []byte) {
 			for _, data := range add.addToEvent(e.Data) {
 				if data == e.Data {
@@ -206,22 +206,22 @@ func (n messages) compactConversation(ctx context.Context, m *native.Messages, e
 }
 
 // answerWithSummary answers a request for a summary alone.
-func (n messages) answerWithSummary(ctx context.Context, m *native.Messages) (made, error) {
+func (n messages) answerWithSummary(ctx context.Context, m *native.Messages) (Result, error) {
 	if m.NothingToSummarize() {
-		return made{}, &native.Refusal{API: wire.Anthropic, Code: "compaction_nothing_to_summarize", Message: "messages: there is nothing to summarize"}
+		return Result{}, &native.Refusal{API: wire.Anthropic, Code: "compaction_nothing_to_summarize", Message: "messages: there is nothing to summarize"}
 	}
 	if err := m.Validate(); err != nil {
-		return made{}, err
+		return Result{}, err
 	}
 	by, err := n.makeReplacement(ctx, m, m.Instructions)
 	if err != nil {
-		return made{}, err
+		return Result{}, err
 	}
 	token, err := n.signReplacement(ctx, m, native.BetaOnDemand, by)
 	if err != nil {
-		return made{}, err
+		return Result{}, err
 	}
-	return made{answer: n.compactionAnswer(m, &addition{block: native.SignedBlock(by.text, token)}), count: 1}, nil
+	return Result{Answer: n.compactionAnswer(m, &addition{block: native.SignedBlock(by.text, token)}), Compactions: 1}, nil
 }
 
 // compactionAnswer is an answer that holds only the compaction block.

@@ -165,7 +165,7 @@ func shortenParts(parts []thread.Part, limit int) []thread.Part {
 // id of the log. That is empty for a request that is not logged, or if the store fails: the text
 // does not depend on it.
 func (n messages) logConversation(ctx context.Context, body string, by replacement) string {
-	log := n.to.Record(ctx, n.r.with(body))
+	log := n.log.Record(ctx, n.r.with(body))
 	event.Emit(ctx, n.Events, event.Event{Type: event.Completed, ThreadID: log, Policy: "native", TokensBefore: by.before, TokensAfter: by.tokens, Duration: time.Since(n.r.Start), Details: map[string]any{"trigger": "native"}})
 	return log
 }

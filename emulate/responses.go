@@ -21,21 +21,21 @@ import (
 // responses does the compaction of the Responses API.
 type responses struct{ work }
 
-func (n responses) apply(ctx context.Context) (made, error) {
+func (n responses) apply(ctx context.Context) (Result, error) {
 	r, err := native.ParseResponses(n.r.Body)
 	if refusal, ok := errors.AsType[*native.Refusal](err); ok {
-		return made{}, refusal
+		return Result{}, refusal
 	}
 	switch {
 	case err != nil:
-		return made{request: n.r}, nil // the provider says what is wrong
+		return Result{Request: n.r}, nil // the provider says what is wrong
 	case !n.asksNow(r):
 		return n.whenDue(r), nil
 	case r.Conversation:
-		return made{}, &native.Refusal{API: wire.Responses, Param: "conversation", Message: "a conversation that the provider holds cannot be compacted here: send its items as the input"}
+		return Result{}, &native.Refusal{API: wire.Responses, Param: "conversation", Message: "a conversation that the provider holds cannot be compacted here: send its items as the input"}
 	}
 	answer, err := n.compactNow(ctx, r)
-	return made{answer: answer, count: 1}, err
+	return Result{Answer: answer, Compactions: 1}, err
 }
 
 // asksNow reports whether a request asks for nothing but a compaction.
@@ -44,13 +44,13 @@ func (n responses) asksNow(r *native.Responses) bool {
 }
 
 // whenDue sends a request on, and has the answer show the compaction that it led to.
-func (n responses) whenDue(r *native.Responses) made {
+func (n responses) whenDue(r *native.Responses) Result {
 	if !r.Managed {
-		return made{request: n.r}
+		return Result{Request: n.r}
 	}
-	out := made{request: n.r.with(r.Body(r.Items, "context_management"))}
-	out.request.Managed, out.request.Threshold = true, r.Threshold
-	out.reshape = func(res *http.Response, at *Place) {
+	out := Result{Request: n.r.with(r.Body(r.Items, "context_management"))}
+	out.Request.Managed, out.Request.Threshold = true, r.Threshold
+	out.Finish = func(res *http.Response, at *Place) {
 		if at == nil {
 			return
 		}
@@ -64,22 +64,22 @@ func (n responses) whenDue(r *native.Responses) made {
 	return out
 }
 
-func (n responses) fallback() made {
+func (n responses) fallback() Result {
 	r, err := native.ParseResponses(n.r.Body)
 	if err != nil {
-		return made{request: n.r}
+		return Result{Request: n.r}
 	}
 	if n.asksNow(r) {
 		if answer, err := n.compactWithoutLog(n.r.HTTP.Context(), r, nil); err == nil {
-			return made{answer: answer, count: 1}
+			return Result{Answer: answer, Compactions: 1}
 		}
 	}
-	return made{request: n.r.with(r.Body(r.WithRecaps(), "context_management"))}
+	return Result{Request: n.r.with(r.Body(r.WithRecaps(), "context_management"))}
 }
 
 // compactNow answers a request for a compaction.
 func (n responses) compactNow(ctx context.Context, r *native.Responses) (*http.Response, error) {
-	at, err := n.to.Compact(ctx, n.r.with(r.Body(r.Items, "context_management")))
+	at, err := n.log.Compact(ctx, n.r.with(r.Body(r.Items, "context_management")))
 	item := ""
 	if err == nil {
 		item, err = n.item(ctx, at)
@@ -101,7 +101,7 @@ func (n responses) compactNow(ctx context.Context, r *native.Responses) (*http.R
 }
 
 func (n responses) keep(ctx context.Context, id string, at Place, output ...string) {
-	if err := n.to.Keep(ctx, id, at, output...); err != nil {
+	if err := n.log.Keep(ctx, id, at, output...); err != nil {
 		n.Fault(n.r, "link", err, at.Log)
 	}
 }

@@ -89,6 +89,14 @@ type Plan struct {
 	CompactedTokens int `json:"compacted_token_count"`
 }
 
+// MemoryText is the memory block as a prompt shows it; empty for none.
+func (p *Plan) MemoryText() string {
+	if p == nil || p.Memory == nil {
+		return ""
+	}
+	return p.Memory.Render()
+}
+
 // Empty reports whether the plan has no records. A nil plan has none.
 func (p *Plan) Empty() bool {
 	return p == nil || len(p.Externalizations)+len(p.Summarizations)+len(p.Clearings)+len(p.Drops) == 0

@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // ErrMaxTokens says that a model's answer was cut off and that compacting would not help:
@@ -14,9 +12,9 @@ import (
 var ErrMaxTokens = errors.New("the answer reached the limit on the output")
 
 // CheckCutOff is for a loop whose model stopped for length. The thread of s already has
-// the answer, without the calls that were cut off (see DiscardTruncatedCalls). Nil says
-// that a compaction is due, and the loop continues after it; an error that wraps
-// ErrMaxTokens says that the loop should end.
+// the answer, without the calls that were cut off. Nil says that a compaction is due, and
+// the loop continues after it; an error that wraps ErrMaxTokens says that the loop should
+// end.
 func CheckCutOff(p Policy, s *Situation) error {
 	if due, _ := p.Due(s); due {
 		return nil
@@ -30,33 +28,4 @@ func CheckCutOff(p Policy, s *Situation) error {
 		why = fmt.Sprintf("the messages take %.0f %% of what is left for them", l.budget(s, entries).Utilization*100)
 	}
 	return fmt.Errorf("policy %s: %s, so compacting would not help: %w", p.Name(), why, ErrMaxTokens)
-}
-
-// DiscardTruncatedCalls returns an answer that was cut off for length without its
-// incomplete tool calls: those whose arguments are no complete JSON and, as the last part
-// of the answer, one that has no arguments yet or takes free text, where nobody can tell.
-// The result may have no parts.
-func DiscardTruncatedCalls(m thread.Message) thread.Message {
-	truncated := func(n int) bool {
-		call, ok := m.Parts[n].(thread.ToolCall)
-		last := n == len(m.Parts)-1
-		switch {
-		case !ok:
-			return false
-		case call.Type == "custom" || call.Arguments == "":
-			return last
-		}
-		return !rawjson.Valid(call.Arguments)
-	}
-	var parts []thread.Part
-	for n, part := range m.Parts {
-		if !truncated(n) {
-			parts = append(parts, part)
-		}
-	}
-	if len(parts) == len(m.Parts) {
-		return m
-	}
-	m.Parts, m.Frame, m.Index = parts, nil, 0
-	return m
 }

@@ -35,68 +35,63 @@ func (t *Transport) newEmulator(apis []string) *emulate.Emulator {
 	})
 }
 
-// emulated is an exchange behind the emulator.
-type emulated struct {
-	t *Transport
-	x *received
-	d decision // what was sent
-}
-
-// runEmulated has the emulator do what its provider cannot do itself, and sends on what is left.
-func (t *Transport) runEmulated(x *received) (*http.Response, decision, error) {
-	if t.emulator == nil || x.decompressErr != nil || !canBeHeld(x.plainBody) {
-		return t.run(x)
+// emulate has the emulator do what the provider cannot do itself, and returns the request with what
+// is left.
+func (t *Transport) emulate(x *received) (*received, emulate.Result) {
+	if t.emulator == nil || x.decompressErr != nil || x.work == tooMuchWork {
+		return x, emulate.Result{}
 	}
-	e := &emulated{t: t, x: x}
-	r := emulate.Request{
+	did := t.emulator.Do(emulate.Request{
 		HTTP: x.request, API: x.endpoint.dialect.API(), Counts: x.endpoint.task == count, Compacts: x.endpoint.task == compaction,
 		Body: x.plainBody, Start: x.start,
-	}
-	res, did, err := t.emulator.RoundTrip(r, e)
+	}, emulatorLog{t, x})
 	t.compactions.Add(int64(did.Compactions))
-	if did.Answered {
-		t.countRequest(x.endpoint)
-		res.Header.Set(ActionHeader, Emulated)
-		return res, decision{action: Emulated}, nil
+	if did.Answer != nil {
+		return x, did
 	}
-	return res, e.d, err
+	return x.withEmulated(did.Request), did
 }
 
-// with is the exchange with the request that goes on.
-func (e *emulated) with(r emulate.Request) *received {
-	own := *e.x
+// withEmulated is the request that an emulator made of it.
+func (x *received) withEmulated(r emulate.Request) *received {
+	own := *x
 	own.request = r.HTTP
 	own.managed, own.threshold, own.edited = r.Managed, r.Threshold, r.Edited
 	if r.Body != own.plainBody {
 		own = own.withBody(r.Body)
 	}
-	own.bytesBefore = len(e.x.plainBody)
+	own.bytesBefore = len(x.plainBody)
 	return &own
 }
 
-// Send implements emulate.Proxy.
-func (e *emulated) Send(r emulate.Request) (res *http.Response, at *emulate.Place, err error) {
-	x := e.with(r)
-	if res, e.d, err = e.t.run(x); err != nil || !r.Managed || e.d.action != Compacted || e.d.step == nil {
-		return res, nil, err
+// finishEmulation has the answer say what the emulator did, and what was compacted on the way.
+func (t *Transport) finishEmulation(x *received, did emulate.Result, res *http.Response, d decision) {
+	var at *emulate.Place
+	if x.managed && d.action == Compacted && d.step != nil {
+		t.bestEffort(x, "compaction", d.step, func(ctx context.Context) error {
+			place, err := t.conversations.place(ctx, d.step.logID, d.step.parsed)
+			at = &place
+			return err
+		})
 	}
-	e.t.bestEffort(x, "compaction", e.d.step, func(ctx context.Context) error {
-		place, err := e.t.place(ctx, x, e.d.step.logID, e.d.step.parsed)
-		at = &place
-		return err
-	})
-	return res, at, nil
+	did.Finish(res, at)
 }
 
 // place is where a request ends in its log.
-func (t *Transport) place(ctx context.Context, x *received, log string, r *parsedRequest) (emulate.Place, error) {
-	h, messages, err := t.conversations.logPosition(ctx, log, r)
-	return emulate.Place{Log: h.Log, At: h.At, Last: h.Last, Messages: messages, Request: r.Prompt.Messages, System: rawStrings(instructions(r.Prompt))}, err
+func (cv *conversations) place(ctx context.Context, log string, r *parsedRequest) (emulate.Place, error) {
+	h, messages, err := cv.logPosition(ctx, log, r)
+	return emulate.Place{Log: h.Log, At: h.At, Last: h.Last, Messages: messages, Request: r.Prompt.Messages, System: instructions(r.Prompt)}, err
 }
 
-// Compact implements emulate.Proxy.
-func (e *emulated) Compact(ctx context.Context, r emulate.Request) (at emulate.Place, err error) {
-	x := e.with(r)
+// emulatorLog is the log of a request's conversation, for the emulator.
+type emulatorLog struct {
+	t *Transport
+	x *received
+}
+
+// Compact implements emulate.Log.
+func (e emulatorLog) Compact(ctx context.Context, r emulate.Request) (at emulate.Place, err error) {
+	x := e.x.withEmulated(r)
 	if reader, _ := e.t.histories.reader(x); reader != nil {
 		found, err := reader.read(ctx)
 		if err != nil {
@@ -130,14 +125,14 @@ func (e *emulated) Compact(ctx context.Context, r emulate.Request) (at emulate.P
 		}
 	}
 	items := at.Items
-	at, err = e.t.place(ctx, x, s.logID, p)
+	at, err = e.t.conversations.place(ctx, s.logID, p)
 	at.Items = items
 	return at, err
 }
 
-// Record implements emulate.Proxy.
-func (e *emulated) Record(ctx context.Context, r emulate.Request) string {
-	x := e.with(r)
+// Record implements emulate.Log.
+func (e emulatorLog) Record(ctx context.Context, r emulate.Request) string {
+	x := e.x.withEmulated(r)
 	p, reason, err := e.t.parser.parseRequest(ctx, x)
 	if err != nil || reason != "" {
 		return ""
@@ -157,10 +152,10 @@ func (e *emulated) Record(ctx context.Context, r emulate.Request) string {
 	return ""
 }
 
-// Keep implements emulate.Proxy.
-func (e *emulated) Keep(ctx context.Context, id string, at emulate.Place, output ...string) error {
+// Keep implements emulate.Log.
+func (e emulatorLog) Keep(ctx context.Context, id string, at emulate.Place, output ...string) error {
 	return e.t.histories.responses.save(ctx, id, &storedResponse{
 		Made: e.x.start.UnixNano(), loggedHistory: loggedHistory{at.Log, at.At, at.Last},
-		System: rawMessages(at.System), Output: rawMessages(output), Incomplete: len(output) > 0,
+		System: at.System, Output: rawMessages(output), Incomplete: len(output) > 0,
 	})
 }

@@ -12,13 +12,13 @@ import (
 // client's own bytes.
 func (co *core) decideOrForward(ctx context.Context, x *received, what string, f func(context.Context) (decision, error)) decision {
 	d, err := failsafe.Within(ctx, co.options.Deadline, func(ctx context.Context) (decision, error) {
-		memory, bytes := co.options.Memory, workBytes(x.plainBody)
-		if bytes > memory.allWork || !canBeHeld(x.plainBody) {
+		memory := co.options.Memory
+		if x.work > memory.allWork {
 			return forward(reasonTooLarge), nil
 		}
 		waiting, cancel := context.WithTimeout(ctx, co.options.Deadline/2)
 		defer cancel()
-		end, err := memory.beginWork(waiting, bytes)
+		end, err := memory.beginWork(waiting, x.work)
 		if err != nil {
 			return forward(reasonBusy), nil
 		}

@@ -10,17 +10,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// withoutOurHeaders returns a copy of the request without our headers. A RoundTripper may not change the
-// request that it was given.
-func withoutOurHeaders(r *http.Request) *http.Request {
-	out := *r
-	if r.Header.Get(ThreadHeader) != "" {
-		out.Header = r.Header.Clone()
-		out.Header.Del(ThreadHeader)
-	}
-	return &out
-}
-
 func busyAnswer(r *http.Request) *http.Response {
 	res := httpbody.NewAnswer(r, http.StatusServiceUnavailable, httpbody.JSON, errorBody(http.StatusServiceUnavailable, "overloaded_error", busyMessage))
 	res.Header.Set("Retry-After", "1")

@@ -18,7 +18,7 @@ import (
 
 // withBody is the request with a body of ours in place of the client's.
 func (x received) withBody(body string) received {
-	x.body, x.plainBody, x.rewritten = body, body, true
+	x.body, x.plainBody, x.work, x.rewritten = body, body, workBytes(body), true
 	h := x.request.Header.Clone()
 	h.Del("Content-Encoding")
 	own := *x.request
@@ -40,8 +40,8 @@ type histories struct {
 	tokenSecret       secret
 }
 
-// readHistory is the request with its history. A *native.Refusal says that the provider need not be asked.
-func (hs *histories) readHistory(x *received) (*received, error) {
+// readHistory is the request with its history. With a refusal the provider need not be asked.
+func (hs *histories) readHistory(x *received) (*received, *native.Refusal) {
 	next := *x
 	reader, similar := hs.reader(x)
 	next.similar = similar
@@ -51,7 +51,7 @@ func (hs *histories) readHistory(x *received) (*received, error) {
 	ctx := x.request.Context()
 	found, err := failsafe.Within(ctx, hs.options.Deadline, reader.read)
 	if refusal, ok := errors.AsType[*native.Refusal](err); ok {
-		return nil, refusal
+		return x, refusal
 	}
 	if err != nil {
 		hs.emitFault(x, "native", err, nil)

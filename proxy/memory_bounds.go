@@ -3,6 +3,7 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,13 +33,19 @@ func canBeHeld(body string) bool {
 }
 
 // workBytes is about how much memory the work on a request takes, besides its body; 0 for a small one,
-// which is not counted.
+// which is not counted, and tooMuchWork if the request cannot be held.
 func workBytes(body string) int {
-	if len(body) < 256<<10 {
+	switch {
+	case !canBeHeld(body):
+		return tooMuchWork
+	case len(body) < 256<<10:
 		return 0
 	}
 	return max(usualTimes*len(body), bytesOfText*len(body)+bytesOfObject*objects(body))
 }
+
+// tooMuchWork is more than any room.
+const tooMuchWork = math.MaxInt
 
 // usualTimes is how much memory the work on a request takes that is not of very many tiny things, in
 // multiples of its bytes.

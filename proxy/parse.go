@@ -110,7 +110,7 @@ type rebuiltRequest struct {
 func (ps *parser) identifyRequest(ctx context.Context, x *received, r *identify.Request, size int) *parsedRequest {
 	model := ps.models.modelNow(ctx, x, cmp.Or(x.endpoint.model, r.Prompt.Model))
 	out := &parsedRequest{Request: r, model: model, bytes: size}
-	out.client = identify.ClientOf(r, x.request.Header.Get, model.Name, x.request.Header.Get(ThreadHeader))
+	out.client = identify.ClientOf(r, x.request.Header.Get, model.Name, x.thread)
 	if len(r.IDs) > 0 {
 		out.base = out.client.Base(r)
 	}

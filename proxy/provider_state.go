@@ -71,7 +71,7 @@ func (s *lookupStream) recordProviderID() {
 	if !ok || m.FirstID == m.LastID {
 		return
 	}
-	s.t.histories.providerIDs.Put(gjson.Parse(m.FirstID).Str, gjson.Parse(m.LastID).Str, 1)
+	s.providerIDs.Put(gjson.Parse(m.FirstID).Str, gjson.Parse(m.LastID).Str, 1)
 }
 
 // providerID is the provider's id of a response that the client names; empty if it is the

@@ -73,7 +73,7 @@ func (p *Proxy) ServeCounted(w http.ResponseWriter, r *http.Request, count func(
 		d := forward(reasonWebSocket)
 		d.setHeaders(w.Header())
 		refuseHere(w, http.StatusUpgradeRequired, "invalid_request_error", "no WebSocket here, use HTTP")
-		pass{p.transport, r, Route(r.URL.Path), time.Now()}.emit(d, http.StatusUpgradeRequired, nil)
+		pass{p.transport, r, e, time.Now()}.emit(d, http.StatusUpgradeRequired, nil)
 		return
 	}
 	if r.URL.RawPath == "" && strings.Contains(r.URL.Path, "//") {

@@ -22,18 +22,12 @@ type refusal struct {
 // maxRefusal bounds what is read of an error, in bytes.
 const maxRefusal = 1 << 20
 
-// readRefusal reads why a provider refused a request, and keeps the window that it names. The answer
-// can still be read afterwards.
-func (sn *sender) readRefusal(x *received, res *http.Response, d decision) (why refusal) {
+// readRefusal reads why a provider refused a request. The answer can still be read afterwards.
+func (x *received) readRefusal(res *http.Response, d decision) refusal {
 	if res.StatusCode < 400 {
-		why = sn.earlyRefusal(x, res, d)
-	} else {
-		why = refusalByStatus(x.endpoint.dialect.API(), res)
+		return x.earlyRefusal(res, d)
 	}
-	if why.kind == llm.ErrOverflow || why.kind == llm.ErrOutput {
-		sn.models.saveWindow(x, x.modelName(d.parsed), windowInRefusal(why.text))
-	}
-	return why
+	return refusalByStatus(x.endpoint.dialect.API(), res)
 }
 
 // refusalByStatus reads a refusal with a status of its own.
@@ -59,7 +53,7 @@ func classify(api string, res *http.Response, text string) refusal {
 
 // earlyRefusal finds a refusal at the beginning of an answer with status 200. The answer can
 // still be read from its beginning afterwards.
-func (sn *sender) earlyRefusal(x *received, res *http.Response, d decision) refusal {
+func (x *received) earlyRefusal(res *http.Response, d decision) refusal {
 	if res.StatusCode != http.StatusOK || x.isArrayStream() || d.step == nil && !x.isLarge() || res.Header.Get("Content-Encoding") != "" {
 		return refusal{}
 	}

@@ -119,10 +119,10 @@ func (e unanswered) Timeout() bool { return isTimeout(e.error) }
 
 // pass is a request on its way through a Transport.
 type pass struct {
-	t       *Transport
-	request *http.Request
-	route   string
-	start   time.Time
+	t        *Transport
+	request  *http.Request
+	endpoint endpoint
+	start    time.Time
 }
 
 // reportAnswer has the request reported once its answer has ended, or now if it has none.
@@ -135,10 +135,10 @@ func (p pass) reportAnswer(res *http.Response, d decision, err error) {
 	default:
 		status, b := res.StatusCode, &reportedBody{ReadCloser: res.Body}
 		b.ended = func(err error) { p.emit(d, status, err) }
-		if e := endpointOf(p.request.URL.Path); e.task == generate && httpbody.IsStream(res) && httpbody.Encoding(res.Header) == "" {
+		if p.endpoint.task == generate && httpbody.IsStream(res) && httpbody.Encoding(res.Header) == "" {
 			b.last = &lastEvent{}
 			b.ended = func(err error) {
-				if failed := b.last.failure(e.dialect.API()); failed != nil {
+				if failed := b.last.failure(p.endpoint.dialect.API()); failed != nil {
 					err, d.failed = nil, failed // also if the client then left
 				}
 				p.emit(d, status, err)
@@ -153,7 +153,7 @@ func (p pass) emit(d decision, status int, err error) {
 	e := event.Event{
 		Type: event.RequestProxied, ThreadID: d.logID(), TenantID: p.t.options.Config.Requester.TenantID,
 		TokensBefore: d.tokensBefore, TokensAfter: d.tokensSent, Duration: time.Since(p.start),
-		Details: map[string]any{"route": p.route, "action": d.action},
+		Details: map[string]any{"route": p.endpoint.route(), "action": d.action},
 	}
 	if status != 0 {
 		e.Details["status"] = status

@@ -10,50 +10,11 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
-	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
-
-// failureOf is the error of a request that the provider did not take, for the log of whoever runs the
-// proxy: its kind and status, and nothing that was said.
-func failureOf(res *http.Response, why refusal) error {
-	byStatus := llm.Classify("", res.StatusCode, []byte("unread")) // a body without a word says that it is empty
-	return &llm.APIError{Kind: cmp.Or(why.kind, byStatus, llm.ErrResponse), Status: res.StatusCode}
-}
-
-// compactMore compacts further than the last rendering, which was refused, to what the model is now
-// known to take.
-func (st *stepper) compactMore(ctx context.Context, x *received, s *step, why refusal) (decision, error) {
-	now, refused := *s, *s.prepared
-	now.parsed = st.withModelNow(ctx, x, s.parsed)
-	st.setLimits(x, &now.input, now.parsed)
-	st.setLimits(x, &refused.Step, now.parsed)
-	s = &now
-	made, err := s.session.Overflowed(ctx, &refused, why.kind)
-	if errors.Is(err, palimpsest.ErrNoRoom) {
-		return decision{action: Passed, reason: reasonNoRoom, parsed: s.parsed, step: s}, nil
-	}
-	if err != nil {
-		return decision{step: s}, err
-	}
-	d, err := st.encodePrepared(ctx, x, s, made, false)
-	if d.action != Passed {
-		d.action = Recovered
-	}
-	d.tokensBefore = max(d.tokensBefore, s.prepared.Before) // an earlier try may have compacted too
-	return d, err
-}
-
-// withModelNow is the request with what is known of its model by now: a refusal may have named the
-// window.
-func (st *stepper) withModelNow(ctx context.Context, x *received, r *parsedRequest) *parsedRequest {
-	out := *r
-	out.model = st.models.modelNow(ctx, x, x.modelName(r))
-	return &out
-}
 
 // retryKind is how a refused request is sent again. Each way is tried once, in this order.
 type retryKind int
@@ -155,6 +116,37 @@ func (st *stepper) compactAfterOverflow(ctx context.Context, x *received, d deci
 	return st.compactMore(ctx, x, now, why)
 }
 
+// compactMore compacts further than the last rendering, which was refused, to what the model is now
+// known to take.
+func (st *stepper) compactMore(ctx context.Context, x *received, s *step, why refusal) (decision, error) {
+	now, refused := *s, *s.prepared
+	now.parsed = st.withModelNow(ctx, x, s.parsed)
+	st.setLimits(x, &now.input, now.parsed)
+	st.setLimits(x, &refused.Step, now.parsed)
+	s = &now
+	made, err := s.session.Overflowed(ctx, &refused, why.kind)
+	if errors.Is(err, palimpsest.ErrNoRoom) {
+		return decision{action: Passed, reason: reasonNoRoom, parsed: s.parsed, step: s}, nil
+	}
+	if err != nil {
+		return decision{step: s}, err
+	}
+	d, err := st.encodePrepared(ctx, x, s, made, false)
+	if d.action != Passed {
+		d.action = Recovered
+	}
+	d.tokensBefore = max(d.tokensBefore, s.prepared.Before) // an earlier try may have compacted too
+	return d, err
+}
+
+// withModelNow is the request with what is known of its model by now: a refusal may have named the
+// window.
+func (st *stepper) withModelNow(ctx context.Context, x *received, r *parsedRequest) *parsedRequest {
+	out := *r
+	out.model = st.models.modelNow(ctx, x, x.modelName(r))
+	return &out
+}
+
 // Providers may demand the model's reasoning on every message in the assistant's role, also on those
 // that are made here. Where the conversation does not show it (render.Profile.Suited), a refusal does:
 // what was refused is sent once more without such messages, and if the provider takes that, later
@@ -211,20 +203,6 @@ func (st *stepper) withoutReasoning(ctx context.Context, x *received, r *parsedR
 		return decision{}, err
 	}
 	return decision{action: Planned, reason: "without-reasoning", parsed: r, body: body}, nil
-}
-
-// unknownHistoryAnswer takes the place of an overflow of a history that is not known here: it
-// has the client send the whole. If no answer does that, it is the provider's.
-func (x *received) unknownHistoryAnswer(res *http.Response) *http.Response {
-	h := x.held
-	if h == nil || h.name == "" || h.known || h.kind == heldConversation {
-		return res
-	}
-	res.Body.Close()
-	if h.kind == heldThread {
-		return refusalAnswer(x.request, native.ThreadNotFound())
-	}
-	return refusalAnswer(x.request, native.ResponseNotFound(h.name))
 }
 
 // parsedOr returns r, or parses the request if r is nil. The result is nil if that cannot be

@@ -10,6 +10,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/failsafe"
 	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
+	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
@@ -19,14 +21,24 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// answerLookups finds calls of our tools in an answer, and answers them in further requests. It
-// returns the answer for the client, whole or as a stream. If that is the refusal of a further
-// request, failed says why; err is that of the connection.
-func (t *Transport) answerLookups(x *received, res *http.Response, d decision) (out *http.Response, failed, err error) {
+// lookups answers the calls of our tools, and goes on with answers that were cut off.
+type lookups struct {
+	*core
+	stepper     *stepper
+	asker       *asker
+	openLookups *openLookups
+	providerIDs *lru.Cache[string, string]
+	retry       retry.Policy // of further requests
+}
+
+// answerCalls finds calls of our tools in an answer, and answers them in further requests. It returns the
+// answer for the client, whole or as a stream. If that is the refusal of a further request, failed says
+// why; err is that of the connection.
+func (l *lookups) answerCalls(x *received, res *http.Response, d decision) (out *http.Response, failed, err error) {
 	if d.step == nil {
 		return res, nil, nil
 	}
-	r := &rounds{t: t, x: x, step: d.step, canContinue: t.stepper.canContinueCutOff(x, d)}
+	r := &rounds{lookups: l, x: x, step: d.step, canContinue: l.canContinueCutOff(x, d)}
 	if !d.step.toolsOffered && !r.canContinue {
 		return res, nil, nil
 	}
@@ -51,8 +63,8 @@ func (t *Transport) answerLookups(x *received, res *http.Response, d decision) (
 // canContinueCutOff reports whether an answer that is cut off for length may be continued here: if
 // the policy is that of an agent loop which does so. Where the client has tools by the names of ours,
 // their calls are the client's.
-func (st *stepper) canContinueCutOff(x *received, d decision) bool {
-	_, loop := policy.As[policy.Loop](st.options.Config.Policy)
+func (l *lookups) canContinueCutOff(x *received, d decision) bool {
+	_, loop := policy.As[policy.Loop](l.options.Config.Policy)
 	return loop && d.step.prepared != nil && !slices.ContainsFunc(d.step.parsed.Prompt.Tools, isOurDeclaration) && x.endpoint.dialect.CanReadAnswer(x.request, d.step.parsed.Members)
 }
 
@@ -70,7 +82,7 @@ func (r *rounds) resumeLookups() {
 // keepForRetry lets the client's next try continue from the rounds in the log.
 func (r *rounds) keepForRetry() {
 	if r.loggedCount > 0 {
-		r.t.conversations.openLookups.add(r.step.logID)
+		r.openLookups.add(r.step.logID)
 	}
 }
 
@@ -79,7 +91,7 @@ func (r *rounds) keepForRetry() {
 func (r *rounds) answerWhole(res *http.Response) (out *http.Response, failed, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.t.emitFault(r.x, "answer", failsafe.Recovered(p), r.step)
+			r.emitFault(r.x, "answer", failsafe.Recovered(p), r.step)
 			r.keepForRetry()
 			out, failed, err = res, nil, nil
 		}
@@ -94,7 +106,7 @@ func (r *rounds) answerWhole(res *http.Response) (out *http.Response, failed, er
 	for {
 		said, err := d.DecodeAnswer(body)
 		if err != nil {
-			r.t.emitFault(r.x, "answer", err, r.step)
+			r.emitFault(r.x, "answer", err, r.step)
 			r.keepForRetry()
 			return res, nil, nil
 		}
@@ -154,7 +166,7 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 		return roundFinal
 	}
 	ctx := r.x.request.Context()
-	left := r.t.options.Rounds - 1 - r.number // rounds that may follow; then comes a last one in which the model is told so
+	left := r.options.Rounds - 1 - r.number // rounds that may follow; then comes a last one in which the model is told so
 	for _, c := range m.Calls() {
 		if !dialect.IsOurTool(c.Name) {
 			continue
@@ -178,22 +190,22 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 // compaction is due with it, and makes the request smaller. Else the client gets the answer as it
 // came.
 func (r *rounds) continueCutOff(a wire.Answer) bool {
-	if !r.canContinue || a.Stop != wire.StopLength && a.Stop != wire.StopContext || r.number >= r.t.options.Rounds-1 {
+	if !r.canContinue || a.Stop != wire.StopLength && a.Stop != wire.StopContext || r.number >= r.options.Rounds-1 {
 		return false
 	}
-	next, err := failsafe.Within(r.x.request.Context(), r.t.options.Deadline, func(ctx context.Context) (continuation, error) {
+	next, err := failsafe.Within(r.x.request.Context(), r.options.Deadline, func(ctx context.Context) (continuation, error) {
 		after, err := r.step.session.CutOffMessages(ctx, r.step.prepared, r.withCallIDs(a.Message, false))
 		if err != nil {
 			return continuation{}, err
 		}
 		further := *r
 		further.hidden = append(slices.Clip(r.hidden), after...)
-		d, err := further.prepareRound(ctx)
+		d, err := further.decide(ctx)
 		return continuation{d, further.hidden}, err
 	})
 	switch {
 	case err != nil && !errors.Is(err, palimpsest.ErrMaxTokens):
-		r.t.emitFault(r.x, "cut_off", err, r.step)
+		r.emitFault(r.x, "cut_off", err, r.step)
 		return false
 	case err != nil || next.action != Compacted || next.tokensSent >= next.tokensBefore:
 		return false
@@ -242,7 +254,7 @@ func (r *rounds) withCallIDs(m thread.Message, last bool) thread.Message {
 // rounds are the requests that one request of the client's became, because the model called our
 // tools.
 type rounds struct {
-	t           *Transport
+	*lookups
 	x           *received
 	step        *step
 	hidden      []thread.Message // for the log: all messages of the rounds, the client's calls included
@@ -268,7 +280,7 @@ const (
 // lookUp answers a call of our tools, within the deadline of our own part.
 func (r *rounds) lookUp(ctx context.Context, c thread.ToolCall) thread.Message {
 	s := r.step
-	answer, err := failsafe.Within(ctx, r.t.options.Deadline, func(ctx context.Context) (thread.Message, error) {
+	answer, err := failsafe.Within(ctx, r.options.Deadline, func(ctx context.Context) (thread.Message, error) {
 		answer, ok, err := s.session.Answer(ctx, s.prepared, c)
 		if err == nil && !ok {
 			err = errNotOurTool
@@ -279,7 +291,7 @@ func (r *rounds) lookUp(ctx context.Context, c thread.ToolCall) thread.Message {
 		return answer
 	}
 	if ctx.Err() == nil { // else the client left
-		r.t.emitFault(r.x, "lookup", err, s)
+		r.emitFault(r.x, "lookup", err, s)
 	}
 	return failedResult(c, "The text cannot be read now.")
 }
@@ -302,15 +314,9 @@ func failedResult(c thread.ToolCall, why string) thread.Message {
 // hiddenCalls is the number from which calls are numbered that the client does not see.
 const hiddenCalls = 1_000_000
 
-// prepareRound appends the rounds so far to the log, and renders the request of the next one.
-func (r *rounds) prepareRound(ctx context.Context) (decision, error) {
-	input := r.step.input
-	input.Messages = r.unloggedMessages()
-	made, err := r.step.session.PrepareStep(ctx, input)
-	if err != nil {
-		return decision{step: r.step}, err
-	}
-	return r.t.stepper.encodePrepared(ctx, r.x, r.step, made, true)
+// decide is what is sent in the next round.
+func (r *rounds) decide(ctx context.Context) (decision, error) {
+	return r.stepper.continueStep(ctx, r.x, r.step, r.unloggedMessages())
 }
 
 // unloggedMessages are the messages of the rounds that are not in the log yet.
@@ -330,7 +336,7 @@ func (r *rounds) logRounds() {
 		return
 	}
 	s, news := r.step, r.unloggedMessages()
-	r.t.bestEffort(r.x, "rounds", s, func(ctx context.Context) error {
+	r.bestEffort(r.x, "rounds", s, func(ctx context.Context) error {
 		return s.session.FinishStep(ctx, s.prepared, wire.Usage{}, news...)
 	})
 }

@@ -44,7 +44,7 @@ func (r *rounds) sendRound(read func(*http.Response) error) error {
 	if r.continuation != nil {
 		d, r.continuation = *r.continuation, nil
 	} else {
-		d = r.t.decideOrForward(ctx, r.x, "round", r.prepareRound)
+		d = r.decideOrForward(ctx, r.x, "round", r.decide)
 	}
 	if d.action == Passed {
 		d.step = r.step
@@ -52,7 +52,7 @@ func (r *rounds) sendRound(read func(*http.Response) error) error {
 		r.step, r.loggedCount = d.step, len(r.hidden)
 	}
 	var last *failure
-	err := r.t.retry.Do(ctx, func(ctx context.Context) error {
+	err := r.retry.Do(ctx, func(ctx context.Context) error {
 		last.closeBody()
 		last = nil
 		err := r.sendOnce(ctx, &d, read)
@@ -63,7 +63,7 @@ func (r *rounds) sendRound(read func(*http.Response) error) error {
 		r.keepForRetry()
 		return err
 	}
-	r.t.tokensSent.Add(int64(d.tokensSent))
+	r.tokensSent.Add(int64(d.tokensSent))
 	return nil
 }
 
@@ -71,7 +71,7 @@ func (r *rounds) sendRound(read func(*http.Response) error) error {
 // is sent from then on.
 func (r *rounds) sendOnce(ctx context.Context, d *decision, read func(*http.Response) error) error {
 	d.retry, d.failed = noRetry, nil
-	now, res, why, err := r.t.sendWithRetry(ctx, r.x, *d)
+	now, res, why, err := r.asker.ask(ctx, r.x, *d)
 	*d = now
 	if err != nil {
 		return &failure{APIError: llm.APIError{Kind: llm.ErrConnection, Err: err}}

@@ -58,7 +58,7 @@ func (s *lookupStream) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inFurtherRound {
-		s.t.conversations.openLookups.add(s.logID)
+		s.openLookups.add(s.logID)
 	}
 	s.inFurtherRound, s.closed = false, true
 	return s.body.Close()
@@ -84,7 +84,7 @@ func (s *lookupStream) switchBody(body io.ReadCloser) {
 func (s *lookupStream) readEvent() {
 	defer func() {
 		if p := recover(); p != nil {
-			s.t.emitFault(s.x, "stream", failsafe.Recovered(p), s.step)
+			s.emitFault(s.x, "stream", failsafe.Recovered(p), s.step)
 			s.Out, s.Err = nil, io.ErrUnexpectedEOF
 		}
 	}()

@@ -125,8 +125,9 @@ var tasks = map[task]string{count: "/count", compaction: "/compact"}
 
 // Route names what a path stands for: the API, as package wire names it, with "/count" or
 // "/compact" behind it for requests that only count or compact, or "other".
-func Route(address string) string {
-	e := endpointOf(path.Clean("/" + address))
+func Route(address string) string { return endpointOf(path.Clean("/" + address)).route() }
+
+func (e endpoint) route() string {
 	if e.dialect == nil {
 		return "other"
 	}

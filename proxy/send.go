@@ -22,9 +22,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// withBody returns the request with another body, without our headers.
+// withBody returns the request with another body.
 func withBody(r *http.Request, size int, body func() io.Reader) *http.Request {
-	out := withoutOurHeaders(r)
+	own := *r
+	out := &own
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(body()), nil }
 	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(body()), int64(size), nil
 	if values := r.Header["Content-Length"]; len(values) > 0 {
@@ -77,7 +78,6 @@ func (d decision) fellBack() bool {
 // sender sends it, and reads how it was taken.
 type sender struct {
 	*core
-	models    *models
 	histories *histories
 }
 

@@ -23,72 +23,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// prepareCount makes a request to count tokens count what would be sent. It writes nothing: an
-// unknown conversation is counted as it is.
-func (st *stepper) prepareCount(ctx context.Context, x *received) (decision, error) {
-	r, reason, err := st.parser.parseRequest(ctx, x)
-	if err != nil || r == nil || len(r.IDs) == 0 || r.kind == identify.ServerSide {
-		return forward(cmp.Or(reason, string(identify.Empty))), err
-	}
-	at, err := identify.Find(r.base, r.Request, st.conversations.knownLogs(ctx, x, r, false))
-	if err != nil || at.Thread == nil || at.Fork {
-		return st.countUncompacted(x, r, err)
-	}
-	current, _, err := st.conversations.plans.Current(ctx, at.Log)
-	if err != nil || current.Empty() {
-		return st.countUncompacted(x, r, err)
-	}
-	r = r.readAs(at.Request)
-	whole, err := at.Thread.Append(r.News(at.Logged, x.request.UserAgent())...)
-	if err != nil {
-		return decision{}, err
-	}
-	offered := st.canOfferTools(x, r)
-	compactor, err := st.compactors.compactor(r.model, offered)
-	if err != nil {
-		return decision{}, err
-	}
-	s := &step{logID: at.Log, parsed: r}
-	around, profile := *r.Prompt, st.renderProfile(ctx, x, r.model)
-	if offered {
-		tools, err := compactor.Session(s.logID).Tools(ctx)
-		if err != nil {
-			return decision{step: s}, err
-		}
-		around.Tools = append(slices.Clip(around.Tools), tools...)
-	} else {
-		profile.Reach = render.Told
-	}
-	around.System = profile.Reach.AddNote(around.System)
-	res, err := compactor.Render(current, palimpsest.Request{Thread: whole, Base: &around, Profile: profile})
-	if err != nil {
-		return decision{step: s}, err
-	}
-	body, err := x.endpoint.dialect.Encode(withCurrentBytes(res.Prompt, whole, r))
-	if err != nil {
-		return decision{step: s}, fmt.Errorf("encode: %w", err)
-	}
-	return decision{action: Planned, parsed: r, step: s, body: body, tokensBefore: res.Before, tokensSent: res.After}, nil
-}
-
-// countUncompacted counts a conversation without a plan: as the client sent it, or with the
-// history that the provider holds put back in.
-func (st *stepper) countUncompacted(x *received, r *parsedRequest, err error) (decision, error) {
-	if err != nil || !x.held.mustReplaceBody() {
-		return forward("count"), err
-	}
-	body, err := x.endpoint.dialect.Encode(r.Prompt)
-	if err != nil {
-		return decision{}, fmt.Errorf("encode: %w", err)
-	}
-	return decision{action: Planned, parsed: r, body: body}, nil
-}
-
-// mustReplaceBody reports whether the provider could not answer the client's own bytes.
-func (h *heldHistory) mustReplaceBody() bool {
-	return h != nil && h.rebuilt != nil && h.rebuilt.mustReplaceBody
-}
-
 // stepper decides what is sent.
 type stepper struct {
 	*core
@@ -98,37 +32,21 @@ type stepper struct {
 	parser        *parser
 }
 
-func isCompacting(ctx context.Context, c *palimpsest.Config, id string) bool {
-	if c.Jobs == nil {
-		return false
-	}
-	busy, err := c.Jobs.Busy(ctx, job.CompactKey(c.Domain, id))
-	return err == nil && busy
-}
-
-// asSummary is the request as a question for a summary, which its conversation never sees.
-func (r *parsedRequest) asSummary() *parsedRequest {
-	out := *r
-	out.isSummary = true
-	return &out
-}
-
-// clientBudget is the budget, in tokens, of a request whose client waits for compactions from a
-// threshold on; 0 if only the window bounds it. A policy compacts at nine tenths of it.
-func (x *received) clientBudget(s *palimpsest.Step) int {
-	budget := x.threshold * 10 / 9
-	if room := s.Window - s.Output; room > 0 {
-		budget = min(budget, room)
-	}
-	return budget
-}
-
 // decide chooses what to send: the client's own bytes, or ours.
 func (st *stepper) decide(ctx context.Context, x *received) (decision, error) {
+	switch x.endpoint.task {
+	case generate:
+		return st.decidePrompt(ctx, x)
+	case count:
+		return st.decideCount(ctx, x)
+	}
+	return forward(reasonNative), nil
+}
+
+// decidePrompt is decide for a request that asks the model.
+func (st *stepper) decidePrompt(ctx context.Context, x *received) (decision, error) {
 	switch {
-	case x.endpoint.task == count:
-		return st.prepareCount(ctx, x)
-	case x.endpoint.task == compaction || x.edited:
+	case x.edited:
 		return forward(reasonNative), nil
 	case st.isSmall(ctx, x):
 		return forward(reasonBelowMark), nil
@@ -157,11 +75,18 @@ func (st *stepper) decide(ctx context.Context, x *received) (decision, error) {
 	return d, nil
 }
 
+// asSummary is the request as a question for a summary, which its conversation never sees.
+func (r *parsedRequest) asSummary() *parsedRequest {
+	out := *r
+	out.isSummary = true
+	return &out
+}
+
 // isSmall reports whether a request is too small for any policy. With an unknown window the
 // automatic policy waits for the provider to refuse one; from then on the requests for the model are
 // looked at, since their conversations may have a plan.
 func (st *stepper) isSmall(ctx context.Context, x *received) bool {
-	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" || x.managed {
+	if x.request.Header.Get("Content-Encoding") != "" || x.thread != "" || x.managed {
 		return false
 	}
 	if h := x.held; h != nil && h.rebuilt != nil {
@@ -189,16 +114,28 @@ func (st *stepper) prepare(ctx context.Context, x *received, r *parsedRequest) (
 	return st.encodePrepared(ctx, x, s, s.prepared, changed)
 }
 
+// continueStep appends messages to the log of a step, and renders its next request.
+func (st *stepper) continueStep(ctx context.Context, x *received, s *step, news []thread.Message) (decision, error) {
+	input := s.input
+	input.Messages = news
+	made, err := s.session.PrepareStep(ctx, input)
+	if err != nil {
+		return decision{step: s}, err
+	}
+	return st.encodePrepared(ctx, x, s, made, true)
+}
+
 // beginStep finds the conversation of a request, appends what is new to its log, and has its
 // session compact and render. changed says that the log holds messages that the client does
 // not have.
 func (st *stepper) beginStep(ctx context.Context, x *received, r *parsedRequest) (s *step, changed bool, err error) {
-	compactor, err := st.compactors.compactor(r.model, st.canOfferTools(x, r))
+	offered := st.canOfferTools(x, r)
+	compactor, err := st.compactors.compactor(r.model, offered)
 	if err != nil {
 		return nil, false, err
 	}
-	s = &step{parsed: r, input: palimpsest.Step{Base: r.WithoutMessages(), Profile: st.renderProfile(ctx, x, r.model), Agent: st.agentModel(x, r)}}
-	if !st.canOfferTools(x, r) {
+	s = &step{parsed: r, canOfferTools: offered, input: palimpsest.Step{Base: r.WithoutMessages(), Profile: st.renderProfile(ctx, x, r.model), Agent: st.agentModel(x, r)}}
+	if !offered {
 		s.input.Profile.Reach = render.Told
 	}
 	st.setLimits(x, &s.input, r)
@@ -273,7 +210,7 @@ type agentTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (b agentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	own := withoutOurHeaders(b.request)
+	own := b.request
 	out := r.Clone(r.Context())
 	address := *own.URL
 	address.Path = strings.TrimSuffix(address.Path, "/compact") // a request for a compaction goes below the model's path
@@ -296,6 +233,16 @@ func (st *stepper) setLimits(x *received, s *palimpsest.Step, r *parsedRequest) 
 	s.Output = outputReserve(r.model, r.Prompt)
 	s.Window = r.model.WindowBeside(s.Output)
 	s.Budget = x.clientBudget(s)
+}
+
+// clientBudget is the budget, in tokens, of a request whose client waits for compactions from a
+// threshold on; 0 if only the window bounds it. A policy compacts at nine tenths of it.
+func (x *received) clientBudget(s *palimpsest.Step) int {
+	budget := x.threshold * 10 / 9
+	if room := s.Window - s.Output; room > 0 {
+		budget = min(budget, room)
+	}
+	return budget
 }
 
 // outputReserve is the room in tokens that is kept free for the answer: what the request asks
@@ -356,7 +303,7 @@ func (st *stepper) encodePrepared(ctx context.Context, x *received, s *step, mad
 	} else if isCompacting(ctx, &st.options.Config, s.logID) {
 		d.reason = reasonCompacting
 	}
-	if current.Empty() && !changed && !x.held.mustReplaceBody() && (len(s.earlierLogs) == 0 || !st.canOfferTools(x, s.parsed)) {
+	if current.Empty() && !changed && !x.held.mustReplaceBody() && (len(s.earlierLogs) == 0 || !s.canOfferTools) {
 		d.action, d.reason = Passed, cmp.Or(d.reason, reasonBelowMark)
 		return d, nil
 	}
@@ -365,11 +312,24 @@ func (st *stepper) encodePrepared(ctx context.Context, x *received, s *step, mad
 		return d, err
 	}
 	rendered := x.held.withCachePoint(withCurrentBytes(made.Prompt, log, s.parsed))
-	next.toolsOffered = st.canOfferTools(x, s.parsed) && slices.ContainsFunc(rendered.Tools, isOurDeclaration)
+	next.toolsOffered = s.canOfferTools && slices.ContainsFunc(rendered.Tools, isOurDeclaration)
 	if d.body, err = x.endpoint.dialect.Encode(rendered); err != nil {
 		return d, fmt.Errorf("encode: %w", err)
 	}
 	return d, nil
+}
+
+func isCompacting(ctx context.Context, c *palimpsest.Config, id string) bool {
+	if c.Jobs == nil {
+		return false
+	}
+	busy, err := c.Jobs.Busy(ctx, job.CompactKey(c.Domain, id))
+	return err == nil && busy
+}
+
+// mustReplaceBody reports whether the provider could not answer the client's own bytes.
+func (h *heldHistory) mustReplaceBody() bool {
+	return h != nil && h.rebuilt != nil && h.rebuilt.mustReplaceBody
 }
 
 // reasonOfFailed counts a compaction that failed, unless the request cannot be made smaller.

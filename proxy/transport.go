@@ -10,7 +10,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/emulate"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
-	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
@@ -38,9 +37,9 @@ type Transport struct {
 	histories     *histories
 	parser        *parser
 	stepper       *stepper
-	sender        *sender
+	asker         *asker
+	lookups       *lookups
 	emulator      *emulate.Emulator // nil for none
-	retry         retry.Policy      // of further requests for an answer
 }
 
 // maxProviderIDs bounds the responses that have another id for the client, and the conversations that
@@ -72,15 +71,14 @@ func NewTransport(o *Options) (*Transport, error) {
 	cv := &conversations{core: all, openLookups: openLookups{logs: lru.New[string, bool](maxSessions)}}
 	hs := &histories{core: all, conversations: cv, providerIDs: lru.New[string, string](maxProviderIDs), lostConversations: lru.New[string, bool](maxProviderIDs)}
 	ps := &parser{core: all, models: ms, conversations: cv}
-	t := &Transport{
-		core: all, models: ms, compactors: cs, conversations: cv, histories: hs, retry: o.retry,
-		parser: ps, stepper: &stepper{core: all, models: ms, compactors: cs, conversations: cv, parser: ps},
-		sender: &sender{core: all, models: ms, histories: hs},
-	}
+	st := &stepper{core: all, models: ms, compactors: cs, conversations: cv, parser: ps}
+	a := &asker{core: all, models: ms, stepper: st, sender: &sender{all, hs}}
+	ls := &lookups{core: all, stepper: st, asker: a, openLookups: &cv.openLookups, providerIDs: hs.providerIDs, retry: o.retry}
+	t := &Transport{core: all, models: ms, compactors: cs, conversations: cv, histories: hs, parser: ps, stepper: st, asker: a, lookups: ls}
 	if o.Models != nil {
 		t.models.models = *o.Models
 	}
-	t.retry.Total = cmp.Or(t.retry.Total, maxRetryTime)
+	ls.retry.Total = cmp.Or(ls.retry.Total, maxRetryTime)
 	t.options.Rounds = cmp.Or(o.Rounds, defaultRounds)
 	t.options.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
 	t.setUpJobs()

@@ -13,11 +13,13 @@ import (
 // received is a request as it was read. It does not change: what a stage finds out it hands on, the
 // decision above all.
 type received struct {
-	request       *http.Request
+	request       *http.Request // without our headers
 	endpoint      endpoint
+	thread        string // as the client names its conversation; empty if it does not
 	body          string // as it came, compressed if it was
 	plainBody     string // decompressed
 	decompressErr error  // why there is no plainBody
+	work          int    // about how much memory it takes to make something of plainBody, in bytes (see workBytes)
 	start         time.Time
 	similar       identify.Similar // plainBody compared with the step before
 	held          *heldHistory     // the history that the request does not hold; nil if it has its own
@@ -59,11 +61,11 @@ const (
 // step is a request whose conversation is known. Each further request for the same answer
 // has a step of its own.
 type step struct {
-	logID        string
-	session      *palimpsest.Session
-	input        palimpsest.Step
-	parsed       *parsedRequest
-	toolsOffered bool // the model was offered our tools
+	logID                       string
+	session                     *palimpsest.Session
+	input                       palimpsest.Step
+	parsed                      *parsedRequest
+	canOfferTools, toolsOffered bool // the model may be offered our tools, and was
 	// openLookups are the lookups of an interrupted try, at the end of the log.
 	openLookups []*thread.Message
 	// earlierLogs are the logs that the conversation continues.

@@ -41,7 +41,7 @@ func TestWork(t *testing.T) {
 		t.Errorf("%d of 100 are free", m.freeWork)
 	}
 	text := strings.Repeat("a", 1<<20)
-	for body, want := range map[string]int{"{}": 0, text: 12 << 20, strings.Repeat("{}", 1<<19): 4<<20 + 3<<10<<19} {
+	for body, want := range map[string]int{"{}": 0, text: 12 << 20, text + strings.Repeat("{}", 20_000): 4*(1<<20+40_000) + 20_000*(3<<10), strings.Repeat("{}", 1<<19): tooMuchWork} {
 		if got := workBytes(body); got != want {
 			t.Errorf("%.10s: %d bytes, want %d", body, got, want)
 		}

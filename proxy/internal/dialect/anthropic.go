@@ -8,7 +8,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
@@ -31,16 +30,6 @@ var Anthropic = &Dialect{
 		return t, t
 	},
 	errorEvent: "error", errorForm: `{"type":"error","error":{"type":"api_error","message":%s}}`,
-}
-
-// iterations are those that a usage lists, or the usage itself as one.
-func iterations(usage string) []string {
-	v := gjson.Parse(usage)
-	list := rawjson.RawItems(v.Get("iterations"), nil)
-	if list != nil || !v.IsObject() {
-		return list
-	}
-	return []string{native.MessageIteration(usage)}
 }
 
 type messageStream struct{ streamJoiner }

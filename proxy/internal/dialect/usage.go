@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
+	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
@@ -48,6 +49,16 @@ func (f usageFields) joinUsage(used, now string) string {
 		out = jsonedit.Set(out, "iterations", rawjson.Array(slices.Concat(iterations(used), iterations(now))))
 	}
 	return out
+}
+
+// iterations are those that a usage lists, or the usage itself as one.
+func iterations(usage string) []string {
+	v := gjson.Parse(usage)
+	list := rawjson.RawItems(v.Get("iterations"), nil)
+	if list != nil || !v.IsObject() {
+		return list
+	}
+	return []string{native.MessageIteration(usage)}
 }
 
 // countLevels bounds how deep counts may be nested. Providers nest them twice.
