@@ -89,7 +89,6 @@ const (
 
 const (
 	defaultRounds   = 8
-	defaultMaxBody  = 64 << 20
 	defaultDeadline = 30 * time.Second
 )
 

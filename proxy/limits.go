@@ -22,6 +22,8 @@ const (
 	bytesOfObject = 3 << 10
 	// freeBytes may be taken by any request.
 	freeBytes = 96 << 20
+	// defaultMaxBody is Options.MaxBody, where that is 0.
+	defaultMaxBody = 64 << 20
 )
 
 // canBeHeld reports whether the work on a request takes no more memory than one of its size may.
