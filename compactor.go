@@ -106,7 +106,7 @@ type Result struct {
 }
 
 // Compact fills the budget by the Compactor's policy, and renders the prompt. A thread that
-// fits is rendered under an empty plan. An error that wraps ErrOverBudget is a *BudgetError
+// fits is rendered under an empty plan. An error that wraps policy.ErrOverBudget is a *policy.BudgetError
 // and names the parts that do not fit, or says that the policy keeps to rules of its own and
 // leaves more; the Result is then what it leaves, or nil where it removes nothing. Of
 // summaries that were asked for in vain, policy.SummariesOf the error has the reports.
@@ -129,7 +129,7 @@ func (c *Compactor) Compact(ctx context.Context, q Request) (_ *Result, err erro
 	if situation.PromptTokens <= q.Budget {
 		fitted.Plan = situation.Draft(p.Name())
 	} else if fitted, err = p.Plan(ctx, situation); errors.Is(err, policy.ErrNothing) {
-		return nil, fmt.Errorf("%w; %w", err, ErrOverBudget)
+		return nil, fmt.Errorf("%w; %w", err, policy.ErrOverBudget)
 	} else if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (c *Compactor) Compact(ctx context.Context, q Request) (_ *Result, err erro
 	res := newResult(situation, situation.Rendered, fitted)
 	res.Plan.Round, res.Plan.OriginalTokens, res.Plan.CompactedTokens = 0, res.Before, res.After
 	if res.After > q.Budget {
-		return res, fmt.Errorf("policy %s keeps to its own rules and leaves %s tokens, over the budget of %s: %w", p.Name(), clip.Number(res.After), clip.Number(q.Budget), ErrOverBudget)
+		return res, fmt.Errorf("policy %s keeps to its own rules and leaves %s tokens, over the budget of %s: %w", p.Name(), clip.Number(res.After), clip.Number(q.Budget), policy.ErrOverBudget)
 	}
 	return res, nil
 }

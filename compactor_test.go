@@ -69,9 +69,9 @@ func TestCompactHolds(t *testing.T) {
 		budget := rapid.IntRange(20, 6000).Draw(rt, "budget")
 		q := palimpsest.Request{Thread: th, Budget: budget, Profile: render.For(api)}
 		res, err := c.Compact(t.Context(), q)
-		var over *palimpsest.BudgetError
+		var over *policy.BudgetError
 		if errors.As(err, &over) {
-			if len(over.Parts) == 0 || !errors.Is(err, palimpsest.ErrOverBudget) {
+			if len(over.Parts) == 0 || !errors.Is(err, policy.ErrOverBudget) {
 				rt.Fatalf("a refusal names no parts: %v", err)
 			}
 			return
@@ -172,11 +172,11 @@ func TestCompactUsesPolicy(t *testing.T) {
 		t.Errorf("it fits: %+v, %v", res, err)
 	}
 	res, err = c.Compact(t.Context(), palimpsest.Request{Thread: log, Budget: 100})
-	if !errors.Is(err, palimpsest.ErrOverBudget) || res == nil || res.After <= 100 {
+	if !errors.Is(err, policy.ErrOverBudget) || res == nil || res.After <= 100 {
 		t.Errorf("it is over the budget: %+v, %v", res, err)
 	}
 	res, err = c.Compact(t.Context(), palimpsest.Request{Thread: log.Prefix(1), Budget: 100})
-	if !errors.Is(err, palimpsest.ErrOverBudget) || !errors.Is(err, policy.ErrNothing) || res != nil {
+	if !errors.Is(err, policy.ErrOverBudget) || !errors.Is(err, policy.ErrNothing) || res != nil {
 		t.Errorf("nothing is removed: %+v, %v", res, err)
 	}
 }
@@ -297,7 +297,7 @@ func TestSomethingIsLeft(t *testing.T) {
 			t.Run(fmt.Sprint(p.Name(), budget), func(t *testing.T) {
 				res, err := c.Compact(t.Context(), palimpsest.Request{Thread: log, Budget: budget, Profile: render.For(wire.Anthropic)})
 				switch {
-				case errors.Is(err, palimpsest.ErrOverBudget):
+				case errors.Is(err, policy.ErrOverBudget):
 					refused++
 				case err != nil:
 					t.Fatal(err)
@@ -406,7 +406,7 @@ func TestPaidSummariesAreReported(t *testing.T) {
 					}
 				}
 				t.Logf("%d compactions, %d summaries, at last %v", compacted, model.answers, failed)
-				over, ok := errors.AsType[*palimpsest.BudgetError](failed)
+				over, ok := errors.AsType[*policy.BudgetError](failed)
 				if ok != (pinned == 12) {
 					t.Fatal(failed)
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
 	"github.com/palimpsest-ai/palimpsest/internal/test/threadgen"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -271,7 +272,7 @@ func (l *agentLoop) try() (res *palimpsest.Result, compacted bool, err error) {
 	}
 	q.Budget = l.target
 	res, err = l.c.Compact(l.t.Context(), q)
-	if errors.Is(err, palimpsest.ErrOverBudget) {
+	if errors.Is(err, policy.ErrOverBudget) {
 		q.Budget = l.hard
 		res, err = l.c.Compact(l.t.Context(), q)
 	}
@@ -365,7 +366,7 @@ func TestRequestKeepsBudget(t *testing.T) {
 			Budget: rapid.IntRange(200, 9_000).Draw(rt, "budget"), Profile: render.For(codec.API()),
 		}
 		res, err := c.Compact(t.Context(), q)
-		var over *palimpsest.BudgetError
+		var over *policy.BudgetError
 		if errors.As(err, &over) {
 			if over.Need <= q.Budget || len(over.Parts) == 0 {
 				rt.Fatalf("a refusal names nothing that is too large: %v", over)
@@ -428,7 +429,7 @@ func TestRecordedRequestsKeepBudget(t *testing.T) {
 		}
 		for _, budget := range []int{size / 3, size * 3 / 4, min(size/2, 24_000)} {
 			res, err := c.Compact(t.Context(), palimpsest.Request{Thread: tr.Thread, Base: base, Budget: budget, Profile: render.For(codec.API())})
-			var over *palimpsest.BudgetError
+			var over *policy.BudgetError
 			if errors.As(err, &over) && over.Need > budget*9/10 {
 				continue // system, tools and what must stay are too large
 			}
@@ -494,7 +495,7 @@ func TestPlantedFactsInRandomThreads(t *testing.T) {
 					loop.append(m)
 				}
 				res, compacted, err := loop.try()
-				if errors.Is(err, palimpsest.ErrOverBudget) {
+				if errors.Is(err, policy.ErrOverBudget) {
 					continue // calls left open by the random thread
 				}
 				if err != nil {

@@ -13,7 +13,7 @@ import (
 // CutOff replaces FinishStep for an answer to p that ended at the limit on the output. It
 // appends the answer without its incomplete tool calls, compacts if that is due, and
 // returns the prompt to continue with. Where no compaction is due, or it frees nothing,
-// the error wraps ErrMaxTokens and the loop should end. The answer is in the log either
+// the error wraps policy.ErrMaxTokens and the loop should end. The answer is in the log either
 // way. A process that did not prepare the step passes a Prepared with only Step set.
 //
 // The complete calls stay, with a result that says that they were not run, since providers
@@ -49,7 +49,7 @@ func (s *Session) CutOff(ctx context.Context, p *Prepared, usage wire.Usage, ans
 		case made.Tokens >= situation.PromptTokens && made.Failed != nil:
 			return made.Failed
 		case made.Tokens >= situation.PromptTokens:
-			return fmt.Errorf("compacting left %d of %d tokens: %w", made.Tokens, situation.PromptTokens, ErrMaxTokens)
+			return fmt.Errorf("compacting left %d of %d tokens: %w", made.Tokens, situation.PromptTokens, policy.ErrMaxTokens)
 		}
 		next = made
 		return nil
@@ -59,12 +59,12 @@ func (s *Session) CutOff(ctx context.Context, p *Prepared, usage wire.Usage, ans
 
 // CutOffMessages is CutOff for callers that keep the log themselves, such as a proxy: it
 // writes nothing and returns the messages to append, so that the model can continue after
-// a compaction. An error that wraps ErrMaxTokens says that none is due.
+// a compaction. An error that wraps policy.ErrMaxTokens says that none is due.
 func (s *Session) CutOffMessages(ctx context.Context, p *Prepared, answer thread.Message) ([]thread.Message, error) {
 	kept := discardTruncatedCalls(answer)
 	err := s.runLoaded(ctx, "CutOffMessages", func(s *Session, l snapshot) (err error) {
 		if len(kept.Parts) == 0 {
-			return ErrMaxTokens // there is nothing to continue
+			return policy.ErrMaxTokens // there is nothing to continue
 		}
 		if l.log, err = l.log.Append(kept); err != nil {
 			return err
@@ -108,7 +108,7 @@ func discardTruncatedCalls(m thread.Message) thread.Message {
 }
 
 // situateAfterCutOff is the situation after an answer that was cut off. The error wraps
-// ErrMaxTokens where no compaction is due.
+// policy.ErrMaxTokens where no compaction is due.
 func situateAfterCutOff(ctx context.Context, s *Session, l snapshot, p *Prepared) (*policy.Situation, error) {
 	l = measure(ctx, s, l, planRequest{Step: p.Step})
 	situation, err := situate(ctx, s, l, planRequest{Step: p.Step})

@@ -53,7 +53,7 @@ func TestCutOff(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := th.CutOff(ctx, p, wire.Usage{}, cutAnswer()); !errors.Is(err, palimpsest.ErrMaxTokens) {
+			if _, err := th.CutOff(ctx, p, wire.Usage{}, cutAnswer()); !errors.Is(err, policy.ErrMaxTokens) {
 				t.Fatalf("a short conversation was cut off: %v, want ErrMaxTokens", err)
 			}
 			// Work until the policy would compact at the next step.
@@ -66,7 +66,7 @@ func TestCutOff(t *testing.T) {
 				if out, err = th.CutOff(ctx, p, wire.Usage{}, cutAnswer()); err == nil {
 					break
 				}
-				if !errors.Is(err, palimpsest.ErrMaxTokens) || n > 60 {
+				if !errors.Is(err, policy.ErrMaxTokens) || n > 60 {
 					t.Fatalf("after %d steps: %v", n, err)
 				}
 			}

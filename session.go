@@ -248,7 +248,7 @@ func (s *Session) Overflowed(ctx context.Context, refused *Prepared, why error) 
 		switch {
 		case err != nil:
 			return err
-		case p.Tokens >= p.Before && p.Failed != nil && !errors.Is(p.Failed, ErrOverBudget):
+		case p.Tokens >= p.Before && p.Failed != nil && !errors.Is(p.Failed, policy.ErrOverBudget):
 			return p.Failed
 		case p.Tokens >= p.Before:
 			return fmt.Errorf("it still takes %d tokens: %w", p.Tokens, ErrNoRoom)
@@ -260,17 +260,6 @@ func (s *Session) Overflowed(ctx context.Context, refused *Prepared, why error) 
 	return next, err
 }
 
-var (
-	// ErrOverBudget is wrapped by the error of a compaction that cannot meet its budget.
-	ErrOverBudget = policy.ErrOverBudget
-	// ErrNoRoom is wrapped by the error of Overflowed when compacting harder gave no
-	// smaller request: it would only be refused again.
-	ErrNoRoom = errors.New("the request cannot be made smaller")
-	// ErrMaxTokens is wrapped by the error of CutOff when compacting would not help: the
-	// answer ended at the limit on the output for another reason.
-	ErrMaxTokens = policy.ErrMaxTokens
-)
-
-// BudgetError lists the parts of a request that no plan can remove and that do not fit. It
-// matches ErrOverBudget.
-type BudgetError = policy.BudgetError
+// ErrNoRoom is wrapped by the error of Overflowed when compacting harder gave no smaller request: it
+// would only be refused again.
+var ErrNoRoom = errors.New("the request cannot be made smaller")

@@ -61,7 +61,7 @@ func TestItemsUnderEveryPolicy(t *testing.T) {
 		for at := 0; at < len(log.Messages); {
 			next := min(len(log.Messages), at+rapid.IntRange(5, 40).Draw(t, "news"))
 			step.Messages, at = log.Messages[at:next], next
-			var full *palimpsest.BudgetError
+			var full *policy.BudgetError
 			if _, err := session.Compact(t.Context(), step, ""); err != nil && !errors.Is(err, policy.ErrNothing) && !errors.As(err, &full) {
 				t.Fatal(err)
 			}

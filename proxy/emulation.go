@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/emulate"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -120,7 +119,7 @@ func (e emulatorLog) Compact(ctx context.Context, r emulate.Request) (at emulate
 		input := s.prepared.Step
 		input.Budget, input.OwnTarget = s.prepared.Tokens, true
 		_, err = s.session.Compact(ctx, input, "")
-		if err != nil && !errors.Is(err, policy.ErrNothing) && !errors.Is(err, palimpsest.ErrOverBudget) {
+		if err != nil && !errors.Is(err, policy.ErrNothing) && !errors.Is(err, policy.ErrOverBudget) {
 			return at, err
 		}
 	}

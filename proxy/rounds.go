@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/failsafe"
 	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
@@ -204,7 +203,7 @@ func (r *rounds) continueCutOff(a wire.Answer) bool {
 		return continuation{d, further.hidden}, err
 	})
 	switch {
-	case err != nil && !errors.Is(err, palimpsest.ErrMaxTokens):
+	case err != nil && !errors.Is(err, policy.ErrMaxTokens):
 		r.emitFault(r.x, "cut_off", err, r.step)
 		return false
 	case err != nil || next.action != Compacted || next.tokensSent >= next.tokensBefore:

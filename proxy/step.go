@@ -334,7 +334,7 @@ func (h *heldHistory) mustReplaceBody() bool {
 
 // reasonOfFailed counts a compaction that failed, unless the request cannot be made smaller.
 func (st *stepper) reasonOfFailed(x *received, err error) string {
-	if errors.Is(err, palimpsest.ErrOverBudget) {
+	if errors.Is(err, policy.ErrOverBudget) {
 		return reasonNoRoom
 	}
 	st.faults.Add(1)

@@ -231,17 +231,6 @@ const (
 	MaxLimit     = 1000
 )
 
-// AllThreads lists all threads of a tenant, ordered by id.
-func AllThreads(ctx context.Context, c Catalog) (all []Info, err error) {
-	for after := ""; ; after = all[len(all)-1].ID {
-		page, err := c.Threads(ctx, after, MaxLimit)
-		if err != nil || len(page) == 0 {
-			return all, err
-		}
-		all = append(all, page...)
-	}
-}
-
 // Limit returns the size of a page for a given limit. It is for implementations.
 func Limit(limit int) int {
 	if limit <= 0 {

@@ -14,20 +14,19 @@ import (
 type Protection uint8
 
 const (
-	// Generous protects the newest part up to 30 % of the room, in whole steps: agents
+	// generous protects the newest part up to 30 % of the room, in whole steps: agents
 	// mostly refer to what they have just seen.
-	Generous Protection = iota
-	// Lean protects the newest 15 %.
-	Lean
+	generous Protection = iota
+	// lean protects the newest 15 %.
+	lean
 	// LastStep protects the user's last message and the last step of the model.
 	LastStep
-	// Bare protects the user's first and last message where they fit, and calls that wait
-	// for a result.
-	Bare
+	// bare protects the user's first and last message where they fit, and calls that wait for a result.
+	bare
 )
 
 // Protections lists the levels, the most generous first.
-func Protections() []Protection { return []Protection{Generous, Lean, LastStep, Bare} }
+func Protections() []Protection { return []Protection{generous, lean, LastStep, bare} }
 
 // The shares of the room, as ratios, up to which messages are pinned. A larger task is
 // kept in the summary, trimmed in the middle.
@@ -41,7 +40,7 @@ const (
 
 // Protect pins what the level protects, and sets the protected tail. Every level pins
 // instructions of system and developer, calls that wait for a result, and the user's first and last message where they fit. All
-// but Bare also pin the model's last words and, where it is small, what a harness put
+// but bare also pin the model's last words and, where it is small, what a harness put
 // before the first request. Messages at the positions of whole are pinned too, whatever
 // their size.
 func (v *View) Protect(level Protection, whole ...int) {
@@ -73,7 +72,7 @@ func (v *View) Protect(level Protection, whole ...int) {
 			v.pin(i)
 		}
 	}
-	if level < Bare {
+	if level < bare {
 		v.pinPreface(task)
 		if len(whole) == 0 && step < n && v.Sizes[step] > v.part(pinStep) {
 			step = n // a file written, say, would take the room of all that was said
@@ -88,7 +87,7 @@ func (v *View) Protect(level Protection, whole ...int) {
 		}
 	}
 	room := v.Room
-	if level == Bare { // nothing gives way any more: only what the waiting calls leave
+	if level == bare { // nothing gives way any more: only what the waiting calls leave
 		for i, size := range v.Sizes {
 			if v.Anchored[i] {
 				room -= size
@@ -141,7 +140,7 @@ func (v *View) pinRequest(i, room int, share float64) {
 // tail is the position where the protected newest part begins.
 func (v *View) tail(level Protection, step int) int {
 	points := cut.Legal(v.Thread, v.Pairs)
-	share := map[Protection]float64{Generous: 0.3, Lean: 0.15}[level]
+	share := map[Protection]float64{generous: 0.3, lean: 0.15}[level]
 	if share == 0 {
 		return cut.LastMessages{N: len(v.messages) - step}.Cut(points, nil)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// ErrUnknownCounter is wrapped by errors about an unknown name of a counter.
-var ErrUnknownCounter = errors.New("unknown token counter")
+// errUnknownCounter is wrapped by errors about an unknown name of a counter.
+var errUnknownCounter = errors.New("unknown token counter")
 
 // Counter counts the tokens of a text, a message or a whole request for one family of models.
 //
@@ -66,8 +66,7 @@ func countCl100k(s string) int { return cl100k().count(s) }
 //     introduced with Opus 4.7;
 //   - "chars/4", "bytes/3.5", …: a plain ratio, rounded up.
 //
-// For any other name the error wraps ErrUnknownCounter and lists the names. An unknown family
-// or image formula is an error too.
+// For any other name the error lists the names. An unknown family or image formula is an error too.
 func New(name string, o *Options) (*Counter, error) {
 	if o == nil {
 		o = &Options{}
@@ -80,7 +79,7 @@ func New(name string, o *Options) (*Counter, error) {
 	if unit, number, ok := strings.Cut(name, "/"); ok && (unit == "chars" || unit == "bytes") {
 		ratio, err := strconv.ParseFloat(number, 64)
 		if err != nil || !(ratio >= 0.1 && ratio <= 100) {
-			return nil, fmt.Errorf("token counter %q: the number after the slash must lie between 0.1 and 100: %w", name, ErrUnknownCounter)
+			return nil, fmt.Errorf("token counter %q: the number after the slash must lie between 0.1 and 100: %w", name, errUnknownCounter)
 		}
 		size := utf8.RuneCountInString
 		if unit == "bytes" {
@@ -89,7 +88,7 @@ func New(name string, o *Options) (*Counter, error) {
 		text := func(s string) int { return int(math.Ceil(float64(size(s)) / ratio)) }
 		return newCounter(name, text, ratioBand, cmp.Or(o.Family, "none"), cmp.Or(o.Images, "fixed-1600"))
 	}
-	return nil, fmt.Errorf("token counter %q, known are %s, chars/N, bytes/N: %w", name, strings.Join(Counters(), ", "), ErrUnknownCounter)
+	return nil, fmt.Errorf("token counter %q, known are %s, chars/N, bytes/N: %w", name, strings.Join(Counters(), ", "), errUnknownCounter)
 }
 
 // Counters lists the names that New knows, without the ratios.

@@ -63,7 +63,7 @@ func TestNew(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "gpt", "chars/", "chars/0", "chars/-4", "chars/NaN", "chars/Inf", "words/4", "chars/4/4"} {
-		if _, err := New(name, nil); !errors.Is(err, ErrUnknownCounter) {
+		if _, err := New(name, nil); !errors.Is(err, errUnknownCounter) {
 			t.Errorf("New(%q): %v", name, err)
 		}
 	}

@@ -40,7 +40,7 @@ func observationOf(c thread.ToolCall) (observation, bool) {
 	args := arguments(c)
 	if class == toolclass.Read {
 		if path := toolclass.Path(c); path != "" {
-			l := observation{target: hash(class, path), repeatClass: Reread}
+			l := observation{target: hash(class, path), repeatClass: reread}
 			l.from, l.to = lineRange(args)
 			return l, true
 		}
@@ -57,7 +57,7 @@ func observationOf(c thread.ToolCall) (observation, bool) {
 	if what == "" || what == "{}" {
 		return observation{}, false
 	}
-	return observation{target: hash(class, what), repeatClass: Rerun}, true
+	return observation{target: hash(class, what), repeatClass: rerun}, true
 }
 
 // changedFiles returns the hashes of observations of the files that the call changes, or may
@@ -167,13 +167,13 @@ func removedObservations(t *thread.Thread, p *plan.Plan, before map[thread.ID]bo
 		switch {
 		case !now[m.ID]:
 			visible[l.target] = append(visible[l.target], l)
-		case before[m.ID], l.repeatClass == Reread && changed[l.target], l.repeatClass == Rerun && edited:
+		case before[m.ID], l.repeatClass == reread && changed[l.target], l.repeatClass == rerun && edited:
 		default:
 			gone = append(gone, l)
 		}
 	}
 	for _, l := range gone {
-		if l.repeatClass == Rerun && runs[l.target] > 1 || slices.ContainsFunc(visible[l.target], l.overlaps) {
+		if l.repeatClass == rerun && runs[l.target] > 1 || slices.ContainsFunc(visible[l.target], l.overlaps) {
 			continue
 		}
 		looks = append(looks, l)

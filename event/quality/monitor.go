@@ -187,17 +187,17 @@ func (m *Monitor) findSigns(msg *thread.Message) []Class {
 	for _, c := range msg.Calls() {
 		if toolclass.ClassOf(c.Name) == toolclass.Recall {
 			m.metrics.RehydrationRequests++
-			sign(ArtifactRead)
+			sign(artifactRead)
 		}
 		for _, what := range changedFiles(c) {
 			// The file is another now, and so is what commands say.
-			m.removed = slices.DeleteFunc(m.removed, func(r removal) bool { return r.repeatClass == Rerun || r.target == what })
+			m.removed = slices.DeleteFunc(m.removed, func(r removal) bool { return r.repeatClass == rerun || r.target == what })
 		}
 		l, ok := observationOf(c)
 		if !ok || !m.isRepeat(l) {
 			continue
 		}
-		if l.repeatClass == Reread {
+		if l.repeatClass == reread {
 			m.metrics.Rereads++
 		} else {
 			m.metrics.Reruns++

@@ -257,16 +257,16 @@ var exceptions = []arch.Exception{
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
 		{Of: "floor 0", Floor: 0, Most: 9105},
-		{Of: "floor 1", Floor: 1, Most: 21456},
+		{Of: "floor 1", Floor: 1, Most: 21407},
 		{Of: "floor 2", Floor: 2, Most: 20118},
-		{Of: "floor 3", Floor: 3, Most: 11889},
+		{Of: "floor 3", Floor: 3, Most: 11888},
 		{Of: "floor 4", Floor: 4, Most: 2293},
 		{Of: "floor 5", Floor: 5, Most: 8726},
 		{Of: "floor 6", Floor: 6, Most: 12107},
-		{Of: "floor 7", Floor: 7, Most: 16313},
+		{Of: "floor 7", Floor: 7, Most: 16317},
 		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 17127},
 	},
-	Packages: 97, Public: 45, Names: 763,
+	Packages: 97, Public: 45, Names: 749,
 	Methods: 25, Types: map[string]int{
 		"summarize/internal/work.fold":   48,
 		"summarize.selection":            30,

@@ -110,6 +110,17 @@ func threads(ctx context.Context, s store.Tenant) iter.Seq2[store.Info, error] {
 	})
 }
 
+// AllThreads lists all threads of a tenant, ordered by id.
+func AllThreads(ctx context.Context, c store.Catalog) (all []store.Info, err error) {
+	for after := ""; ; after = all[len(all)-1].ID {
+		page, err := c.Threads(ctx, after, store.MaxLimit)
+		if err != nil || len(page) == 0 {
+			return all, err
+		}
+		all = append(all, page...)
+	}
+}
+
 // replaced reports whether a thread was deleted, and perhaps begun anew, since info was read:
 // what is missing of it is no damage then, and what is there may be that of another.
 func replaced(ctx context.Context, s store.Tenant, info store.Info) bool {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
@@ -157,7 +156,7 @@ func statusOf(err error) int {
 		return exitInvalid
 	case errors.Is(err, errUsage), errors.Is(err, setup.ErrUsage), errors.Is(err, sessions.ErrName), strings.HasPrefix(err.Error(), "unknown command"):
 		return exitUsage
-	case errors.Is(err, palimpsest.ErrOverBudget):
+	case errors.Is(err, policy.ErrOverBudget):
 		return exitOverBudget
 	}
 	return exitFailed
@@ -174,8 +173,8 @@ type failure struct {
 
 func newFailure(err error, status int) failure {
 	f := failure{Error: ErrorText(err), Status: status}
-	if over, ok := errors.AsType[*palimpsest.BudgetError](err); ok {
-		f.Error, f.Budget, f.Need, f.Parts = palimpsest.ErrOverBudget.Error(), over.Budget, over.Need, over.Parts
+	if over, ok := errors.AsType[*policy.BudgetError](err); ok {
+		f.Error, f.Budget, f.Need, f.Parts = policy.ErrOverBudget.Error(), over.Budget, over.Need, over.Parts
 	}
 	return f
 }
@@ -191,7 +190,7 @@ const maxErrorLines = 60
 
 // ErrorText is an error for people: without function names and control characters.
 func ErrorText(err error) string {
-	if over, ok := errors.AsType[*palimpsest.BudgetError](err); ok {
+	if over, ok := errors.AsType[*policy.BudgetError](err); ok {
 		return budgetText(err, over)
 	}
 	if errors.Is(err, context.Canceled) {
@@ -221,7 +220,7 @@ func ErrorText(err error) string {
 }
 
 // budgetText lists the parts that do not fit.
-func budgetText(err error, over *palimpsest.BudgetError) string {
+func budgetText(err error, over *policy.BudgetError) string {
 	what, advice := fmt.Sprintf("the budget of %s tokens cannot be met; what must stay takes %s", number(over.Budget), number(over.Need)), "raise the budget, or shorten these parts"
 	if under, ok := errors.AsType[*planOverBudget](err); ok {
 		what = fmt.Sprintf("the budget is %s tokens; under the plan %s the request takes %s", number(over.Budget), printable(under.plan), number(over.Need))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/care"
 	"github.com/palimpsest-ai/palimpsest/internal/mcp"
 	"github.com/palimpsest-ai/palimpsest/internal/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
@@ -85,7 +86,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	}
 	var infos []store.Info
 	if k != nil {
-		if infos, err = store.AllThreads(ctx, k.Catalog); err != nil {
+		if infos, err = care.AllThreads(ctx, k.Catalog); err != nil {
 			return nil, userError(err)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 )
 
@@ -41,7 +41,7 @@ func (c *conversation) outlook(ctx context.Context, budget int, outOfDate []stri
 	}
 	out := &outlook{Policy: c.policy, Budget: c.budget}
 	res, err := c.compact(ctx, &storeFlag{})
-	if over, ok := errors.AsType[*palimpsest.BudgetError](err); ok {
+	if over, ok := errors.AsType[*policy.BudgetError](err); ok {
 		out.Need = over.Need
 		return out, nil
 	}

@@ -410,7 +410,7 @@ func (r *report) printRecords(p *printer, maxRecords int) {
 // planOverBudget says that the prompt under an existing plan is over the budget.
 type planOverBudget struct {
 	plan string // its file
-	*palimpsest.BudgetError
+	*policy.BudgetError
 }
 
 func (e *planOverBudget) Unwrap() error { return e.BudgetError }
@@ -418,7 +418,7 @@ func (e *planOverBudget) Unwrap() error { return e.BudgetError }
 // overBudget names the parts of the prompt under a plan, the largest first. They add up to
 // the whole.
 func (r *report) overBudget(plan string) error {
-	e := &palimpsest.BudgetError{Budget: r.Budget, Need: r.After}
+	e := &policy.BudgetError{Budget: r.Budget, Need: r.After}
 	add := func(name string, tokens int) {
 		if tokens > 0 {
 			e.Parts = append(e.Parts, policy.Part{Name: name, Tokens: tokens})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/care"
 	"github.com/palimpsest-ai/palimpsest/internal/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -165,7 +166,7 @@ func (k *tenantStore) listRemoved(ctx context.Context, threadID string) (all []r
 		all, err = k.removedEntries(ctx, threadID)
 		return all, nil, err
 	}
-	infos, err := store.AllThreads(ctx, k.Catalog)
+	infos, err := care.AllThreads(ctx, k.Catalog)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -243,7 +244,7 @@ func (k *tenantStore) findContent(ctx context.Context, id, threadID string) (reh
 	if !errors.Is(err, artifact.ErrNotFound) {
 		return c, err
 	}
-	infos, err := store.AllThreads(ctx, k.Catalog)
+	infos, err := care.AllThreads(ctx, k.Catalog)
 	if err != nil {
 		return c, err
 	}

@@ -252,7 +252,7 @@ func TestNothingIsLost(t *testing.T) {
 		}
 		q.Budget = whole.Before * rapid.IntRange(20, 99).Draw(rt, "percent") / 100
 		res, err := c.Compact(t.Context(), q)
-		if errors.Is(err, palimpsest.ErrOverBudget) {
+		if errors.Is(err, policy.ErrOverBudget) {
 			return // there is no plan, so nothing is hidden
 		}
 		if err != nil {
@@ -366,7 +366,7 @@ func TestKeptCorpus(t *testing.T) {
 		}
 		q.Budget = whole.Before / 3
 		res, err := c.Compact(t.Context(), q)
-		if errors.Is(err, palimpsest.ErrOverBudget) {
+		if errors.Is(err, policy.ErrOverBudget) {
 			return nil
 		}
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/internal/care"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -108,7 +109,7 @@ func (k *tenantStore) thread(ctx context.Context, id string) (store.Info, error)
 // most that many, 0 for all; unread names those that could not be read.
 func (f *storeFlag) threads(ctx context.Context, most int) (rows []threadRow, unread []error, err error) {
 	err = f.withTenant(ctx, func(k *tenantStore) error {
-		infos, err := store.AllThreads(ctx, k.Catalog)
+		infos, err := care.AllThreads(ctx, k.Catalog)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/internal/care"
 	"github.com/palimpsest-ai/palimpsest/internal/mcp"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/rehydrate"
@@ -87,7 +88,7 @@ func publicError(err error) error {
 
 // List implements mcp.Sessions.
 func (t *threadSessions) List(ctx context.Context) ([]mcp.Session, error) {
-	infos, err := store.AllThreads(ctx, t.tenant.Catalog)
+	infos, err := care.AllThreads(ctx, t.tenant.Catalog)
 	if errors.Is(err, store.ErrErased) {
 		t.tenant.searchCache.Forget(t.tenant.name, "")
 	}

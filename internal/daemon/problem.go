@@ -107,9 +107,9 @@ var errorProblems = []struct {
 	{artifact.ErrExpired, api.Gone, "the artifact has expired; its content cannot be read any more"},
 	{artifact.ErrForbidden, api.Forbidden, "the artifact is more sensitive than the key may read"},
 	{artifact.ErrTooLarge, api.TooLarge, "the content is over the store's limit for one artifact"},
-	{palimpsest.ErrMaxTokens, api.NothingToDo, "the answer is in the thread, but compacting would give the model no more room to answer: end the loop, or raise the limit on the output"},
+	{policy.ErrMaxTokens, api.NothingToDo, "the answer is in the thread, but compacting would give the model no more room to answer: end the loop, or raise the limit on the output"},
 	{policy.ErrNothing, api.NothingToDo, "there is nothing to compact: the thread stays as it is"},
-	{palimpsest.ErrOverBudget, api.OverBudget, "what must stay does not fit the budget; raise it"},
+	{policy.ErrOverBudget, api.OverBudget, "what must stay does not fit the budget; raise it"},
 	{palimpsest.ErrNoRoom, api.OverBudget, "compacting harder made the request no smaller; sent again, it would be refused again"},
 	{plan.ErrInvalid, api.Conflict, "the plan does not fit the thread as it is now; choose another version"},
 	{context.DeadlineExceeded, api.Unavailable, "the request took too long, or the daemon is stopping; try again"},
@@ -143,11 +143,11 @@ func problemOf(err error) *api.Problem {
 		if !errors.Is(err, e.is) {
 			continue
 		}
-		over, isBudget := errors.AsType[*palimpsest.BudgetError](err)
+		over, isBudget := errors.AsType[*policy.BudgetError](err)
 		switch {
 		case e.detail == "":
 			return problem(e.kind, "%s. Nothing was changed; whoever runs the daemon has to see to it", unreadyDetail(err))
-		case e.is == palimpsest.ErrOverBudget && isBudget:
+		case e.is == policy.ErrOverBudget && isBudget:
 			return problem(e.kind, "%s", budgetDetail(over))
 		}
 		return problem(e.kind, "%s", e.detail)
@@ -166,7 +166,7 @@ func versionProblem(kind string, want, have int) *api.Problem {
 	return p
 }
 
-func budgetDetail(over *palimpsest.BudgetError) string {
+func budgetDetail(over *policy.BudgetError) string {
 	text := fmt.Sprintf("what must stay takes %d tokens, the budget is %d; raise it, or shorten:", over.Need, over.Budget)
 	for i, part := range over.Parts {
 		if i > 0 {

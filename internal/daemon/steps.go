@@ -193,7 +193,7 @@ func forceCompact(c *call, session *palimpsest.Session, id string, step palimpse
 			_, err = unconditional.Compact(ctx, step, instructions)
 		}
 	}
-	if err != nil && !errors.Is(err, policy.ErrNothing) && !errors.Is(err, palimpsest.ErrOverBudget) {
+	if err != nil && !errors.Is(err, policy.ErrNothing) && !errors.Is(err, policy.ErrOverBudget) {
 		return nil, err
 	}
 	return unconditional, nil

@@ -55,7 +55,7 @@ func TestRealConversations(t *testing.T) {
 			early := tr.Thread.Prefix(half)
 			size := counter.Prompt(&prompt.Prompt{Messages: early.Messages()})
 			res, err := c.Compact(t.Context(), palimpsest.Request{Thread: early, Budget: max(size/2, 2000)})
-			if errors.Is(err, palimpsest.ErrOverBudget) {
+			if errors.Is(err, policy.ErrOverBudget) {
 				continue
 			}
 			if err != nil {

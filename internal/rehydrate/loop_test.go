@@ -193,7 +193,7 @@ func (l *loop) compact(q palimpsest.Request, turn int, given recall.TurnContext)
 		l.gently++
 	}
 	res, err := c.Compact(l.t.Context(), q)
-	if errors.Is(err, palimpsest.ErrOverBudget) && given.Happened {
+	if errors.Is(err, policy.ErrOverBudget) && given.Happened {
 		l.overridden++
 		res, err = l.whole.Compact(l.t.Context(), q)
 	} else if err == nil && given.Happened && len(res.Plan.Externalizations)+len(res.Plan.Drops) > 0 {

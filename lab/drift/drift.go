@@ -48,7 +48,7 @@ const fewCuts = 5
 // chainFails reports whether an error means that a round makes no plan, so that the one
 // before stays in force.
 func chainFails(err error) bool {
-	return errors.Is(err, policy.ErrNothing) || errors.Is(err, palimpsest.ErrNoRoom) || errors.Is(err, palimpsest.ErrOverBudget)
+	return errors.Is(err, policy.ErrNothing) || errors.Is(err, palimpsest.ErrNoRoom) || errors.Is(err, policy.ErrOverBudget)
 }
 
 // Measure compacts conversations of at least 50,000 tokens twenty times in a row,

@@ -151,16 +151,14 @@ func answer(r *llm.Reply) (string, error) {
 		return "", reject(summarize.ToolCalled, "")
 	}
 	text := cmp.Or(r.JSON, r.Text)
-	if text == "" {
-		if len(r.Message.Parts) > 0 {
-			return "", reject(summarize.ReasoningOnly, "")
-		}
-		return "", reject(summarize.Empty, "")
-	}
 	object, ok := rawjson.FindObject(text)
 	switch {
 	case ok:
 		return object, nil
+	case text == "" && len(r.Message.Parts) > 0:
+		return "", reject(summarize.ReasoningOnly, "")
+	case text == "":
+		return "", reject(summarize.Empty, "")
 	case refuses(text):
 		return "", reject(summarize.Refused, "in words")
 	}

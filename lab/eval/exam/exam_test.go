@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/cli"
 	"github.com/palimpsest-ai/palimpsest/internal/test/golden"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 )
 
@@ -34,7 +34,7 @@ func newest(_ context.Context, s *Session, budget int) (*Made, error) {
 			return &Made{Prompt: p}, nil
 		}
 	}
-	return nil, palimpsest.ErrOverBudget
+	return nil, policy.ErrOverBudget
 }
 
 func sample(t *testing.T) *Session {
@@ -129,7 +129,7 @@ func TestSample(t *testing.T) {
 }
 
 func never(context.Context, *Session, int) (*Made, error) {
-	return nil, fmt.Errorf("there is no such prompt: %w", palimpsest.ErrOverBudget)
+	return nil, fmt.Errorf("there is no such prompt: %w", policy.ErrOverBudget)
 }
 
 // files are the folders of an exam as one text.

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/budget"
 	"github.com/palimpsest-ai/palimpsest/internal/cli"
 	"github.com/palimpsest-ai/palimpsest/internal/text"
@@ -35,7 +34,7 @@ type Contender struct {
 	// Sized contenders have a size of their own, and their prompts may be over the budget.
 	// The others are asked again with less until the text of the prompt fits.
 	Sized bool
-	// Make makes the prompt. Errors that wrap palimpsest.ErrOverBudget or
+	// Make makes the prompt. Errors that wrap policy.ErrOverBudget or
 	// policy.ErrNothing say that there is none for this budget.
 	Make Make
 	// Rehearse is Make without its expensive part, to find out how much less to ask for.
@@ -111,7 +110,7 @@ func Write(ctx context.Context, out string, sessions []*Session, o *Options) (*K
 		switch {
 		case errors.Is(err, ErrWaiting):
 			waiting++
-		case errors.Is(err, palimpsest.ErrOverBudget), errors.Is(err, policy.ErrNothing):
+		case errors.Is(err, policy.ErrOverBudget), errors.Is(err, policy.ErrNothing):
 			k.Missing = append(k.Missing, Missing{t.session.Name, t.contender.Name, t.budget, err.Error()})
 		case err != nil:
 			return nil, fmt.Errorf("%s, %s at %s: %w", t.session.Name, t.contender.Name, t.budget, err)
@@ -209,7 +208,7 @@ func (t *task) makePrompt(ctx context.Context, counter *token.Counter) (*fitted,
 		switch {
 		case err == nil:
 			budget = rehearsed.askedOf
-		case !errors.Is(err, palimpsest.ErrOverBudget):
+		case !errors.Is(err, policy.ErrOverBudget):
 			return nil, err
 		}
 	}
@@ -239,7 +238,7 @@ func (t *task) fitToBudget(ctx context.Context, ask Make, budget int, counter *t
 			break
 		}
 	}
-	return nil, fmt.Errorf("as text the prompt takes %d tokens, the budget is %d: %w", size, t.limit, palimpsest.ErrOverBudget)
+	return nil, fmt.Errorf("as text the prompt takes %d tokens, the budget is %d: %w", size, t.limit, policy.ErrOverBudget)
 }
 
 // assignNumbers gives readers random numbers, and sorts them and their prompts by number.

@@ -1,0 +1,4 @@
+package strategy
+
+// The levels, as tests name them.
+const Generous, Bare = generous, bare
