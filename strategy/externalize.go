@@ -94,13 +94,13 @@ func (s Externalize) Analyze(v *View) []Proposal {
 }
 
 // Execute makes the pointer and a summary of the result.
-func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (Executed, error) {
+func (s Externalize) Execute(ctx context.Context, v *View, p Proposal) (Executed, error) {
 	at := v.positions(p.Span)
 	i := at[0]
 	record, text := v.external(i, s.Name(), p.Reason)
 	size := max(p.Room-stubFrame, minStub) * bytesPerToken
 	for range 4 {
-		record.Summary = v.stub(i, text, size, s)
+		record.Summary = v.stub(ctx, i, text, size, s)
 		record.TokensAfter, _ = v.cost(record, at)
 		if record.TokensAfter <= p.Room {
 			break
@@ -164,7 +164,7 @@ func (s Externalize) widen(ctx context.Context, v *View, n int) {
 // stub summarizes one output: outcome, key fields, and an excerpt of at most that many
 // bytes: its beginning and its end or, for Large, the lines that a later step most likely
 // needs.
-func (v *View) stub(i int, text string, excerpt int, s Externalize) summary.Summary {
+func (v *View) stub(ctx context.Context, i int, text string, excerpt int, s Externalize) summary.Summary {
 	choose := s.Large
 	m := &v.messages[i]
 	ids := []thread.ID{m.ID}
@@ -195,7 +195,7 @@ func (v *View) stub(i int, text string, excerpt int, s Externalize) summary.Summ
 			if v.inPlace(i) {
 				beside = plainText.Replace(v.call(i).Arguments)
 			}
-			short = func(text string, n int) string { return v.chosen().Shorten(text, beside, n, s.full) }
+			short = func(text string, n int) string { return v.chosen(ctx).Shorten(text, beside, n, s.full) }
 		}
 		out.Facts = []summary.Item{v.fact(i, short(text, excerpt))}
 	}
@@ -206,13 +206,13 @@ func (v *View) stub(i int, text string, excerpt int, s Externalize) summary.Summ
 var plainText = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`)
 
 // chosen makes, once, what chooses lines.
-func (v *View) chosen() *summarize.Excerpts {
+func (v *View) chosen(ctx context.Context) *summarize.Excerpts {
 	if v.excerpts == nil {
 		e, ok := v.Summarizer.(*summarize.Extractive)
 		if !ok {
 			e = &summarize.Extractive{}
 		}
-		v.excerpts = e.Excerpts(v.messages)
+		v.excerpts = e.Excerpts(ctx, v.messages)
 	}
 	return v.excerpts
 }

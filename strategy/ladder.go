@@ -68,7 +68,7 @@ func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 			f.Fill(ctx, v)
 		}
 	}
-	return true, nil
+	return true, ctx.Err()
 }
 
 // execute makes the record of a proposal and decides it.

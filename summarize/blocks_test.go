@@ -19,7 +19,7 @@ func TestBlocks(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := readResult(thread.ToolResult{Tool: "Read", Content: []thread.Part{thread.Text{Text: tt.text}}})
+			r := readResult(nil, thread.ToolResult{Tool: "Read", Content: []thread.Part{thread.Text{Text: tt.text}}})
 			headOf := func(word string) string {
 				for _, p := range r.idLines {
 					switch {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -69,6 +70,42 @@ func TestCanceledInside(t *testing.T) {
 	}
 	if some > all/2 {
 		t.Errorf("%d bytes were made before it ended, %d without", some, all)
+	}
+}
+
+// TestCanceledInMessage: reading one large message looks at the context again and again, and ends soon
+// after it is done; what was read until then is not kept. Work is measured by the bytes that it makes.
+func TestCanceledInMessage(t *testing.T) {
+	const size = 1 << 20
+	line := "The relay in src/relay_7.go calls bootRelay(9) twice.\n"
+	lines := strings.Repeat(line, size/len(line))
+	var many []thread.Part
+	for i := range size / 200 {
+		many = append(many, thread.ToolCall{ID: fmt.Sprint(i), Name: "fetch", Arguments: fmt.Sprintf(`{"url":"https://example.com/%d","text":%q}`, i, line)})
+	}
+	for name, messages := range map[string][]thread.Message{
+		"words":   {{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: lines}}}},
+		"results": {{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "c", Tool: "fetch", Content: []thread.Part{thread.Text{Text: lines}}}}}},
+		"calls":   {{Role: thread.Assistant, Parts: many}},
+		"summary": {{Role: thread.User, Kind: thread.Recap, Parts: []thread.Part{thread.Text{Text: lines}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made := func(n int) (bytes uint64, looks, kept int) {
+				c, l := NewMemory(0), &leaving{Context: t.Context(), n: n}
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				c.facts(effort.New(l, 0), &messages[0])
+				runtime.ReadMemStats(&after)
+				return after.TotalAlloc - before.TotalAlloc, l.looks, c.Bytes()
+			}
+			all, looks, _ := made(0)
+			if looks < 500 {
+				t.Errorf("%d bytes are read with %d looks at the context", size, looks)
+			}
+			if some, _, kept := made(looks / 40); some > all/2 || kept > 0 {
+				t.Errorf("%d bytes were made before it ended, %d without, and %d are kept", some, all, kept)
+			}
+		})
 	}
 }
 

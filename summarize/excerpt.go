@@ -1,11 +1,13 @@
 package summarize
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -14,11 +16,12 @@ import (
 // needs. It is safe for concurrent reading.
 type Excerpts struct{ names names }
 
-// Excerpts learns from a thread which identifiers are in use.
-func (e *Extractive) Excerpts(messages []thread.Message) *Excerpts {
+// Excerpts learns from a thread which identifiers are in use; not all of them once ctx is done.
+func (e *Extractive) Excerpts(ctx context.Context, messages []thread.Message) *Excerpts {
 	x, in := &Excerpts{}, &Input{Messages: messages}
-	all, _ := readSpan(in, e.facts)
-	x.names.learn(in, all, e.facts)
+	of := e.reading(ctx)
+	all, _ := readSpan(in, of)
+	x.names.learn(effort.New(ctx, 0), in, all, of)
 	return x
 }
 

@@ -23,7 +23,7 @@ func TestExcerpts(t *testing.T) {
 		calls("Grep", `{"pattern":"parseHeader"}`, "src/parse.go:142: func parseHeader(b []byte) (headerFields, error) {\n", thread.Success).
 		says("parseHeader returns errShortHeader too early.").
 		calls("Read", `{"file_path":"src/parse.go"}`, file.String(), thread.Success)
-	x := new(Extractive).Excerpts(k.done(t))
+	x := new(Extractive).Excerpts(t.Context(), k.done(t))
 	short := x.Shorten(file.String(), "", 900, false)
 	if len(short) > 900 {
 		t.Errorf("%d bytes", len(short))

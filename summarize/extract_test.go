@@ -64,7 +64,7 @@ func TestJudge(t *testing.T) {
 		{"Read", "", "panic: in a file that was read", thread.Success, thread.Success},
 		{"x", "", "{\"error\":\"none\"}", thread.Partial, thread.Partial},
 	} {
-		r := readResult(thread.ToolResult{Tool: c.tool, Outcome: c.flag, Content: []thread.Part{thread.Text{Text: c.text}}})
+		r := readResult(nil, thread.ToolResult{Tool: c.tool, Outcome: c.flag, Content: []thread.Part{thread.Text{Text: c.text}}})
 		call := readCall(&thread.ToolCall{Name: c.tool, Arguments: `{"command":"` + c.command + `"}`})
 		if got := judge(r, &call, call.Class); got != c.want {
 			t.Errorf("%s %q with %q flagged %s: got %s, want %s", c.tool, c.command, c.text, c.flag, got, c.want)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -35,9 +36,9 @@ type Extractive struct {
 // maxCounts is for how many texts the count is cached; most are lines.
 const maxCounts = 1 << 15
 
-func (e *Extractive) facts(m *thread.Message) *facts {
+func (e *Extractive) facts(work *effort.Budget, m *thread.Message) *facts {
 	e.init()
-	return e.read.facts(m)
+	return e.read.facts(work, m)
 }
 
 // tokens is count with a cache.
@@ -105,14 +106,15 @@ func (e *Extractive) summarize(ctx context.Context, in Input, byModel bool) (Res
 	return Result{Summary: out}, nil
 }
 
-// reading returns a function that reads messages. Once ctx is done it returns empty facts:
-// the result is dropped anyway.
+// reading returns a function that reads messages. Once ctx is done it returns empty facts: the result
+// is dropped anyway.
 func (e *Extractive) reading(ctx context.Context) func(*thread.Message) *facts {
+	work := effort.New(ctx, 0)
 	return func(m *thread.Message) *facts {
 		if ctx.Err() != nil {
 			return &facts{}
 		}
-		return e.facts(m)
+		return e.facts(work, m)
 	}
 }
 
@@ -187,12 +189,16 @@ type factsKey struct {
 	hash uint64
 }
 
-// facts returns the facts of a message, read now if they are not kept.
-func (c *Memory) facts(m *thread.Message) *facts {
+// facts returns the facts of a message, read now if they are not kept. Once the work has
+// ended they are empty.
+func (c *Memory) facts(work *effort.Budget, m *thread.Message) *facts {
 	k := factsKey{m.ID, m.Fingerprint(c.seed)}
 	f, ok := c.read.Get(k)
 	if !ok {
-		f = read(m)
+		f = readWhile(work, m)
+		if !work.Live(0) {
+			return &facts{}
+		}
 		c.read.Put(k, f, f.size())
 	}
 	return f

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/jsonrows"
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
@@ -97,13 +98,19 @@ const (
 	maxReport     = 24 << 10 // bytes of a sub-agent's report
 )
 
+// readingByte is what reading a byte takes, in units of effort.
+const readingByte = 64
+
 // read extracts the facts of a message. It is pure.
-func read(m *thread.Message) *facts {
+func read(m *thread.Message) *facts { return readWhile(nil, m) }
+
+// readWhile is read as long as the work goes on; the facts are not whole where it ended.
+func readWhile(live *effort.Budget, m *thread.Message) *facts {
 	f := &facts{}
 	switch m.Author() {
 	case thread.ByCompaction:
 		text := scan.Clean(m.Text())
-		f.recap = lines(text)
+		f.recap = lines(live, text)
 		f.artifacts = mentionedArtifacts(text)
 	case thread.ByPerson:
 		f.user = strings.TrimSpace(scan.Clean(injected.UserWords(m)))
@@ -111,21 +118,25 @@ func read(m *thread.Message) *facts {
 			text, ok := p.(thread.Text)
 			return ok && injected.Command(text.Text) != ""
 		})
-		f.readRules()
+		f.readRules(live)
 		f.idents = mentions(nil, f.user)
 	case thread.ByModel:
-		f.said = paragraphs(scan.Clean(m.Text()))
+		f.said = paragraphs(live, scan.Clean(m.Text()))
 	}
 	for n, p := range m.Parts {
+		if !live.Live(messageEffort) {
+			return f
+		}
 		switch p := p.(type) {
 		case thread.ToolCall:
+			live.Live(readingByte * len(p.Arguments))
 			f.calls = append(f.calls, readCall(&p))
 			f.calls[len(f.calls)-1].at = n
 		case thread.ToolResult:
 			if ownformat.IsStub(p.Text()) { // the content was cleared earlier
 				p.Content, p.Structured = nil, ""
 			}
-			f.result = readResult(p)
+			f.result = readResult(live, p)
 		}
 	}
 	f.number()
@@ -150,9 +161,9 @@ func (f *facts) linkWork() {
 
 // readRules finds the sentences of a user message that set a rule or a preference, outside
 // of code blocks.
-func (f *facts) readRules() {
+func (f *facts) readRules(work *effort.Budget) {
 	for line := range scan.Prose(f.user) {
-		if len(f.rules) >= maxRules {
+		if len(f.rules) >= maxRules || !work.Live(readingByte*len(line)) {
 			break
 		}
 		if strings.HasPrefix(line, `{"`) || strings.HasPrefix(line, `[{"`) {
@@ -193,11 +204,14 @@ func asksFor(s string) bool {
 }
 
 // lines splits text into lines.
-func lines(s string) []piece {
+func lines(work *effort.Budget, s string) []piece {
 	var out []piece
 	fenced := false
 	for _, at := range scan.Lines(s) {
 		line := s[at.From:at.To]
+		if !work.Live(readingByte * (1 + len(line))) {
+			break
+		}
 		if strings.HasPrefix(line, "```") {
 			fenced = !fenced
 			continue
@@ -234,7 +248,7 @@ func isDrawing(s string) bool {
 }
 
 // readResult extracts the facts of a tool result.
-func readResult(r thread.ToolResult) *resultFacts {
+func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 	f := &resultFacts{tool: r.Tool, source: sourceOfResult(r.Tool), fields: r.KeyFields}
 	s := scan.Clean(r.Text())
 	if s == "" {
@@ -248,7 +262,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 		return f
 	}
 	if toolclass.ClassOf(r.Tool) == toolclass.Agent && r.Outcome != thread.Failure && f.Started == "" && !f.DeniedByUser {
-		f.report = paragraphs(s[:clip.Boundary(s, min(len(s), maxReport))])
+		f.report = paragraphs(live, s[:clip.Boundary(s, min(len(s), maxReport))])
 	}
 	rows := jsonrows.Lines(s, false)
 	f.records = rows != nil
@@ -256,6 +270,9 @@ func readResult(r thread.ToolResult) *resultFacts {
 	var in imports
 	var around blocks
 	for n, p := range scan.Lines(s) {
+		if !live.Live(readingByte * (1 + p.To - p.From)) {
+			break
+		}
 		f.lines = n + 1
 		if p.From == p.To {
 			continue

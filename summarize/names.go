@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -98,11 +99,12 @@ const (
 	// is in use.
 	agentSteps, userSteps = 4, 6
 	farOff                = 1 << 20
+	lookUp                = 128 // what finding an identifier among the others takes, in units of effort
 )
 
 // learn finds the identifiers and their weights. It returns how many mentions it saw, and
 // in how many lines.
-func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) (seen, held int) {
+func (n *names) learn(work *effort.Budget, in *Input, all []*facts, of func(*thread.Message) *facts) (seen, held int) {
 	steps := stepsBack(in)
 	total := 0 // to allocate once
 	for _, f := range all {
@@ -130,6 +132,9 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 			}
 			start := len(ids)
 			for _, x := range line {
+				if !work.Live(lookUp) {
+					break
+				}
 				id := n.see(x, i, from)
 				n.stats[id].inUse = n.stats[id].inUse || hot
 				ids = append(ids, id)
@@ -360,7 +365,7 @@ func Observe(in Input) []Traits {
 	for i := range in.Messages {
 		facts[i] = read(&in.Messages[i])
 	}
-	n.learn(&in, facts, read)
+	n.learn(nil, &in, facts, read)
 	steps := stepsBack(&in)
 	all := make([]Traits, len(n.stats))
 	for name, id := range n.id {

@@ -3,6 +3,7 @@ package summarize
 import (
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
@@ -22,7 +23,7 @@ const (
 // paragraphs splits the assistant's words into pieces that can be read alone: a sentence or a
 // line, an item of a list, a row of a table, a short block of code. A heading, or a line that
 // ends in a colon, is joined with the line below it.
-func paragraphs(s string) []piece {
+func paragraphs(work *effort.Budget, s string) []piece {
 	var out []piece
 	var glued string // a heading that waits for its text
 	list := false    // the last piece ends with an item of a list
@@ -84,6 +85,9 @@ func paragraphs(s string) []piece {
 	}
 	open := -1 // where the text of a block of code begins
 	for _, p := range scan.Lines(s) {
+		if !work.Live(readingByte * (1 + p.To - p.From)) {
+			break
+		}
 		text := s[p.From:p.To]
 		_, at := scan.NextLine(s, p.To)
 		fence := strings.HasPrefix(text, "```")

@@ -35,7 +35,7 @@ func TestAnnounced(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var got []string
-		for _, p := range paragraphs(tt.text) {
+		for _, p := range paragraphs(nil, tt.text) {
 			got = append(got, p.text)
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {

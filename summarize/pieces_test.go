@@ -88,7 +88,7 @@ func TestRuleSentences(t *testing.T) {
 		"this explain is back to 19 instead of 26 entries in main": true, // weak: it may be a preference
 	} {
 		f := &facts{user: s}
-		f.readRules()
+		f.readRules(nil)
 		if got := len(f.rules) > 0; got != want {
 			t.Errorf("%q: %v", s, got)
 		}

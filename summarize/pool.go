@@ -181,7 +181,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	b.lookAhead()
 	b.findCommandTexts()
 	b.seen = make(map[seenText]struct{}, pieces) // most of them; growing would hash all texts again
-	seen, held := b.names.learn(in, b.facts, of)
+	seen, held := b.names.learn(b.effort, in, b.facts, of)
 	b.idents = make([]int32, 0, seen)
 	b.candidates = make([]candidate, 0, 256+held)
 	if in.Previous != nil {

@@ -85,7 +85,7 @@ func (b *builder) previousWords(items []summary.Item) {
 		g := group{turn: it.Turn, sources: it.Sources}
 		line := 0
 		for _, run := range strings.Split(it.Text, "\n"+gap) {
-			for _, p := range paragraphs(run) {
+			for _, p := range paragraphs(nil, run) {
 				if heading(p.text) || !b.unseen(seenWords, p.text) {
 					continue
 				}

@@ -35,7 +35,7 @@ func TestMemoryBytes(t *testing.T) {
 		memory := NewMemory(0)
 		before := heap()
 		for i := range messages {
-			memory.facts(&messages[i])
+			memory.facts(nil, &messages[i])
 		}
 		took, said := int(heap()-before), memory.Bytes()
 		if said < took*6/10 || said > took*2 {

@@ -652,7 +652,7 @@ func BenchmarkFoldWork(b *testing.B) {
 	memo := NewMemory(0)
 	all := make(map[thread.ID]*facts, len(messages))
 	for i := range messages {
-		all[messages[i].ID] = memo.facts(&messages[i])
+		all[messages[i].ID] = memo.facts(nil, &messages[i])
 	}
 	of := func(m *thread.Message) *facts { return all[m.ID] }
 	b.ReportAllocs()

@@ -39,14 +39,14 @@ func TestWorkOverTheCorpus(t *testing.T) {
 			}
 			messages := tr.Thread.Messages()
 			memo := NewMemory(0)
-			w := work.Fold(effort.New(context.Background(), 1<<20), state.Work{}, messages, workOf(memo.facts))
+			w := work.Fold(effort.New(context.Background(), 1<<20), state.Work{}, messages, workOf(func(m *thread.Message) *facts { return memo.facts(nil, m) }))
 			said.Commits += len(w.Commits)
 			said.Checks += len(w.Checks)
 			said.Edited += len(w.Edited)
 			said.Operations += len(w.Operations)
 			proven(t, filepath.Base(name), messages, w)
 			if at := turnAfter(messages, len(messages)/2); at > 0 {
-				apart := work.Fold(effort.New(context.Background(), 1<<20), work.Fold(effort.New(context.Background(), 1<<20), state.Work{}, messages[:at], workOf(memo.facts)), messages[at:], workOf(memo.facts))
+				apart := work.Fold(effort.New(context.Background(), 1<<20), work.Fold(effort.New(context.Background(), 1<<20), state.Work{}, messages[:at], workOf(func(m *thread.Message) *facts { return memo.facts(nil, m) })), messages[at:], workOf(func(m *thread.Message) *facts { return memo.facts(nil, m) }))
 				if diff := cmp.Diff(w.Commits, apart.Commits, cmp.Comparer(func(a, b state.Commit) bool { return a.Hash == b.Hash && a.Subject == b.Subject })); diff != "" {
 					t.Errorf("%s: commits when folded in two pieces:\n%s", filepath.Base(name), diff)
 				}

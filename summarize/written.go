@@ -139,7 +139,7 @@ func (b *builder) addWritten(i int, m *thread.Message, w written) {
 	if w.label == inPlan {
 		base = wordsPlanned
 	}
-	for _, p := range paragraphs(w.text) {
+	for _, p := range paragraphs(nil, w.text) {
 		if !p.substantial() || heading(p.text) && len(p.idents) == 0 && w.label != inPlan || !b.unseen(seenWords, p.text) {
 			continue
 		}

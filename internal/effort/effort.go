@@ -48,8 +48,12 @@ func (b *Budget) Spend(n int) bool {
 	return b.Live(n)
 }
 
-// Live is Spend for work that goes over the input once: only the context ends it.
+// Live is Spend for work that goes over the input once: only the context ends it, and nothing the
+// work of a nil Budget.
 func (b *Budget) Live(n int) bool {
+	if b == nil {
+		return true
+	}
 	if b.look -= n; b.look <= 0 && !b.done {
 		b.look = between
 		b.done = b.ctx.Err() != nil
