@@ -102,6 +102,18 @@ func TestCanceledInMessage(t *testing.T) {
 			if looks < 500 {
 				t.Errorf("%d bytes are read with %d looks at the context", size, looks)
 			}
+			in := Input{Messages: messages, Budget: 2000}
+			whole := &leaving{Context: t.Context()}
+			if _, err := (&Extractive{}).Summarize(whole, in); err != nil {
+				t.Fatal(err)
+			}
+			for part := range 6 {
+				ctx := &leaving{Context: t.Context(), n: 2 + part*(whole.looks-2)/6}
+				if _, err := (&Extractive{}).Summarize(ctx, in); !errors.Is(err, context.Canceled) {
+					t.Errorf("after %d of %d looks: %v", ctx.n, whole.looks, err)
+				}
+				(&Extractive{}).Excerpts(&leaving{Context: t.Context(), n: ctx.n}, messages).Shorten(lines, "", 500, true)
+			}
 			if some, _, kept := made(looks / 40); some > all/2 || kept > 0 {
 				t.Errorf("%d bytes were made before it ended, %d without, and %d are kept", some, all, kept)
 			}
