@@ -2,13 +2,18 @@ package transcript
 
 import (
 	"cmp"
+	"encoding/hex"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // readOpenCode reads the output of `opencode export`: one object with the session and its
@@ -156,4 +161,174 @@ func openCodeResult(b *builder, id, tool string, state gjson.Result) {
 		return
 	}
 	b.addResult(r)
+}
+
+// openCodeVersion is the version that these files were tried with.
+const openCodeVersion = "1.18.33"
+
+// openCode writes a file for `opencode import`: one object in the form of `opencode export`. The
+// import sets the project and the directory anew.
+func (w *writer) openCode(messages []thread.Message) {
+	begun := w.session.Time.UTC()
+	w.out.ID = w.openCodeID("ses", ^begun.UnixMilli())
+	w.out.Path = w.out.ID + ".json"
+	provider := w.provider()
+	title := cmp.Or(w.session.Title, "Compacted session")
+	model := map[string]any{"providerID": provider, "modelID": w.session.Model}
+	all := []any{}
+	user := ""
+	add := func(m *thread.Message, at time.Time, info map[string]any, answered map[string]thread.ToolResult) string {
+		id := w.openCodeID("msg", begun.UnixMilli())
+		info["id"], info["sessionID"], info["agent"] = id, w.out.ID, "build"
+		info["time"] = map[string]any{"created": at.UnixMilli(), "completed": at.UnixMilli()}
+		parts := w.openCodeParts(m, at, answered)
+		for _, p := range parts {
+			w.openCodePlace(p, id)
+			if state, call := p["state"].(map[string]any); call {
+				files, _ := state["attachments"].([]map[string]any)
+				for _, f := range files {
+					w.openCodePlace(f, id)
+				}
+			}
+		}
+		all = append(all, map[string]any{"info": info, "parts": parts})
+		return id
+	}
+	open := map[string]bool{} // the calls of the last answer
+	for i := range messages {
+		m := &messages[i]
+		at := w.timeOf(m)
+		r, result := m.Result()
+		if result && !open[r.CallID] { // its call is not there
+			parts := slices.DeleteFunc(slices.Clone(r.Content), func(p thread.Part) bool { _, text := p.(thread.Text); return text })
+			parts = slices.Insert(parts, 0, thread.Part(thread.Text{Text: ownformat.ResultText(r.Tool, r.Text())}))
+			m, result = &thread.Message{Role: thread.Assistant, Kind: thread.Recap, Parts: parts}, false
+		} else if !result {
+			clear(open)
+		}
+		switch {
+		case m.Role == thread.Assistant:
+			for _, c := range m.Calls() {
+				open[c.ID] = true
+			}
+			add(m, at, map[string]any{
+				"role": "assistant", "parentID": user, "providerID": provider, "modelID": w.session.Model, "mode": "build",
+				"path": map[string]string{"cwd": w.session.Dir, "root": w.session.Dir}, "cost": 0, "finish": openCodeFinish(m),
+				"tokens": map[string]any{"input": 0, "output": 0, "reasoning": 0, "cache": map[string]int{"read": 0, "write": 0}},
+			}, resultsByCall(messages[i+1:]))
+		case result: // stands in the answer that asked for it
+			delete(open, r.CallID)
+		default:
+			user = add(m, at, map[string]any{"role": "user", "model": model}, nil)
+		}
+	}
+	w.value(map[string]any{
+		"info": map[string]any{
+			"id": w.out.ID, "slug": "palimpsest-" + w.session.ID, "projectID": "global", "directory": w.session.Dir, "title": title,
+			"version": openCodeVersion, "time": map[string]int64{"created": begun.UnixMilli(), "updated": begun.UnixMilli()},
+		},
+		"messages": all,
+	}, "  ")
+}
+
+func openCodeFinish(m *thread.Message) string {
+	if len(m.Calls()) > 0 {
+		return "tool-calls"
+	}
+	return "stop"
+}
+
+// openCodeID is the next id of a kind: a time in its upper bits, which keeps ids in order, then a
+// count, and a hash that no other session has.
+func (w *writer) openCodeID(kind string, millis int64) string {
+	sum := w.hash(w.lines)
+	id := fmt.Sprintf("%s_%012x%s", kind, uint64(millis<<12+int64(w.lines))&(1<<48-1), hex.EncodeToString(sum[:7]))
+	w.lines++
+	return id
+}
+
+// openCodePlace gives a part, or a file of a result, its ids.
+func (w *writer) openCodePlace(part map[string]any, message string) {
+	part["id"], part["sessionID"], part["messageID"] = w.openCodeID("prt", w.session.Time.UTC().UnixMilli()), w.out.ID, message
+}
+
+// openCodeParts writes the parts of a message. The calls of an answer hold their results; an
+// interrupted call is a failure there.
+func (w *writer) openCodeParts(m *thread.Message, at time.Time, answered map[string]thread.ToolResult) []map[string]any {
+	parts := []map[string]any{}
+	span := map[string]int64{"start": at.UnixMilli(), "end": at.UnixMilli()}
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case thread.Text:
+			part := map[string]any{"type": "text", "text": p.Text}
+			if m.Kind == thread.Injected {
+				part["synthetic"] = true
+			}
+			parts = append(parts, part)
+		case thread.Reasoning:
+			part := map[string]any{"type": "reasoning", "text": p.Text, "time": span}
+			if p.API == wire.Anthropic && p.Signature != "" {
+				part["metadata"] = map[string]any{"anthropic": map[string]string{"signature": p.Signature}}
+			}
+			parts = append(parts, part)
+		case thread.Media:
+			file, ok := openCodeFile(p)
+			if !ok {
+				w.countLost(p)
+				continue
+			}
+			parts = append(parts, file)
+		case thread.ToolCall:
+			parts = append(parts, map[string]any{"type": "tool", "callID": p.ID, "tool": p.Name, "state": w.openCodeState(p, answered, span)})
+		default:
+			w.countLost(p)
+		}
+	}
+	return parts
+}
+
+// openCodeState is how a call ended.
+func (w *writer) openCodeState(call thread.ToolCall, answered map[string]thread.ToolResult, span map[string]int64) map[string]any {
+	state := map[string]any{"input": argumentsObject(call.Arguments), "time": span}
+	r, ok := answered[call.ID]
+	if !ok || r.Outcome == thread.Failure {
+		state["status"], state["error"] = "error", r.Text()
+		if !ok {
+			state["error"] = "The call was interrupted."
+		}
+		return state
+	}
+	state["status"], state["title"], state["metadata"] = "completed", call.Name, map[string]any{}
+	output, files := "", []map[string]any{}
+	for _, p := range r.Content {
+		switch p := p.(type) {
+		case thread.Text:
+			if output != "" {
+				output += "\n"
+			}
+			output += p.Text
+		case thread.Media:
+			if file, ok := openCodeFile(p); ok {
+				files = append(files, file)
+				continue
+			}
+			w.countLost(p)
+		default:
+			w.countLost(p)
+		}
+	}
+	state["output"] = output
+	if len(files) > 0 {
+		state["attachments"] = files
+	}
+	return state
+}
+
+// openCodeFile is an image in a message.
+func openCodeFile(m thread.Media) (map[string]any, bool) {
+	mime, data, ok := inlineImage(m)
+	if !ok {
+		return nil, false
+	}
+	return map[string]any{"type": "file", "mime": mime, "filename": cmp.Or(m.Name, "image"), "url": "data:" + mime + ";base64," + data}, true
 }

@@ -1,8 +1,32 @@
+// Package otelsink gives events to OpenTelemetry: metrics, and one span for each
+// compaction. Nothing in them is content; see package event.
+//
+// The metrics are those of event.Metrics, under "palimpsest." and with dots in
+// place of "_": palimpsest.tokens.freed, palimpsest.compaction.duration. Their
+// labels are attributes under "palimpsest.", error_class is error.type, and what an
+// event does not have is left out. None is an id.
+//
+// Span "compact_context", of kind internal, made when a compaction is completed
+// or has failed and dated back by its duration; its parent is the span of the
+// context that the event came with. It has every attribute of the event
+// (event.Event.Attrs) under "palimpsest.", but for those that the semantic
+// conventions name, most of them for generative AI:
+//
+//	gen_ai.operation.name   "compact_context"
+//	gen_ai.conversation.id  the thread's id
+//	gen_ai.request.model    details: model
+//	gen_ai.provider.name    details: provider
+//	error.type              the class of the error, also of one that was overcome
+//
+// What happened in the thread since its compaction began is in the span as
+// events under the type's name, with attributes named in the same way.
 package otelsink
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -182,4 +206,66 @@ func (s *sink) end(ctx context.Context, e event.Event) {
 		span.SetStatus(codes.Error, "")
 	}
 	span.End(trace.WithTimestamp(e.Time))
+}
+
+// The generative-AI conventions still move between versions: this file is the
+// only one that knows theirs.
+
+const operation = "compact_context"
+
+var operationName = semconv.GenAIOperationNameKey.String(operation)
+
+// conventional are the attributes of events that the conventions name.
+var conventional = map[string]attribute.Key{
+	"thread_id":        semconv.GenAIConversationIDKey,
+	"error_class":      semconv.ErrorTypeKey,
+	"details.model":    semconv.GenAIRequestModelKey,
+	"details.provider": semconv.GenAIProviderNameKey,
+}
+
+const (
+	prefix     = "palimpsest."
+	keyOutcome = attribute.Key(prefix + "outcome")
+)
+
+// attributes gives all attributes of an event.
+func attributes(e event.Event) []attribute.KeyValue {
+	attrs := e.Attrs()
+	out := make([]attribute.KeyValue, len(attrs))
+	for i, a := range attrs {
+		out[i] = convert(a)
+	}
+	return out
+}
+
+// few gives the labels of a figure. What an event does not have is left out.
+func few(m *event.Metric, labels []string) []attribute.KeyValue {
+	var out []attribute.KeyValue
+	for i, value := range labels {
+		if value != "" {
+			out = append(out, convert(slog.String(m.Labels[i], value)))
+		}
+	}
+	return out
+}
+
+func convert(a slog.Attr) attribute.KeyValue {
+	key, ok := conventional[a.Key]
+	if !ok {
+		key = attribute.Key(prefix + a.Key)
+	}
+	switch v := a.Value; v.Kind() {
+	case slog.KindBool:
+		return key.Bool(v.Bool())
+	case slog.KindInt64:
+		return key.Int64(v.Int64())
+	case slog.KindUint64:
+		return key.String(strconv.FormatUint(v.Uint64(), 10)) // OpenTelemetry has no unsigned numbers
+	case slog.KindFloat64:
+		return key.Float64(v.Float64())
+	case slog.KindDuration:
+		return key.Float64(v.Duration().Seconds())
+	default:
+		return key.String(v.String())
+	}
 }

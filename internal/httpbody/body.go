@@ -1,3 +1,5 @@
+// Package httpbody reads, decompresses and rewrites the bodies of requests and answers, within
+// bounds, and passes on what it cannot read.
 package httpbody
 
 import (
@@ -228,4 +230,63 @@ func ReadAnswer(res *http.Response) (plain []byte, err error) {
 func Set(res *http.Response, b []byte) *http.Response {
 	res.Body = io.NopCloser(bytes.NewReader(b))
 	return res
+}
+
+// WithoutListed returns headers of which one, a list, has no elements that gone selects.
+func WithoutListed(h http.Header, name string, gone func(element string) bool) http.Header {
+	out := h.Clone()
+	var left []string
+	for element := range strings.SplitSeq(strings.Join(h.Values(name), ","), ",") {
+		if element = strings.TrimSpace(element); element != "" && !gone(element) {
+			left = append(left, element)
+		}
+	}
+	out.Del(name)
+	if len(left) > 0 {
+		out.Set(name, strings.Join(left, ","))
+	}
+	return out
+}
+
+// AcceptReadable has the provider compress its answer by gzip at most, so that it can be read here.
+func AcceptReadable(out *http.Request) {
+	out.Header = out.Header.Clone()
+	accepted := out.Header.Get("Accept-Encoding")
+	switch {
+	case accepted == "":
+	case strings.Contains(accepted, "gzip"):
+		out.Header.Set("Accept-Encoding", "gzip")
+	default:
+		out.Header.Set("Accept-Encoding", "identity")
+	}
+}
+
+// AcceptsOnlyReadable reports whether every encoding that a client accepts can be read here.
+func AcceptsOnlyReadable(h http.Header) bool {
+	for encoding := range strings.SplitSeq(h.Get("Accept-Encoding"), ",") {
+		name, _, _ := strings.Cut(encoding, ";")
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "", "identity", "gzip", "x-gzip", "deflate":
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// The types of content of answers.
+const (
+	JSON        = "application/json"
+	EventStream = "text/event-stream; charset=utf-8"
+)
+
+// NewAnswer is an answer of our own.
+func NewAnswer(r *http.Request, status int, kind, body string) *http.Response {
+	return &http.Response{
+		Status: strconv.Itoa(status) + " " + http.StatusText(status), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header:        http.Header{"Content-Type": {kind}},
+		Body:          io.NopCloser(strings.NewReader(body)),
+		ContentLength: int64(len(body)),
+	}
 }

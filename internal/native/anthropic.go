@@ -1,6 +1,14 @@
+// Package native knows how requests ask for their provider's own compaction, and how the provider
+// answers: it reads and checks what is asked, applies it to a request, and gives answers the
+// documented shape. It does no I/O and makes no summary; package proxy does both (docs/proxy.md,
+// "Native compaction").
+//
+// The opaque value that an answer gives the client is a Token. It is signed, so that it is known
+// when it comes back.
 package native
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +17,9 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
+	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
@@ -174,4 +184,56 @@ func (m *Messages) Body() string {
 func (m *Messages) ReplaceMessages(text string) {
 	m.messages = []message{recap(text, "")}
 	m.noteEdit(0)
+}
+
+// apisByName are the APIs with a compaction of their own, as people write them. Chat Completions
+// has none, so openai means Responses.
+var apisByName = map[string]string{wire.Anthropic: wire.Anthropic, wire.Responses: wire.Responses, "openai": wire.Responses}
+
+// APIs reads names of APIs whose providers compact: anthropic, and responses or openai. It returns
+// the names of package wire, sorted and each once, and skips empty ones. The error suggests what
+// an unknown name may mean.
+func APIs(given []string) ([]string, error) {
+	var list []string
+	for _, name := range given {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if name == "" {
+			continue
+		}
+		api, ok := apisByName[name]
+		if !ok {
+			return nil, fmt.Errorf("native compaction of %.40q is not known; did you mean %s? It is known of anthropic and openai",
+				name, suggest.Names(name, []string{wire.Anthropic, "openai", wire.Responses}, 1)[0])
+		}
+		list = append(list, api)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// MergeUsage sets the members of one usage in another: the last counts of a stream are the whole. An
+// empty text is a usage without members.
+func MergeUsage(usage, last string) string {
+	counts := gjson.Parse(last)
+	if !counts.IsObject() {
+		return usage
+	}
+	usage = cmp.Or(usage, "{}")
+	for name, v := range rawjson.Members(counts) {
+		if v.Type != gjson.Null {
+			usage = jsonedit.Set(usage, gjson.Escape(name), v.Raw)
+		}
+	}
+	return usage
+}
+
+// MessageIteration is the usage of a message as an iteration of a longer one.
+func MessageIteration(usage string) string {
+	message := `{"type":"message"}`
+	for _, name := range []string{"input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation"} {
+		if v := gjson.Get(usage, name); v.Exists() && v.Type != gjson.Null {
+			message = jsonedit.Set(message, name, v.Raw)
+		}
+	}
+	return message
 }

@@ -1,3 +1,10 @@
+// Package openai has the codecs and strict validators of OpenAI's two request APIs, Chat
+// Completions (Chat) and Responses (Responses), which most other providers and local
+// servers speak too. The two have little in common, so each has files of its own: chat*.go
+// and responses*.go.
+//
+// Both write a body that was read back byte for byte. Where messages, tools, model or the
+// output limit changed, only those places of the body change.
 package openai
 
 import (
@@ -129,3 +136,10 @@ func chatReadMessages(array gjson.Result) (messages []thread.Message, system []p
 	}
 	return messages, system, nil
 }
+
+// maxName is the length limit of a function's name, in characters.
+const maxName = 64
+
+// fittedName is the name of a function in the characters and the length that OpenAI
+// allows.
+func fittedName(name string) string { return codec.FitPlainName(name, maxName) }
