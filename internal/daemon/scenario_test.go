@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
@@ -13,6 +14,7 @@ import (
 // TestScenarios runs the scenarios over HTTP. The rows that they show stand in their files.
 func TestScenarios(t *testing.T) {
 	scenario.Run(t, "../../testdata/scenarios", "daemon", func(t *testing.T, s *scenario.Setting) func(scenario.Step) []byte {
+		s.Config.Recall = &palimpsest.Recall{} // a daemon has it, whatever a client offers
 		c := start(t, daemon.Config{Store: s.Store, Compactor: s.Config, Now: s.Config.Now, Limits: daemon.Limits{Rate: 100_000}}).client(t, "")
 		if _, err := c.CreateThread(t.Context(), api.NewThread{ID: "t"}); err != nil {
 			t.Fatal(err)
