@@ -275,7 +275,6 @@ var ceilings = &arch.Ceilings{
 		"store/internal/sqlstore.tenant": 37,
 		"store/internal/sqlstore.DB":     29,
 		"policy.Situation":               39,
-		"internal/daemon.Server":         36,
 		"api.Client":                     37,
 	},
 }

@@ -32,32 +32,47 @@ type identity struct {
 	rights      apikey.Rights
 }
 
+// access finds out who asks, and holds callers to their limits.
+type access struct {
+	keys        Keys   // nil for none
+	ownKey      string // of the daemon's user; empty for none
+	rates       *rates // of keys, and of addresses without one
+	tenantRates *rates
+}
+
+func newAccess(c *Config) *access {
+	return &access{
+		keys: c.Keys, ownKey: c.OwnKey,
+		rates: newRates(c.Limits.Rate, c.Limits.Burst, "", c.Now), tenantRates: newRates(c.Limits.TenantRate, 2*c.Limits.TenantRate, " of the tenant", c.Now),
+	}
+}
+
 // authenticate finds out who asks by one of the ways to show a key, and holds the
 // caller to the limit on requests per second. A request with a wrong key counts for the
 // address that it came from.
-func (s *Server) authenticate(r *http.Request, identify func(*http.Request) (identity, error)) (identity, error) {
+func (a *access) authenticate(r *http.Request, identify func(*http.Request) (identity, error)) (identity, error) {
 	who, err := identify(r)
 	if err == nil {
 		requestOf(r.Context()).setCaller(who)
 	}
-	if refused := s.rates.take(rateKey(r, who), 1); refused != nil {
+	if refused := a.rates.take(rateKey(r, who), 1); refused != nil {
 		return who, refused
 	}
 	if err != nil {
 		return who, err
 	}
-	return who, s.tenantRates.take(who.tenant, 1)
+	return who, a.tenantRates.take(who.tenant, 1)
 }
 
 // countMore counts n more requests of a caller whose request holds several.
-func (s *Server) countMore(r *http.Request, who identity, n int) error {
+func (a *access) countMore(r *http.Request, who identity, n int) error {
 	key := rateKey(r, who)
-	if refused := s.rates.take(key, n); refused != nil {
+	if refused := a.rates.take(key, n); refused != nil {
 		return refused
 	}
-	refused := s.tenantRates.take(who.tenant, n)
+	refused := a.tenantRates.take(who.tenant, n)
 	if refused != nil { // what is not answered does not count
-		s.rates.buckets.Give(key, float64(n))
+		a.rates.buckets.Give(key, float64(n))
 	}
 	return refused
 }
@@ -102,19 +117,19 @@ func rateKey(r *http.Request, who identity) string {
 }
 
 // byBearer identifies a caller of the API, by the header Authorization.
-func (s *Server) byBearer(r *http.Request) (identity, error) {
+func (a *access) byBearer(r *http.Request) (identity, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") {
 		token = ""
 	}
-	if s.needsNoKey(r, token) {
+	if a.needsNoKey(r, token) {
 		return ownerIdentity(), checkLocalOrigin(r)
 	}
 	if token == "" {
-		return identity{}, problem(api.Unauthorized, "send a key: Authorization: Bearer KEY (%s)", s.keyHint())
+		return identity{}, problem(api.Unauthorized, "send a key: Authorization: Bearer KEY (%s)", a.keyHint())
 	}
-	return s.identifyToken(r.Context(), token)
+	return a.identifyToken(r.Context(), token)
 }
 
 // KeyHeader carries the daemon's key in requests to the proxy, whose Authorization is
@@ -122,15 +137,15 @@ func (s *Server) byBearer(r *http.Request) (identity, error) {
 const KeyHeader = "X-Palimpsest-Key"
 
 // byKeyHeader identifies a caller of the proxy, by KeyHeader.
-func (s *Server) byKeyHeader(r *http.Request) (identity, error) {
+func (a *access) byKeyHeader(r *http.Request) (identity, error) {
 	token := r.Header.Get(KeyHeader)
-	if s.needsNoKey(r, token) {
+	if a.needsNoKey(r, token) {
 		return ownerIdentity(), checkLocalOrigin(r)
 	}
 	if token == "" {
 		return identity{}, problem(api.Unauthorized, "there is nothing at this address, unless it is meant for a provider: then send a key of this daemon as "+KeyHeader)
 	}
-	who, err := s.identifyToken(r.Context(), token)
+	who, err := a.identifyToken(r.Context(), token)
 	if err == nil {
 		err = who.require(apikey.Read | apikey.Write) // models read there what was kept
 	}
@@ -139,11 +154,11 @@ func (s *Server) byKeyHeader(r *http.Request) (identity, error) {
 
 // needsNoKey reports whether a request needs no key. A daemon without keys listens to
 // this machine only, and only its user can open the socket.
-func (s *Server) needsNoKey(r *http.Request, token string) bool {
-	if s.config.Keys == nil && s.config.OwnKey == "" {
+func (a *access) needsNoKey(r *http.Request, token string) bool {
+	if a.keys == nil && a.ownKey == "" {
 		return true
 	}
-	return overSocket(r) && (token == "" || s.config.Keys == nil)
+	return overSocket(r) && (token == "" || a.keys == nil)
 }
 
 // ownerIdentity is the user whose process this is, who may do everything.
@@ -152,22 +167,22 @@ func ownerIdentity() identity {
 }
 
 // keyHint tells the caller where to get a key.
-func (s *Server) keyHint() string {
-	if s.config.Keys == nil {
+func (a *access) keyHint() string {
+	if a.keys == nil {
 		return "`palimpsest daemon` prints it"
 	}
 	return "`palimpsest keys add` makes one"
 }
 
 // identifyToken returns the caller whose key a token is.
-func (s *Server) identifyToken(ctx context.Context, token string) (identity, error) {
-	if own := s.config.OwnKey; own != "" && subtle.ConstantTimeCompare([]byte(own), []byte(token)) == 1 {
+func (a *access) identifyToken(ctx context.Context, token string) (identity, error) {
+	if own := a.ownKey; own != "" && subtle.ConstantTimeCompare([]byte(own), []byte(token)) == 1 {
 		return ownerIdentity(), nil
 	}
-	if s.config.Keys == nil {
-		return identity{}, problem(api.Unauthorized, "the key is not that of this daemon, which has another one each time it starts (%s)", s.keyHint())
+	if a.keys == nil {
+		return identity{}, problem(api.Unauthorized, "the key is not that of this daemon, which has another one each time it starts (%s)", a.keyHint())
 	}
-	key, err := s.config.Keys.Check(ctx, token)
+	key, err := a.keys.Check(ctx, token)
 	switch {
 	case errors.Is(err, apikey.ErrRevoked), errors.Is(err, apikey.ErrExpired):
 		return identity{}, problem(api.Unauthorized, "the key is not valid any more; ask for a new one (`palimpsest keys add`)")

@@ -97,7 +97,7 @@ func (s *Server) operationHandler(op api.Operation, h handler) http.Handler {
 
 // admit checks that the caller may make the call, and that the limits leave room for it.
 func (c *call) admit() (err error) {
-	if c.who, err = c.s.authenticate(c.r, c.s.byBearer); err != nil {
+	if c.who, err = c.s.access.authenticate(c.r, c.s.access.byBearer); err != nil {
 		return err
 	}
 	if err := c.who.require(c.op.Right); err != nil {
@@ -108,7 +108,7 @@ func (c *call) admit() (err error) {
 			return err
 		}
 	}
-	if c.tenant, err = c.s.tenant(c.who.tenant); err != nil || c.op.Streams() { // event streams have a limit of their own
+	if c.tenant, err = c.s.tenants.get(c.who.tenant); err != nil || c.op.Streams() { // event streams have a limit of their own
 		return err
 	}
 	c.endRequest, err = c.s.beginRequest(c.who.tenant)

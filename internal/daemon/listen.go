@@ -38,7 +38,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		server.TLSConfig = s.config.TLS.Clone()
 		server.TLSConfig.NextProtos = []string{"h2", "http/1.1"}
 	}
-	s.running.Store(s.runningAt(listeners))
+	s.running.Store(s.config.runningAt(listeners))
 	_ = s.checkReady(ctx) // a failure is logged; reads may work all the same
 	failed := make(chan error, len(listeners))
 	listening := make([]net.Listener, len(listeners)) // made before any is served: serving changes server.TLSConfig

@@ -67,12 +67,12 @@ func countBatch(c *call, body []byte) error {
 	limits, n := c.s.config.Limits, int(batch.Get("#").Int())
 	most := min(maxBatch, limits.Burst)
 	if limits.TenantRate > 0 {
-		most = min(most, c.s.tenantRates.burst)
+		most = min(most, c.s.access.tenantRates.burst)
 	}
 	if n > most {
 		return problem(api.BadRequest, "a batch of %d messages; at most %d are answered at once", n, most)
 	}
-	return c.s.countMore(c.r, c.who, max(0, n-1))
+	return c.s.access.countMore(c.r, c.who, max(0, n-1))
 }
 
 // threadSessions are the threads of a caller's tenant, as mcp.Sessions.

@@ -104,7 +104,7 @@ func (m *metrics) countJobs(work job.Handlers) job.Handlers {
 func (s *Server) metricsPage() http.Handler {
 	page := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := s.authenticate(r, s.byBearer); err != nil {
+		if _, err := s.access.authenticate(r, s.access.byBearer); err != nil {
 			s.answerError(w, r, err)
 			return
 		}

@@ -26,20 +26,16 @@ import (
 
 // Server answers requests. It is safe for concurrent use.
 type Server struct {
-	config      Config
-	mux         *http.ServeMux
-	metrics     *metrics
-	rates       *rates // of keys, and of addresses without one
-	tenantRates *rates
-	log         *slog.Logger
-	jobs        job.Queue // nil where nothing is done in the background
-	upkeep      *care.Upkeep
-	requests    requestCounter
-	idle        *idleTimer
-	searchCache *mcp.Memory
-
-	mu      sync.Mutex
-	tenants map[string]*tenant
+	config   Config
+	mux      *http.ServeMux
+	metrics  *metrics
+	access   *access
+	tenants  *tenants
+	log      *slog.Logger
+	jobs     job.Queue // nil where nothing is done in the background
+	upkeep   *care.Upkeep
+	requests requestCounter
+	idle     *idleTimer
 
 	// running describes the daemon to callers at the socket; nil without one.
 	running atomic.Pointer[ondemand.Running]
@@ -57,11 +53,12 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("daemon.New: %w", err)
 	}
 	s := &Server{
-		config: c, mux: http.NewServeMux(), log: c.Logger, tenants: map[string]*tenant{}, stop: make(chan struct{}),
-		rates: newRates(c.Limits.Rate, c.Limits.Burst, "", c.Now), tenantRates: newRates(c.Limits.TenantRate, 2*c.Limits.TenantRate, " of the tenant", c.Now),
-		requests: requestCounter{limit: c.Limits.Requests}, idle: newIdleTimer(c.Idle), searchCache: mcp.NewMemory(mcp.DefaultMemory),
+		config: c, mux: http.NewServeMux(), log: c.Logger, stop: make(chan struct{}),
+		access:   newAccess(&c),
+		requests: requestCounter{limit: c.Limits.Requests}, idle: newIdleTimer(c.Idle),
 		metrics: newMetrics(c.Counters, c.Memory, c.Compactor.Memory, c.Spending),
 	}
+	s.tenants = &tenants{config: &s.config, searchCache: mcp.NewMemory(mcp.DefaultMemory), byName: map[string]*tenant{}}
 	s.closeStop = sync.OnceFunc(func() { close(s.stop) })
 	// Fail now rather than at the first request.
 	if _, err := palimpsest.New(c.Compactor); err != nil {
@@ -77,13 +74,14 @@ func New(c Config) (*Server, error) {
 		}}
 		work := s.upkeep.Handlers()
 		// The hourly upkeep does not count as use of the daemon.
-		work[palimpsest.CompactJob] = s.idle.trackJob(s.runJob)
+		work[palimpsest.CompactJob] = s.idle.trackJob(s.tenants.runJob)
 		if c.Proxy != nil {
-			work[proxy.CompactJob] = s.idle.trackJob(s.runProxyJob)
+			work[proxy.CompactJob] = s.idle.trackJob(s.tenants.runProxyJob)
 		}
 		if s.jobs, err = c.Jobs(s.metrics.countJobs(work), &job.Options{Failed: s.jobFailed}); err != nil {
 			return nil, fmt.Errorf("daemon.New: jobs: %w", err)
 		}
+		s.tenants.jobs = s.jobs
 	}
 	return s, nil
 }
@@ -235,7 +233,7 @@ func (s *Server) serveProxied(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) beginProxied(r *http.Request) (handler http.Handler, end func(), err error) {
-	who, err := s.authenticate(r, s.byKeyHeader)
+	who, err := s.access.authenticate(r, s.access.byKeyHeader)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -243,7 +241,7 @@ func (s *Server) beginProxied(r *http.Request) (handler http.Handler, end func()
 		return nil, nil, err
 	}
 	if p, ok := handler.(*proxy.Proxy); ok {
-		count := func() error { return s.countMore(r, who, 1) }
+		count := func() error { return s.access.countMore(r, who, 1) }
 		handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.ServeCounted(w, r, count) })
 	}
 	end, err = s.beginRequest(who.tenant)

@@ -21,10 +21,10 @@ func overSocket(r *http.Request) bool {
 }
 
 // runningAt describes the daemon to callers at the socket; nil without a socket.
-func (s *Server) runningAt(listeners []net.Listener) *ondemand.Running {
-	r := &ondemand.Running{Key: s.config.OwnKey, Version: s.config.Version, API: ondemand.API, PID: os.Getpid()}
+func (c *Config) runningAt(listeners []net.Listener) *ondemand.Running {
+	r := &ondemand.Running{Key: c.OwnKey, Version: c.Version, API: ondemand.API, PID: os.Getpid()}
 	scheme := "http://"
-	if s.config.TLS != nil {
+	if c.TLS != nil {
 		scheme = "https://"
 	}
 	for _, l := range listeners {

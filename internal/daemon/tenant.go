@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
@@ -95,24 +96,35 @@ func (t *tenant) planAt(ctx context.Context, id string, version int) (*plan.Plan
 	return p, err
 }
 
-func (s *Server) tenant(name string) (*tenant, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.tenants[name]; t != nil {
+// tenants are those that were asked for since the daemon started.
+type tenants struct {
+	config      *Config
+	jobs        job.Queue // nil where nothing is done in the background
+	searchCache *mcp.Memory
+
+	mu     sync.Mutex
+	byName map[string]*tenant
+}
+
+// get returns a tenant, made when it is first asked for.
+func (ts *tenants) get(name string) (*tenant, error) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if t := ts.byName[name]; t != nil {
 		return t, nil
 	}
 	t := &tenant{
-		Tenant: s.config.Store.Tenant(name), name: name,
-		hub: newHub(), searchCache: s.searchCache, prepared: lru.New[string, *palimpsest.Prepared](maxPrepared),
+		Tenant: ts.config.Store.Tenant(name), name: name,
+		hub: newHub(), searchCache: ts.searchCache, prepared: lru.New[string, *palimpsest.Prepared](maxPrepared),
 	}
-	c := s.config.Compactor
-	c.Log, c.Plans, c.Answers = t.Log, watchedPlans{t.Plans, t.hub}, s.config.Spending.Answers(name, t.Answers)
-	c.Documents, c.Artifacts, c.Requester = t.Documents, s.config.Artifacts, artifact.Requester{TenantID: name}
-	c.Jobs, c.Domain = s.jobs, Domain(name)
+	c := ts.config.Compactor
+	c.Log, c.Plans, c.Answers = t.Log, watchedPlans{t.Plans, t.hub}, ts.config.Spending.Answers(name, t.Answers)
+	c.Documents, c.Artifacts, c.Requester = t.Documents, ts.config.Artifacts, artifact.Requester{TenantID: name}
+	c.Jobs, c.Domain = ts.jobs, Domain(name)
 	c.Events = event.Func(func(ctx context.Context, e event.Event) {
-		event.Multi(s.config.Counters, event.Func(t.recordEvent), s.config.Compactor.Events).Emit(ctx, e)
+		event.Multi(ts.config.Counters, event.Func(t.recordEvent), ts.config.Compactor.Events).Emit(ctx, e)
 	})
-	c.Now = s.config.Now
+	c.Now = ts.config.Now
 	var err error
 	if t.compactor, err = palimpsest.New(c); err != nil {
 		return nil, err
@@ -121,7 +133,7 @@ func (s *Server) tenant(name string) (*tenant, error) {
 	if t.offline, err = palimpsest.New(offlineConfig(c, t.Answers)); err != nil {
 		return nil, err
 	}
-	s.tenants[name] = t
+	ts.byName[name] = t
 	return t, nil
 }
 
@@ -149,12 +161,12 @@ func (t *tenant) forget(id string) {
 func Domain(tenant string) string { return url.QueryEscape(tenant) }
 
 // runJob does a compaction in the background.
-func (s *Server) runJob(ctx context.Context, j job.Job) error {
+func (ts *tenants) runJob(ctx context.Context, j job.Job) error {
 	name, err := tenantOf(j)
 	if err != nil {
 		return err
 	}
-	t, err := s.tenant(name)
+	t, err := ts.get(name)
 	if err != nil {
 		return err
 	}
@@ -162,12 +174,12 @@ func (s *Server) runJob(ctx context.Context, j job.Job) error {
 }
 
 // runProxyJob does a compaction of a proxied conversation in the background.
-func (s *Server) runProxyJob(ctx context.Context, j job.Job) error {
+func (ts *tenants) runProxyJob(ctx context.Context, j job.Job) error {
 	name, err := tenantOf(j)
 	if err != nil {
 		return err
 	}
-	handler, err := s.config.Proxy(name)
+	handler, err := ts.config.Proxy(name)
 	if err != nil {
 		return err
 	}
