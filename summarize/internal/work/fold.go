@@ -3,7 +3,7 @@
 // asked of systems.
 //
 // It has two halves. Read: read.go reads what a call, a result or a notice of a harness says,
-// with git.go (calls and output of git), checks.go (which command checks what), verdicts.go
+// with read_git.go (calls and output of git), checks.go (which command checks what), verdicts.go
 // (how checks report) and operations.go (tools that act on a system). What is read of a message
 // depends on no other message, so a caller can keep it. Fold: Fold goes through the messages in
 // order (fold.go) and applies each to a state.Work: command lines (fold_shell.go), git
