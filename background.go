@@ -73,7 +73,7 @@ func (c *Compactor) checkDueSoon(situation *policy.Situation) dueCheck {
 	if early, ok := policy.As[policy.Background](c.config.Policy); ok && !yes {
 		yes, why = early.DueSoon(situation)
 	}
-	return dueCheck{isDue: yes, trigger: "auto", reason: why}
+	return dueCheck{isDue: yes, trigger: "auto", reason: why, planner: c.config.Policy}
 }
 
 // enqueueCompaction enqueues a compaction when the policy wants one soon, and reports

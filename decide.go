@@ -13,6 +13,7 @@ type dueCheck struct {
 	isDue   bool
 	trigger string // "auto" or "manual"
 	reason  string // in words for people
+	planner policy.Policy
 }
 
 // eventDetails returns the details of an event about the check, with one more.
@@ -25,11 +26,22 @@ func (d dueCheck) eventDetails(name string, value any) map[string]any {
 }
 
 func (c *Compactor) checkDue(situation *policy.Situation) dueCheck {
-	yes, why := c.config.Policy.Due(situation)
+	d := dueCheck{trigger: "auto", planner: c.config.Policy}
+	d.isDue, d.reason = c.config.Policy.Due(situation)
 	if situation.Forced {
-		yes, why = true, "the provider refused the request as too long"
+		d.isDue, d.reason = true, "the provider refused the request as too long"
 	}
-	return dueCheck{isDue: yes, trigger: "auto", reason: why}
+	size := sizeOf(situation.Rendered.Prompt)
+	if isLarger(size, goalOf(situation.Profile.API, situation.Refusal, size)) && (!d.isDue || isBySize(situation.Refusal)) {
+		d.isDue, d.reason, d.planner = true, "the provider takes no more pictures or bytes", smaller{c.config.Policy}
+	}
+	return d
+}
+
+// bySize reports whether the request is too large in another way than by its tokens.
+func (d dueCheck) bySize() bool {
+	_, is := d.planner.(smaller)
+	return is
 }
 
 // decision is what a policy made of a situation.
@@ -41,14 +53,14 @@ type decision struct {
 }
 
 // decide asks the policy for a plan, with events before and after.
-func decide(ctx context.Context, s *Session, planner policy.Policy, situation *policy.Situation, due dueCheck, attempt int) decision {
+func decide(ctx context.Context, s *Session, situation *policy.Situation, due dueCheck, attempt int) decision {
 	if attempt == 1 {
 		s.emit(ctx, event.Event{Type: event.PreCompact, TokensBefore: situation.PromptTokens, BudgetLimit: requestLimit(s.c.config.Policy, situation), Details: due.eventDetails("trigger", due.trigger)})
 	}
 	start := s.c.config.Now()
-	f, err := planner.Plan(ctx, situation)
+	f, err := due.planner.Plan(ctx, situation)
 	if err == nil {
-		f, err = makeValid(ctx, planner, situation, f)
+		f, err = makeValid(ctx, due.planner, situation, f)
 	}
 	d := decision{dueCheck: due, fitted: f, err: err, duration: s.c.config.Now().Sub(start)}
 	s.emit(ctx, summaryEvents(policy.SummariesOf(f, err))...)

@@ -229,25 +229,28 @@ func IsOverflow(err error) bool { return llm.IsOverflow(err) }
 
 // Overflowed is for a provider that refused a prompt for its size, and why is its error; nil stands
 // for a prompt that is too long. It compacts harder and returns the prompt to try next. Of one that was
-// refused for its pictures (llm.ErrPictures) it takes out the older half of those in results and nothing
-// else. If that is refused too, call it again with that prompt.
+// refused for its pictures (llm.ErrPictures) or its bytes (llm.ErrBytes) it takes out the older half of
+// the pictures, or pictures, files and large results, and nothing else if that is enough. If that is
+// refused too, call it again with that prompt.
 // An error that wraps ErrNoRoom says that the request cannot get smaller, or that it would not help, since
 // the answer that was asked for is too long (llm.ErrOutput); other errors say why the attempt failed. A
 // process that did not prepare the step passes a Prepared with only Step set.
 func (s *Session) Overflowed(ctx context.Context, refused *Prepared, why error) (*Prepared, error) {
 	var next *Prepared
 	err := s.runLoaded(ctx, "Overflowed", func(s *Session, l snapshot) error {
-		if errors.Is(why, llm.ErrOutput) {
+		kind := kindOf(why)
+		if kind == llm.ErrOutput {
 			return fmt.Errorf("a shorter prompt does not help, ask for a shorter answer: %w", ErrNoRoom)
 		}
 		times := refused.refusals
 		if l.plan != nil && l.plan.ThreadVersion == l.log.Len() {
 			times = max(times, l.plan.Refused) // by another process, or for a client that asks again
 		}
-		p, err := prepare(ctx, s, l, planRequest{Step: refused.Step, forced: true, pictures: errors.Is(why, llm.ErrPictures), refusals: times + 1})
+		p, err := prepare(ctx, s, l, planRequest{Step: refused.Step, forced: true, refusal: kind, refusals: times + 1})
 		switch {
 		case err != nil:
 			return err
+		case isBySize(kind) && p.Compacted != nil: // it may take as many tokens as before
 		case p.Tokens >= p.Before && p.Failed != nil && !errors.Is(p.Failed, policy.ErrOverBudget):
 			return p.Failed
 		case p.Tokens >= p.Before:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -18,9 +19,9 @@ import (
 type planRequest struct {
 	Step
 	forced       bool         // compact, whether it is due or not
-	pictures     bool         // only pictures are to be taken out
 	fill         bool         // the step's budget is the size that was asked for
 	refusals     int          // how often the provider has refused the step
+	refusal      llm.Kind     // why, where it said so
 	instructions string       // what the user wants summaries to keep in mind
 	usage        *calibration // what the provider counted, as a job was told
 
@@ -83,7 +84,7 @@ func buildSituation(ctx context.Context, s *Session, l snapshot, q planRequest) 
 	}
 	situation.Current, situation.Round = l.plan, l.round
 	situation.Window, situation.Output, situation.Budget = q.Window, q.Output, q.Budget
-	situation.Forced, situation.Refusals, situation.Instructions = q.forced, q.refusals, q.instructions
+	situation.Forced, situation.Refusals, situation.Refusal, situation.Instructions = q.forced, q.refusals, q.refusal, q.instructions
 	situation.Fill = q.fill
 	situation.Attempt, situation.Attempts = q.attempt, q.attempts
 	if l.plan != nil && situation.Profile.BoundReasoning {

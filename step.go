@@ -27,7 +27,7 @@ func prepare(ctx context.Context, s *Session, loaded snapshot, q planRequest) (*
 		}
 		due := s.c.checkDue(situation)
 		s.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: situation.PromptTokens, BudgetLimit: requestLimit(s.c.config.Policy, situation), Details: due.eventDetails("due", due.isDue)})
-		if waited == notWaited && !q.forced {
+		if waited == notWaited && !q.forced && !due.bySize() {
 			if waited = waitForJob(ctx, s, situation, due.isDue, q.Step); waited != notWaited {
 				if loaded, err = reload(ctx, s, loaded); err != nil {
 					return nil, err
@@ -40,7 +40,7 @@ func prepare(ctx context.Context, s *Session, loaded snapshot, q planRequest) (*
 		}
 		inForce, failed := situation.Current, error(nil)
 		if due.isDue && (waited != waitedMaySend || !fitsLimit(s.c.config.Policy, situation)) {
-			d := decide(ctx, s, q.planner(s.c), situation, due, attempt)
+			d := decide(ctx, s, situation, due, attempt)
 			err = commit(ctx, s, loaded, situation, d, attempt)
 			switch _, stale := errors.AsType[*VersionError](err); {
 			case stale:
@@ -81,14 +81,14 @@ func compactNow(ctx context.Context, s *Session, loaded snapshot, q planRequest)
 		if err != nil {
 			return nil, err
 		}
-		check := dueCheck{isDue: true, trigger: "manual"}
+		check := dueCheck{isDue: true, trigger: "manual", planner: s.c.config.Policy}
 		if !q.forced {
 			check = s.c.checkDueSoon(situation)
 		}
 		if !check.isDue {
 			return nil, nil
 		}
-		d := decide(ctx, s, q.planner(s.c), situation, check, attempt)
+		d := decide(ctx, s, situation, check, attempt)
 		if err = commit(ctx, s, loaded, situation, d, attempt); err == nil {
 			return d.fitted.Plan, nil
 		}

@@ -1,12 +1,16 @@
 package palimpsest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
+	"github.com/palimpsest-ai/palimpsest/internal/media"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -27,12 +31,8 @@ var errRefusedPlan = errors.New("the API would refuse the compacted request")
 // they are too many, and has the policy cut at the nearest places before.
 func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *policy.Fitted) (*policy.Fitted, error) {
 	broken, size := brokenRules(s.Profile.API, f.Prompt)
-	if limits := wire.LimitsOf(s.Profile.API); slices.ContainsFunc(broken, isSizeRule) {
-		most := excess{bytes: size - limits.Bytes*3/4}
-		if slices.ContainsFunc(broken, func(b wire.Problem) bool { return b.Rule == wire.PicturesRule }) {
-			most.pictures = countPictures(s.Thread, f.Plan) - limits.Pictures/2
-		}
-		if lighter, err := takeOut(s, f.Plan, most); err == nil {
+	if goal := goalOf(s.Profile.API, "", size); isLarger(size, goal) {
+		if lighter, err := takeOut(s, f.Plan, size, goal); err == nil {
 			lighter.Summaries, lighter.Pinned, lighter.Tail, lighter.Proposals = f.Summaries, f.Pinned, f.Tail, f.Proposals
 			f = lighter
 			broken, _ = brokenRules(s.Profile.API, f.Prompt)
@@ -72,21 +72,20 @@ func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *pol
 	return nil, &policy.FailedError{Summaries: f.Summaries, Err: fmt.Errorf("%w: %w", errRefusedPlan, refusal)}
 }
 
-// brokenRules are the rules that the request breaks, and its size in bytes. Of an API that is not
-// known nothing is broken.
-func brokenRules(api string, p *prompt.Prompt) ([]wire.Problem, int) {
-	codec := apicodec.For(api)
+// brokenRules are the rules that the request breaks, and its size. Of an API that is not known
+// nothing is broken.
+func brokenRules(api string, p *prompt.Prompt) ([]wire.Problem, wire.Size) {
+	size, codec := sizeOf(p), apicodec.For(api)
 	if codec == nil {
-		return nil, 0
+		return nil, size
 	}
 	body, err := codec.Encode(p)
 	if err != nil {
-		return []wire.Problem{{Rule: "encode", Message: err.Error()}}, 0
+		return []wire.Problem{{Rule: "encode", Message: err.Error()}}, size
 	}
-	return slices.DeleteFunc(codec.Validate(body), func(b wire.Problem) bool { return b.Advice }), len(body)
+	size.Bytes = len(body)
+	return slices.DeleteFunc(codec.Validate(body), func(b wire.Problem) bool { return b.Advice }), size
 }
-
-func isSizeRule(b wire.Problem) bool { return b.Rule == wire.BytesRule || b.Rule == wire.PicturesRule }
 
 // lastHidden is the position of the last message that the plan takes away; -1 for none.
 func lastHidden(t *thread.Thread, p *plan.Plan) int {
@@ -99,28 +98,26 @@ func lastHidden(t *thread.Thread, p *plan.Plan) int {
 	return -1
 }
 
-// excess is what a request has too much, in pictures and in bytes.
-type excess struct{ pictures, bytes int }
-
-// largeResult is from how many bytes on a result counts when bytes are to be taken out.
+// largeResult is from how many bytes on a result or a file counts when bytes are to be taken out.
 const largeResult = 64 << 10
 
-// countPictures counts those that the plan, which may be nil, leaves in the request.
-func countPictures(t *thread.Thread, p *plan.Plan) (n int) {
-	actions := (&plan.Plan{}).Actions()
-	if p != nil {
-		actions = p.Actions()
+// sizeOf is the size of a request, nearly: what JSON adds to it is left out.
+func sizeOf(p *prompt.Prompt) (size wire.Size) {
+	for i := range p.System {
+		size.Bytes += len(p.System[i].Text)
 	}
-	for i := range t.Len() {
-		if m := t.At(i); actions[m.ID].Action == plan.Include {
-			n += weigh(m).pictures
-		}
+	for i := range p.Tools {
+		size.Bytes += len(p.Tools[i].Description) + len(p.Tools[i].Schema)
 	}
-	return n
+	for i := range p.Messages {
+		all, _ := weigh(&p.Messages[i])
+		size = wire.Size{Bytes: size.Bytes + all.Bytes, Pictures: size.Pictures + all.Pictures, Side: max(size.Side, all.Side)}
+	}
+	return size
 }
 
-// weigh counts the pictures of a message and the bytes of what it says.
-func weigh(m *thread.Message) (w excess) {
+// weigh is the size of a message, and how many of its bytes are pictures and files.
+func weigh(m *thread.Message) (size wire.Size, inMedia int) {
 	parts := m.Parts
 	if r, ok := m.Result(); ok {
 		parts = r.Content
@@ -129,52 +126,86 @@ func weigh(m *thread.Message) (w excess) {
 		switch part := part.(type) {
 		case thread.Media:
 			if part.Type == thread.Image {
-				w.pictures++
+				w, h, _ := media.Size(part.Data)
+				size.Pictures, size.Side = size.Pictures+1, max(size.Side, w, h)
 			}
-			w.bytes += len(part.Data) + len(part.URL) + len(part.Text)
+			inMedia += len(part.Data) + len(part.URL) + len(part.Text)
 		case thread.Text:
-			w.bytes += len(part.Text)
+			size.Bytes += len(part.Text)
+		case thread.ToolCall:
+			size.Bytes += len(part.Arguments)
+		case thread.Opaque:
+			size.Bytes += len(part.Raw)
 		}
 	}
-	return w
+	size.Bytes += inMedia
+	return size, inMedia
 }
 
-// takeOut adds to a plan what takes that many pictures and bytes out of the request: results with
-// pictures first, then large ones, the oldest first. What the model has not seen yet stays. The
-// error wraps policy.ErrNothing if nothing can go.
-func takeOut(s *policy.Situation, base *plan.Plan, most excess) (*policy.Fitted, error) {
+// goalOf is what a request of that size must come down to, so that the next ones fit as well: to half
+// of the pictures that its API takes, and three quarters of the bytes. Where it is small enough, or
+// nothing is known, there is no bound.
+func goalOf(api string, refusal llm.Kind, size wire.Size) wire.Size {
+	limits, goal := wire.LimitsOf(api), wire.Size{Bytes: math.MaxInt, Pictures: math.MaxInt, Side: math.MaxInt}
+	if most := limits.Bytes; most > 0 && size.Bytes > most || refusal == llm.ErrBytes {
+		goal.Bytes = min(size.Bytes, cmp.Or(most, size.Bytes)) / 4 * 3
+	}
+	switch most := limits.Pictures; {
+	case limits.Many > 0 && size.Pictures > limits.Many && size.Side > limits.ManySide:
+		goal.Pictures = limits.Many / 2
+	case most > 0 && size.Pictures > most || refusal == llm.ErrPictures:
+		goal.Pictures = min(size.Pictures, cmp.Or(most, size.Pictures)) / 2
+	}
+	if limits.Side > 0 && size.Side > limits.Side {
+		goal.Side = limits.Side
+	}
+	return goal
+}
+
+func isLarger(size, goal wire.Size) bool {
+	return size.Bytes > goal.Bytes || size.Pictures > goal.Pictures || size.Side > goal.Side
+}
+
+// takeOut adds to a plan what brings a request of that size to the goal: pictures and files first, then
+// large results, the oldest first. What the model has not seen yet stays. The error wraps
+// policy.ErrNothing if nothing can go.
+func takeOut(s *policy.Situation, base *plan.Plan, size, goal wire.Size) (*policy.Fitted, error) {
 	next := s.Draft("size")
 	if base != nil {
 		for _, ref := range base.Refs() {
 			next.Add(base.Record(ref))
 		}
-		if base.Policy != "" {
-			next.Policy = base.Policy
-		}
+		next.Policy = cmp.Or(base.Policy, next.Policy)
 	}
 	actions, unseen, added := next.Actions(), strategy.Unseen(s.Thread), false
-	for _, pictures := range []bool{true, false} {
+	for _, fields := range []thread.Fields{{plan.MediaField: true}, nil} {
 		for i := range s.Thread.Len() {
 			m := s.Thread.At(i)
 			_, isResult := m.Result()
-			w := weigh(m)
-			first, last := s.Pairs().Unit(i)
-			switch {
-			case most.pictures <= 0 && most.bytes <= 0, !isResult, first != last, s.Pairs().Open(i), actions[m.ID].Action != plan.Include,
-				slices.Contains(unseen, i), slices.Contains(next.Pinned, m.ID),
-				pictures != (w.pictures > 0), !pictures && (most.bytes <= 0 || w.bytes < largeResult):
+			if !isResult && (m.Role != thread.User || fields == nil) || actions[m.ID].Action != plan.Include || slices.Contains(unseen, i) || slices.Contains(s.Keep, i) || slices.Contains(next.Pinned, m.ID) {
+				continue
+			}
+			w, freed := weigh(m)
+			goes := w.Side > goal.Side || w.Pictures > 0 && size.Pictures > goal.Pictures || freed >= largeResult && size.Bytes > goal.Bytes
+			if fields == nil {
+				freed = w.Bytes
+				goes = freed >= largeResult && size.Bytes > goal.Bytes
+			}
+			if first, last := s.Pairs().Unit(i); !goes || first != last || s.Pairs().Open(i) {
 				continue
 			}
 			span, err := thread.NewSpan(s.Thread, m.ID)
 			if err != nil {
 				return nil, err
 			}
-			next.Add(plan.Clearing{Span: span, Origin: plan.Origin{Strategy: "size", Reason: "the API takes no more pictures or bytes", TokensBefore: s.PlainSizes[i]}})
-			most.pictures, most.bytes, added = most.pictures-w.pictures, most.bytes-w.bytes, true
+			record := plan.Clearing{Span: span, PreservedFields: fields, Origin: plan.Origin{Strategy: "size", Reason: "the API takes no more pictures or bytes", TokensBefore: s.PlainSizes[i]}}
+			next.Add(record)
+			actions[m.ID] = plan.Ref{Action: plan.Clear}
+			size.Bytes, size.Pictures, added = size.Bytes-freed, size.Pictures-w.Pictures, true
 		}
 	}
 	if !added {
-		return nil, fmt.Errorf("no result with pictures or of %d bytes can go: %w", largeResult, policy.ErrNothing)
+		return nil, fmt.Errorf("no picture, file or result of %d bytes can go: %w", largeResult, policy.ErrNothing)
 	}
 	if err := next.ValidatePairs(s.Thread, s.Pairs()); err != nil {
 		return nil, err
@@ -186,27 +217,31 @@ func takeOut(s *policy.Situation, base *plan.Plan, most excess) (*policy.Fitted,
 	return f, err
 }
 
-// fewerPictures is the policy for a provider that refused a request for its pictures: half of
-// them go, or what is over the API's limit and half of it, and nothing else is compacted.
-type fewerPictures struct{ policy.Policy }
-
-// planner is the policy that plans for the request.
-func (q planRequest) planner(c *Compactor) policy.Policy {
-	if q.pictures {
-		return fewerPictures{c.config.Policy}
+// kindOf is the kind of a refusal for another size than the text's; empty for none.
+func kindOf(why error) llm.Kind {
+	for _, kind := range []llm.Kind{llm.ErrOutput, llm.ErrPictures, llm.ErrBytes} {
+		if errors.Is(why, kind) {
+			return kind
+		}
 	}
-	return c.config.Policy
+	return ""
 }
 
-// Unwrap gives the limits of the session's own policy.
-func (f fewerPictures) Unwrap() policy.Policy { return f.Policy }
+// isBySize reports whether less text does not cure a refusal.
+func isBySize(kind llm.Kind) bool { return kind == llm.ErrPictures || kind == llm.ErrBytes }
 
-// Plan takes the pictures out.
-func (fewerPictures) Plan(_ context.Context, s *policy.Situation) (*policy.Fitted, error) {
-	n := countPictures(s.Thread, s.Current)
-	most := (n + 1) / 2
-	if limit := wire.LimitsOf(s.Profile.API).Pictures; limit > 0 {
-		most = max(most, n-limit/2)
+// smaller is the policy for a request that is too large in another way than by its tokens: by what the
+// API takes, or as the provider said. Pictures, files and large results go, and nothing else is
+// compacted unless bytes are left over.
+type smaller struct{ policy.Policy }
+
+// Plan takes them out.
+func (p smaller) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
+	size := sizeOf(s.Rendered.Prompt)
+	goal := goalOf(s.Profile.API, s.Refusal, size)
+	f, err := takeOut(s, s.Current, size, goal)
+	if s.Refusal == llm.ErrBytes && (err != nil || sizeOf(f.Prompt).Bytes > goal.Bytes) {
+		return p.Policy.Plan(ctx, s)
 	}
-	return takeOut(s, s.Current, excess{pictures: most})
+	return f, err
 }

@@ -2,12 +2,19 @@ package palimpsest_test
 
 import (
 	"context"
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
+	"github.com/palimpsest-ai/palimpsest/internal/test/threadgen"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -88,53 +95,183 @@ func TestCutMovesToValid(t *testing.T) {
 	}
 }
 
-// pictured is a thread with results that hold a picture each.
-func pictured(t *testing.T, n int, data string) []thread.Message {
+// pngOf is the data of a picture with such a side, of about so many bytes.
+func pngOf(side, bytes int) string {
+	head := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), 0, 0, byte(side>>8), byte(side), 0, 0, byte(side>>8), byte(side))
+	return base64.StdEncoding.EncodeToString(append(head, make([]byte, bytes*3/4)...))
+}
+
+// pictured is a conversation with n pictures, in results or in the user's messages.
+func pictured(n int, data string, ofUser bool) []thread.Message {
 	messages := []thread.Message{plain(thread.User, "Order the bolts.")}
 	for i := range n {
-		id := fmt.Sprintf("call_%d", i)
-		messages = append(messages,
-			thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: id, Name: "shot", Arguments: `{}`}}},
-			thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: id, Tool: "shot", Content: []thread.Part{
-				thread.Media{Type: thread.Image, MIME: "image/png", Data: data},
-			}}}})
+		id, picture := fmt.Sprintf("call_%d", i), thread.Media{Type: thread.Image, MIME: "image/png", Data: data}
+		call := thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: id, Name: "shot", Arguments: `{}`}}}
+		result := thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: id, Tool: "shot", Content: []thread.Part{thread.Text{Text: fmt.Sprintf("Seen %d.", i)}, picture}}}}
+		if ofUser {
+			call, result = plain(thread.Assistant, "Go on."), thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: fmt.Sprintf("Seen %d.", i)}, picture}}
+		}
+		messages = append(messages, call, result)
 	}
 	return messages
 }
 
-// TestPicturesAndBytesAreBudgets: a request with more pictures or bytes than the API takes loses
-// old pictures, and nothing else. G5
-func TestPicturesAndBytesAreBudgets(t *testing.T) {
+// pictures are those of a prompt, and its text with the results.
+func pictures(p *prompt.Prompt) (n int, text string) {
+	var b strings.Builder
+	for i := range p.Messages {
+		if hasMedia(&p.Messages[i]) {
+			n++
+		}
+		r, _ := p.Messages[i].Result()
+		b.WriteString(p.Messages[i].Text() + r.Text() + "\n")
+	}
+	return n, b.String()
+}
+
+func hasMedia(m *thread.Message) bool {
+	return hasPicture(m) || slices.ContainsFunc(m.Parts, func(p thread.Part) bool { _, is := p.(thread.Media); return is })
+}
+
+var picturedBase = &prompt.Prompt{Model: "claude-sonnet-4-5", MaxOutput: 100, Tools: []prompt.Tool{{Name: "shot", Schema: `{"type":"object"}`}}}
+
+// TestSizesAreBudgets: a request with more pictures, pixels or bytes than the API takes loses old pictures,
+// in place of which a text says so, and nothing else; in a step as in a single compaction, however
+// few tokens it has. G5
+func TestSizesAreBudgets(t *testing.T) {
 	for name, given := range map[string]struct {
-		n    int
-		data string
-		left int
-	}{"number": {120, "AAAA", 50}, "bytes": {40, strings.Repeat("AAAA", 220<<10), 29}} {
+		n      int
+		data   string
+		ofUser bool
+		left   int
+		note   string
+	}{
+		"number":           {120, pngOf(60, 0), false, 50, "[image image/png left out; call shot again to see it]"},
+		"number, the user": {120, pngOf(60, 0), true, 50, "[image image/png left out; ask for it if it is needed]"},
+		"34 MB":            {40, pngOf(60, 34<<20/40), false, 28, "call shot again"},
+		"pixels":           {30, pngOf(3000, 0), false, 10, "call shot again"},
+		"too wide":         {3, pngOf(9000, 0), false, 1, "call shot again"}, // the last was not seen yet
+		"fits":             {20, pngOf(3000, 0), false, 20, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := palimpsest.New(palimpsest.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			messages := pictured(given.n, given.data, given.ofUser)
+			log, err := thread.New("t").Append(messages...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			profile := render.For(wire.Anthropic)
+			res, err := c.Compact(t.Context(), palimpsest.Request{Thread: log, Base: picturedBase, Budget: 1_000_000, Profile: profile})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := c.Session("t")
+			step := palimpsest.Step{Base: picturedBase, Profile: profile, Window: 1_000_000, Messages: messages}
+			made, err := s.PrepareStep(t.Context(), step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for way, p := range map[string]*prompt.Prompt{"Compact": res.Prompt, "PrepareStep": made.Prompt} {
+				left, text := pictures(p)
+				if left != given.left || len(p.Messages) != log.Len() || !hasMedia(&p.Messages[log.Len()-1]) || given.note != "" && strings.Count(text, given.note) != given.n-left || strings.Count(text, "Seen ") != given.n {
+					t.Errorf("%s: %d pictures left, %d messages of %d: %.300s", way, left, len(p.Messages), log.Len(), text)
+				}
+				body, err := anthropic.Codec{}.Encode(p)
+				problems := slices.DeleteFunc(anthropic.Codec{}.Validate(body), func(p wire.Problem) bool { return given.left < 20 && p.Rule == "pixels" && name == "too wide" })
+				if err != nil || len(problems) > 0 {
+					t.Errorf("%s: %v, %v", way, err, problems)
+				}
+			}
+			step.Messages = []thread.Message{plain(thread.Assistant, "Well."), plain(thread.User, "Go on.")}
+			if next, err := s.PrepareStep(t.Context(), step); err != nil || next.Compacted != nil && name != "too wide" {
+				t.Errorf("the next step compacted again: %v", err)
+			}
+		})
+	}
+}
+
+// TestRefusalsByKind: what cures a refusal is done, and nothing else; for one of the answer's size there
+// is nothing. G5
+func TestRefusalsByKind(t *testing.T) {
+	for kind, left := range map[llm.Kind]int{llm.ErrPictures: 10, llm.ErrBytes: 14, llm.ErrOutput: -1} {
 		c, err := palimpsest.New(palimpsest.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		base := &prompt.Prompt{Model: "claude-sonnet-4-5", MaxOutput: 100, Tools: []prompt.Tool{{Name: "shot", Schema: `{"type":"object"}`}}}
-		log, err := thread.New("t").Append(pictured(t, given.n, given.data)...)
-		if err != nil {
-			t.Fatal(err)
+		s := c.Session("t")
+		made, err := s.PrepareStep(t.Context(), palimpsest.Step{Base: picturedBase, Profile: render.For(wire.Chat), Window: 1_000_000, Messages: pictured(20, pngOf(60, 100<<10), false)})
+		if err != nil || made.Compacted != nil {
+			t.Fatalf("%v, %v", made, err)
 		}
-		res, err := c.Compact(t.Context(), palimpsest.Request{Thread: log, Base: base, Budget: 1_000_000, Profile: render.For(wire.Anthropic)})
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+		next, err := s.Overflowed(t.Context(), made, &llm.APIError{Kind: kind})
+		if left < 0 {
+			if plans, _ := s.Plans(t.Context()); !errors.Is(err, palimpsest.ErrNoRoom) || len(plans) > 0 {
+				t.Errorf("%s: %v, %d plans", kind, err, len(plans))
+			}
+			continue
 		}
-		left := 0
-		for i := range res.Prompt.Messages {
-			if hasPicture(&res.Prompt.Messages[i]) {
-				left++
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		if n, _ := pictures(next.Prompt); n != left || len(next.Messages) != 41 {
+			t.Errorf("%s: %d pictures in %d messages", kind, n, len(next.Messages))
+		}
+	}
+}
+
+// TestCompactedIsValid: whatever the conversation is, a compaction breaks no rule of the API that the
+// whole of it does not break. G8
+func TestCompactedIsValid(t *testing.T) {
+	c, err := palimpsest.New(palimpsest.Config{Counter: o200k(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := func(api string, p *prompt.Prompt) (broken []string) {
+		codec := apicodec.For(api)
+		body, err := codec.Encode(p)
+		if err != nil {
+			return []string{"encode"}
+		}
+		for _, b := range codec.Validate(body) {
+			if !b.Advice {
+				broken = append(broken, b.Rule)
 			}
 		}
-		body, err := anthropic.Codec{}.Encode(res.Prompt)
-		if problems := (anthropic.Codec{}).Validate(body); err != nil || len(problems) > 0 {
-			t.Errorf("%s: %v, %v", name, err, problems)
+		return broken
+	}
+	compacted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		drawn := threadgen.Thread().Draw(t, "thread")
+		log, err := thread.New("t").Append(append(pictured(rapid.IntRange(0, 30).Draw(t, "pictures"), pngOf(3000, 0), rapid.Bool().Draw(t, "of the user")), drawn.Messages()...)...)
+		if err != nil {
+			t.Skip(err)
 		}
-		if left > given.left || left < given.left-4 || len(res.Prompt.Messages) != log.Len() || !hasPicture(&res.Prompt.Messages[log.Len()-1]) {
-			t.Errorf("%s: %d pictures left, %d messages of %d", name, left, len(res.Prompt.Messages), log.Len())
+		for _, api := range []string{wire.Anthropic, wire.Chat, wire.Responses, wire.Gemini} {
+			q := palimpsest.Request{Thread: log, Base: picturedBase, Profile: render.For(api)}
+			whole, err := c.Render(nil, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q.Budget = whole.Before * rapid.IntRange(30, 110).Draw(t, "percent") / 100
+			res, err := c.Compact(t.Context(), q)
+			if err != nil {
+				continue // over the budget
+			}
+			own := rules(api, whole.Prompt)
+			for _, rule := range rules(api, res.Prompt) {
+				if !slices.Contains(own, rule) {
+					t.Fatalf("%s: %s is broken, and was not before", api, rule)
+				}
+			}
+			if compacted++; slices.Contains(own, "pixels") && slices.Contains(rules(api, res.Prompt), "pixels") {
+				t.Fatalf("%s: too many large pictures are left", api)
+			}
 		}
+	})
+	if compacted == 0 {
+		t.Error("nothing was compacted")
 	}
 }

@@ -106,6 +106,10 @@ type Replacement struct {
 // of an assistant message without calls.
 const ReplacementField = "replacement"
 
+// MediaField is the preserved field, true, of a Clearing that takes out pictures and files alone: the
+// text of a result stays beside the notes that say what was left out.
+const MediaField = "media"
+
 // Clearing leaves a placeholder. A tool message keeps its cleared form; an assistant
 // message keeps its text and its calls, with shortened arguments; one without calls is
 // replaced by the text of ReplacementField.

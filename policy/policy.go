@@ -183,9 +183,11 @@ type Situation struct {
 	Namer artifact.Namer
 
 	// Forced says that the provider refused the request as too long, or that somebody
-	// asked for a compaction. Refusals counts how often this step was refused in a row.
+	// asked for a compaction. Refusals counts how often this step was refused in a row, and
+	// Refusal says why the last time, as far as it is known.
 	Forced   bool
 	Refusals int
+	Refusal  llm.Kind
 	// Fill says that somebody asked for a request of Budget tokens: policies with a ladder
 	// fill it, and their own targets do not count.
 	Fill bool

@@ -35,6 +35,39 @@ func TestOutputRefusalPasses(t *testing.T) {
 	}
 }
 
+// TestPicturesBelowTheMark: more pictures than the API takes go before it refuses them, and once. G5
+func TestPicturesBelowTheMark(t *testing.T) {
+	up := proxytest.New(t)
+	up.Model = func(*proxytest.Request) proxytest.Answer { return proxytest.Answer{Text: "well"} }
+	url, p := start(t, up, proxy.Options{Window: 1_000_000, Config: palimpsest.Config{Counter: counter()}})
+	a := newAgent(t, wire.Anthropic, url, false)
+	a.user("Look at all of them.")
+	for n := range 120 {
+		a.history = append(a.history, shot(n)...)
+	}
+	for range 2 {
+		if s := a.peek(); s.status != 200 {
+			t.Fatalf("status %d: %.300s", s.status, s.raw)
+		}
+	}
+	for _, sent := range up.Requests() {
+		if n := strings.Count(string(sent.Body), `"type":"image"`); n != 50 || strings.Count(string(sent.Body), "left out; call read_file again") != 70 {
+			t.Errorf("%d pictures", n)
+		}
+	}
+	if n := p.Totals().Compactions; n != 1 {
+		t.Errorf("%d compactions", n)
+	}
+}
+
+// shot is a call that a picture answers.
+func shot(n int) []string {
+	return []string{
+		fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"shot_%d","name":"read_file","input":{"path":"%d.png"}}]}`, n, n),
+		fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"shot_%d","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAADwAAAA8"}}]}]}`, n),
+	}
+}
+
 // TestPictureRefusal: a refusal for pictures is cured by taking old ones out, and by nothing else.
 // G5
 func TestPictureRefusal(t *testing.T) {
@@ -50,9 +83,7 @@ func TestPictureRefusal(t *testing.T) {
 		a := newAgent(t, wire.Anthropic, url, false)
 		a.user("Look at all of them.")
 		for n := range 20 {
-			a.history = append(a.history,
-				fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"shot_%d","name":"read_file","input":{"path":"%d.png"}}]}`, n, n),
-				fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"shot_%d","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}]}`, n))
+			a.history = append(a.history, shot(n)...)
 		}
 		s := a.peek()
 		sent := up.Requests()

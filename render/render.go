@@ -290,7 +290,9 @@ func (r *renderer) orphan(i int, ref plan.Ref) {
 	result, _ := m.Result()
 	text := result.Text()
 	if ref.Action == plan.Clear {
-		text = result.Cleared(r.plan.Clearings[ref.Index].PreservedFields)
+		m := r.profile.cleared(m, r.plan.Clearings[ref.Index].PreservedFields)
+		result, _ := m.Result()
+		text = result.Text()
 	}
 	r.repair(m.ID, "a result without a call is kept as text")
 	r.push(synthetic(&m, thread.Assistant, ownformat.ResultText(result.Tool, text)), Origin{ID: m.ID, Record: ref, Synthetic: true})

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -100,8 +101,14 @@ func externalText(r *plan.Externalization, reach Reach) string {
 // media named instead of shown and the arguments of calls shortened. Reasoning goes, unless
 // the provider wants it everywhere.
 func (p Profile) cleared(m thread.Message, extra thread.Fields) thread.Message {
-	if r, ok := m.Result(); ok {
+	if r, ok := m.Result(); ok && extra[plan.MediaField] != true {
 		return withResult(m, r.Cleared(extra))
+	} else if ok {
+		r.Content, r.Source = withoutMedia(r.Content, "; call "+cmp.Or(r.Tool, "the tool")+" again to see it"), thread.Source{}
+		return edited(m, []thread.Part{r})
+	}
+	if m.Role == thread.User {
+		return edited(m, withoutMedia(m.Parts, "; ask for it if it is needed"))
 	}
 	if text, ok := extra[plan.ReplacementField].(string); ok && m.Role == thread.Assistant && len(m.Calls()) == 0 {
 		var parts []thread.Part
@@ -117,8 +124,6 @@ func (p Profile) cleared(m thread.Message, extra thread.Fields) thread.Message {
 			if p.ReasoningEverywhere {
 				parts = append(parts, part)
 			}
-		case thread.Media:
-			parts = append(parts, thread.Text{Text: mediaNote(part)})
 		case thread.ToolCall:
 			if short := shortenArguments(part.Arguments); short != part.Arguments {
 				part = withArguments(part, short)
@@ -128,7 +133,7 @@ func (p Profile) cleared(m thread.Message, extra thread.Fields) thread.Message {
 			parts = append(parts, part)
 		}
 	}
-	return edited(m, parts)
+	return edited(m, withoutMedia(parts, ""))
 }
 
 // withArguments is a call with other arguments. An entry of tool_calls keeps its further
@@ -161,9 +166,15 @@ func edited(m thread.Message, parts []thread.Part) thread.Message {
 	return m
 }
 
-func mediaNote(m thread.Media) string {
-	what := strings.TrimSpace(strings.Join([]string{string(m.Type), m.MIME, m.Name}, " "))
-	return "[" + what + " left out]"
+// withoutMedia puts a note in place of each picture and file, which may say how it is seen again.
+func withoutMedia(parts []thread.Part, again string) []thread.Part {
+	out := slices.Clone(parts)
+	for i, part := range out {
+		if m, ok := part.(thread.Media); ok {
+			out[i] = thread.Text{Text: "[" + strings.Join(strings.Fields(string(m.Type)+" "+m.MIME+" "+m.Name), " ") + " left out" + again + "]"}
+		}
+	}
+	return out
 }
 
 // shortenArguments cuts the long strings of a JSON document and keeps everything else as it was

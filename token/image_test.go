@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -50,7 +51,7 @@ func TestImageSize(t *testing.T) {
 		for _, size := range [][2]int{{1, 1}, {640, 480}, {1568, 3}, {3000, 2000}} {
 			b := encoded(t, kind, size[0], size[1])
 			for name, data := range map[string]string{"padded": base64.StdEncoding.EncodeToString(b), "raw": base64.RawStdEncoding.EncodeToString(b)} {
-				w, h, ok := imageSize(data)
+				w, h, ok := media.Size(data)
 				if !ok || w != size[0] || h != size[1] {
 					t.Errorf("%s, %s: read %d x %d (%v), want %v", kind, name, w, h, ok, size)
 				}
@@ -61,11 +62,11 @@ func TestImageSize(t *testing.T) {
 	b := encoded(t, "jpeg", 320, 200)
 	exif := append([]byte{0xff, 0xe1, 0xff, 0xff}, make([]byte, 0xffff-2)...)
 	long := append(append(append([]byte{}, b[:2]...), append(exif, exif...)...), b[2:]...)
-	if w, h, ok := imageSize(base64.StdEncoding.EncodeToString(long)); !ok || w != 320 || h != 200 {
+	if w, h, ok := media.Size(base64.StdEncoding.EncodeToString(long)); !ok || w != 320 || h != 200 {
 		t.Errorf("behind long metadata: %d x %d (%v)", w, h, ok)
 	}
 	for _, bad := range []string{"", "x", "!!!!", "iVBORw0KGgo=", base64.StdEncoding.EncodeToString([]byte("\xff\xd8\xff\xe0\x00\x00")), base64.StdEncoding.EncodeToString(encoded(t, "webp extended", 1<<23, 1))} {
-		if w, h, ok := imageSize(bad); ok {
+		if w, h, ok := media.Size(bad); ok {
 			t.Errorf("%q has a size: %d x %d", bad, w, h)
 		}
 	}
@@ -77,7 +78,7 @@ func FuzzImageSize(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		data := base64.StdEncoding.EncodeToString(b)
-		w, h, ok := imageSize(data)
+		w, h, ok := media.Size(data)
 		if ok && (w <= 0 || h <= 0) {
 			t.Fatalf("size %d x %d", w, h)
 		}
@@ -93,7 +94,7 @@ func FuzzImageSize(f *testing.F) {
 		if pdfPages(data) < 0 || pdfPages(string(b)) < 0 {
 			t.Fatal("a negative number of pages")
 		}
-		imageSize(string(b))
+		media.Size(string(b))
 	})
 }
 

@@ -1,25 +1,54 @@
 package wire
 
-// Limits are the sizes of a request, beside its tokens, that an API takes. Zero is not known.
-type Limits struct {
-	// Bytes is the largest body.
-	Bytes int
-	// Pictures is the largest number of images.
-	Pictures int
+import "fmt"
+
+// Size is what a request takes beside its tokens.
+type Size struct {
+	// Bytes are those of the body, Pictures is how many images it holds, and Side is the longest
+	// side of one, in pixels; 0 where none can be read.
+	Bytes, Pictures, Side int
 }
 
-// The rules of Problems about sizes.
-const (
-	BytesRule    = "size"
-	PicturesRule = "pictures"
-)
+// Limits are the sizes of a request that an API takes. Zero is not known.
+type Limits struct {
+	Size
+	// ManySide is the longest side in a request with more than Many images.
+	Many, ManySide int
+}
 
-// limits are the published ones.
+// limits are the published ones, as of November 2026. Compatible servers have others.
 var limits = map[string]Limits{
 	// https://docs.anthropic.com/en/api/overview (request size limits)
-	// https://docs.anthropic.com/en/docs/build-with-claude/vision (images per request)
-	Anthropic: {Bytes: 32 << 20, Pictures: 100},
+	// https://docs.anthropic.com/en/docs/build-with-claude/vision (for windows of 200,000 tokens)
+	Anthropic: {Size{Bytes: 32 << 20, Pictures: 100, Side: 8000}, 20, 2000},
+	// https://developers.openai.com/api/docs/guides/images-vision (image input requirements)
+	Chat:      {Size: Size{Bytes: 512 << 20, Pictures: 1500}},
+	Responses: {Size: Size{Bytes: 512 << 20, Pictures: 1500}},
+	// https://ai.google.dev/gemini-api/docs/file-input-methods (inline data)
+	// https://ai.google.dev/gemini-api/docs/image-understanding (file limit)
+	Gemini: {Size: Size{Bytes: 100 << 20, Pictures: 3600}},
 }
 
 // LimitsOf returns the limits of an API, the zero value for one without known limits.
 func LimitsOf(api string) Limits { return limits[api] }
+
+// Broken returns the limits that a request of this size breaks.
+func (l Limits) Broken(s Size) (broken []Problem) {
+	side := l.Side
+	if s.Pictures > l.Many && l.Many > 0 {
+		side = l.ManySide
+	}
+	for _, row := range [...]struct {
+		have, most      int
+		path, rule, say string
+	}{
+		{s.Bytes, l.Bytes, "body", "size", "%d bytes are more than the %d that the API reads: send less, or upload files"},
+		{s.Pictures, l.Pictures, "messages", "pictures", "%d images are more than the %d that the API takes: leave old ones out"},
+		{s.Side, side, "messages", "pixels", "an image has a side of %d pixels, and the API takes %d in a request with so many: send smaller images, or fewer"},
+	} {
+		if row.most > 0 && row.have > row.most {
+			broken = append(broken, Problem{Path: row.path, Rule: row.rule, Message: fmt.Sprintf(row.say, row.have, row.most)})
+		}
+	}
+	return broken
+}

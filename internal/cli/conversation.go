@@ -3,9 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -232,7 +232,8 @@ func (c *conversation) compactAndStore(ctx context.Context, lazy *lazyStore) (*p
 	return res, made, err
 }
 
-// encode writes a prompt for the API. The result passes `palimpsest check`.
+// encode writes a prompt for the API. A rule that it breaks is an error, unless the whole conversation
+// breaks it too: then it is a warning.
 func (c *conversation) encode(p *prompt.Prompt) ([]byte, error) {
 	if c.api == textTarget {
 		return text.Encode(p), nil
@@ -241,34 +242,40 @@ func (c *conversation) encode(p *prompt.Prompt) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if broken == nil {
-		body, halves := rawjson.MendSurrogates(body)
-		if halves > 0 {
-			c.in.file.Report.Warnings = append(c.in.file.Report.Warnings, transcript.Warning{Text: plural(halves, "broken surrogate pair") + " became U+FFFD, since providers refuse them"})
+	if len(broken) > 0 {
+		whole, err := c.compactor.Render(nil, c.request())
+		if err != nil {
+			return nil, err
 		}
-		return body, nil
-	}
-	// If the input broke a rule already, it is at fault; otherwise we are.
-	if c.in.Prompt != nil {
-		if _, own, err := encodeAndValidate(c.in.api(), c.in.Prompt); cmp.Or(own, err) != nil {
-			return nil, fmt.Errorf("%w: %s: the %s API would refuse the request as it is: %w", ErrInvalid, c.in.path, c.in.api(), cmp.Or(own, err))
+		_, own, err := encodeAndValidate(c.api, whole.Prompt)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range broken {
+			if !slices.ContainsFunc(own, func(o wire.Problem) bool { return o.Rule == b.Rule }) {
+				return nil, fmt.Errorf("the %s API would refuse the request: %w", c.api, b)
+			}
+			c.warn("the " + c.api + " API would refuse this, as it is in the input: " + b.Error())
 		}
 	}
-	return nil, fmt.Errorf("the %s API would refuse the request: %w", c.api, broken)
+	body, halves := rawjson.MendSurrogates(body)
+	if halves > 0 {
+		c.warn(plural(halves, "broken surrogate pair") + " became U+FFFD, since providers refuse them")
+	}
+	return body, nil
+}
+
+func (c *conversation) warn(text string) {
+	c.in.file.Report.Warnings = append(c.in.file.Report.Warnings, transcript.Warning{Text: text})
 }
 
 // encodeAndValidate returns a prompt as the body of a request, and the rules of the API that
 // the body breaks.
-func encodeAndValidate(api string, p *prompt.Prompt) (body []byte, broken, err error) {
+func encodeAndValidate(api string, p *prompt.Prompt) (body []byte, broken []wire.Problem, err error) {
 	if body, err = apicodec.For(api).Encode(p); err != nil {
 		return nil, nil, err
 	}
-	for _, problem := range apicodec.For(api).Validate(body) {
-		if !problem.Advice {
-			broken = errors.Join(broken, problem)
-		}
-	}
-	return body, broken, nil
+	return body, slices.DeleteFunc(apicodec.For(api).Validate(body), func(b wire.Problem) bool { return b.Advice }), nil
 }
 
 // recallNote is the line that tells the reader of a prompt how to read what was removed.

@@ -141,8 +141,8 @@ var eachSession = []string{
 // checkRequest returns an error if the API would refuse the messages.
 func checkRequest(api string, p *prompt.Prompt) error {
 	_, broken, err := encodeAndValidate(api, p)
-	if broken != nil {
-		return fmt.Errorf("the %s API would refuse the session: %w", api, broken)
+	if len(broken) > 0 {
+		return fmt.Errorf("the %s API would refuse the session: %w", api, broken[0])
 	}
 	return err
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
 
-// limits are the sizes that the API takes.
-var limits = wire.LimitsOf(wire.Anthropic)
-
 // The shapes of parts of the body.
 var (
 	// https://docs.anthropic.com/en/api/messages (tools)
@@ -71,19 +68,14 @@ func hasTrigger(least float64, units ...string) func(gjson.Result) bool {
 // where the body goes.
 func (Codec) Validate(body []byte) []wire.Problem {
 	c := &checker{callPaths: map[string]string{}}
-	if len(body) > limits.Bytes {
-		c.Refuse(0, "body", wire.BytesRule, "%d bytes are more than the 32 MB that the API reads: send less, or upload files", len(body))
-	}
 	if c.Open(body, nil, func(name string, v gjson.Result) {
 		if slices.Contains(checkedMembers, name) {
 			c.Refuse(v.Index, name, "duplicate-member", "the body has %s twice", name)
 		}
 	}) {
 		c.request()
-		if c.pictures > limits.Pictures {
-			c.Refuse(0, "messages", wire.PicturesRule, "%d images are more than the %d that the API takes: leave old ones out", c.pictures, limits.Pictures)
-		}
 	}
+	c.CheckSize(wire.Anthropic, len(body))
 	return c.Problems()
 }
 
@@ -95,7 +87,6 @@ type checker struct {
 	callPaths map[string]string // tool_use ids, and where they were first used
 	toolUsed  bool              // the messages hold tool blocks
 	sealed    []string          // paths of signed compaction blocks
-	pictures  int               // image blocks
 }
 
 // checkedMembers are the members that rules look at.

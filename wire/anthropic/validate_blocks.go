@@ -35,7 +35,7 @@ var (
 		"server_tool_use": serverCall,
 		"mcp_tool_use":    serverCall,
 		"tool_result":     shape.Members(shape.Required("tool_use_id", nameShape(1<<16, "tool-id", "a result names its call by an id of the characters a-z, A-Z, 0-9, _ and -"))),
-		"image":           shape.Members(shape.Required("source", sourceOf("image", imageSources))),
+		"image":           {Image: "source.data", Members: []shape.Member{shape.Required("source", sourceOf("image", imageSources))}, Is: shape.Object},
 		"document":        shape.Members(shape.Required("source", sourceOf("document", documentSources))),
 	}
 
@@ -111,10 +111,7 @@ func (c *checker) blockRules(b checkedBlock, path string) {
 	if s := blockShapes[b.kind]; s != nil {
 		c.Check(b.Index, path, b.Result, s)
 	}
-	switch b.kind {
-	case "image":
-		c.pictures++
-	case "tool_result":
+	if b.kind == "tool_result" {
 		c.resultRules(b, path)
 	}
 	c.cacheMark(b, path)

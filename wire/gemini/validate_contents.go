@@ -16,11 +16,11 @@ var (
 	// texts.
 	dataShapes = map[string]*shape.Shape{
 		"text": {},
-		"inlineData": shape.Members(
+		"inlineData": {Is: shape.Object, Image: "data", Members: []shape.Member{
 			shape.Required("mimeType", filledMedia("the MIME type is missing")),
 			shape.Required("data", filledMedia("the data is missing; send it in base64")),
-		),
-		"fileData":            shape.Members(shape.Required("fileUri", filledMedia("the address of the file is missing"))),
+		}},
+		"fileData":            {Is: shape.Object, Image: "fileUri", Members: []shape.Member{shape.Required("fileUri", filledMedia("the address of the file is missing"))}},
 		"functionCall":        shape.Members(shape.Optional("args", shape.Members().Explain(ruleCall, "the arguments are not an object"))),
 		"functionResponse":    shape.Members(shape.Required("response", shape.Members().Explain(ruleResponse, `want an object, such as {"output": …}`))),
 		"executableCode":      shape.Members(),

@@ -55,10 +55,10 @@ var (
 	chatPartShapes = map[string]*shape.Shape{
 		"text":    shape.Members(shape.Required("text", anyText)),
 		"refusal": shape.Members(shape.Required("refusal", anyText)),
-		"image_url": shape.Members(shape.Required("image_url", shape.Members(
+		"image_url": {Is: shape.Object, Image: "image_url.url", Members: []shape.Member{shape.Required("image_url", shape.Members(
 			shape.Required("url", text),
 			shape.Optional("detail", shape.OneOf("auto", "low", "high", "original").Explain("value", "want auto, low, high or original")),
-		).Explain("type", "want an object"))),
+		).Explain("type", "want an object"))}},
 		"input_audio": shape.Members(shape.Required("input_audio", shape.Members(
 			shape.Required("data", text),
 			shape.Required("format", &shape.Shape{Is: shape.String, Filled: true, OneOf: []string{"wav", "mp3"}}),
@@ -107,6 +107,7 @@ func (Chat) Validate(body []byte) []wire.Problem {
 	}) {
 		v.body()
 	}
+	v.CheckSize(wire.Chat, len(body))
 	return v.Problems()
 }
 

@@ -47,7 +47,7 @@ var (
 		"computer_call": {Is: shape.Object, Members: []shape.Member{responsesCallID}, Rules: []shape.Rule{
 			shape.Must("action", "required", "give an action, or an array of actions", func(v gjson.Result) bool { return v.Get("action").IsObject() || v.Get("actions").IsArray() }),
 		}},
-		"computer_call_output": shape.Members(responsesCallID, shape.Required("output", &shape.Shape{Is: shape.Object, Rules: []shape.Rule{
+		"computer_call_output": shape.Members(responsesCallID, shape.Required("output", &shape.Shape{Is: shape.Object, Image: "image_url", Rules: []shape.Rule{
 			shape.Must("type", "content-type", "want computer_screenshot", func(v gjson.Result) bool { return v.Get("type").Str == "computer_screenshot" }),
 			shape.Must("image_url", "required", "give an image_url or a file_id", responsesHas("image_url", "file_id")),
 		}})),
@@ -83,7 +83,7 @@ var (
 	}
 	responsesGivenParts = map[string]*shape.Shape{
 		"input_text":  shape.Members(shape.Required("text", anyText)),
-		"input_image": {Rules: []shape.Rule{shape.Must("image_url", "required", "give an image_url (as a string) or a file_id", responsesHas("image_url", "file_id"))}},
+		"input_image": {Image: "image_url", Rules: []shape.Rule{shape.Must("image_url", "required", "give an image_url (as a string) or a file_id", responsesHas("image_url", "file_id"))}},
 		"input_file":  {Rules: []shape.Rule{shape.Must("file_id", "required", "give one of file_id, file_data and file_url", responsesHas("file_id", "file_data", "file_url"))}},
 		"input_audio": shape.Members(shape.Required("input_audio", anyObject)),
 	}
@@ -120,6 +120,7 @@ func (Responses) Validate(body []byte) []wire.Problem {
 	if c.Open(body, nil, nil) {
 		c.body()
 	}
+	c.CheckSize(wire.Responses, len(body))
 	return c.Problems()
 }
 

@@ -14,7 +14,9 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -41,6 +43,9 @@ type Shape struct {
 	OneOf []string
 	// Members are the members of an object to check, in this order.
 	Members []Member
+	// Image is the path to data or address of an image, where the value is one; a MIME type of another
+	// kind in mimeType says that it is none.
+	Image string
 	// Items is the shape of an array's elements.
 	Items *Shape
 	// Rules are checked where all of the above is right.
@@ -95,6 +100,7 @@ type Checker struct {
 	Get func(object gjson.Result, name string) gjson.Result
 
 	found []found
+	size  wire.Size // of what was checked
 }
 
 type found struct {
@@ -123,9 +129,37 @@ func (c *Checker) Problems() []wire.Problem {
 	return list
 }
 
+// CheckSize reports the limits of an API that a body of so many bytes breaks, with the images that
+// were checked.
+func (c *Checker) CheckSize(api string, bytes int) {
+	c.size.Bytes = bytes
+	for _, p := range wire.LimitsOf(api).Broken(c.size) {
+		c.Refuse(0, p.Path, p.Rule, "%s", p.Message)
+	}
+}
+
+// image counts an image, whose data or address is at a path below v.
+func (c *Checker) image(v gjson.Result, path string) {
+	if mime := c.Member(v, "mimeType").Str; mime != "" && media.ClassOf(mime) != thread.Image {
+		return
+	}
+	for name := range strings.SplitSeq(path, ".") {
+		v = c.Member(v, name)
+	}
+	data := v.Str
+	if _, inline, ok := media.ParseDataURL(data); ok {
+		data = inline
+	}
+	w, h, _ := media.Size(data)
+	c.size.Pictures, c.size.Side = c.size.Pictures+1, max(c.size.Side, w, h)
+}
+
 // Check reports what is wrong with a value. It returns true if nothing is.
 func (c *Checker) Check(at int, path string, v gjson.Result, s *Shape) bool {
 	before := len(c.found)
+	if s.Image != "" {
+		c.image(v, s.Image)
+	}
 	switch is := TypeOf(v); {
 	case s.Is != 0 && s.Is&is == 0:
 		if is == 0 {
