@@ -13,6 +13,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
+	"github.com/palimpsest-ai/palimpsest/internal/test/property"
 	"github.com/palimpsest-ai/palimpsest/internal/test/threadgen"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -243,7 +244,7 @@ func TestCompactedIsValid(t *testing.T) {
 		return broken
 	}
 	compacted := 0
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		drawn := threadgen.Thread().Draw(t, "thread")
 		log, err := thread.New("t").Append(append(pictured(rapid.IntRange(0, 30).Draw(t, "pictures"), pngOf(3000, 0), rapid.Bool().Draw(t, "of the user")), drawn.Messages()...)...)
 		if err != nil {
