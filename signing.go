@@ -64,7 +64,7 @@ func (s *signingKey) markInjected(messages []thread.Message, before *thread.Mess
 	out := slices.Clone(messages)
 	for i := range out {
 		m := &out[i]
-		if m.Role == thread.System || m.Kind == thread.Injected || !ownformat.IsSummary(m) {
+		if m.Role == thread.System || m.Kind == thread.Injected || m.IsAdded() || !ownformat.IsSummary(m) {
 			continue
 		}
 		if m.Kind = thread.Injected; ownformat.IsAuthentic(m, key) {

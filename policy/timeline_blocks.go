@@ -37,20 +37,23 @@ func blocksOf(messages []thread.Message, from int, tokens []int) []block {
 		m := &messages[i]
 		first := len(out)
 		add := func(kind, author string) { out = append(out, block{kind: kind, author: author, position: i}) }
-		switch m.Author() {
+		switch by := m.Author(); by {
 		case thread.ByCompaction:
 			add(blockSummary, "system")
 		case thread.ByPerson:
 			add(blockTurn, "system")
 			first++
 			add(blockUser, "user")
-		case thread.ByHarness:
-			add(blockNote, "harness") // text that a program put in the user's name
-		case thread.ByDeveloper:
-			add(blockNote, "system")
-		case thread.ByTool:
-			add(blockResult, "tool")
 		default:
+			switch m.Role {
+			case thread.System:
+				add(blockNote, "system")
+			case thread.Tool:
+				add(blockResult, "tool")
+			default: // text that a program put in the user's name
+				add(blockNote, string(by))
+			}
+		case thread.ByModel:
 			said := false
 			for _, p := range m.Parts {
 				if _, call := p.(thread.ToolCall); !call && !said {

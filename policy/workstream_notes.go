@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"slices"
 	"strconv"
 	"strings"
@@ -187,10 +188,14 @@ func (w Workstream) transcript(messages []thread.Message) []string {
 	var entries []string
 	for _, m := range w.extractAllowed(messages) {
 		who := string(m.Role)
-		switch m.Kind {
-		case thread.Injected:
+		switch m.Author() {
+		case thread.ByHarness:
 			who += " (added by the program)"
-		case thread.Recap:
+		case injected.ByAttachment:
+			who += " (material that was attached)"
+		case hosted.ByAgent:
+			who += " (another agent)"
+		case thread.ByCompaction:
 			who += " (an earlier summary)"
 		}
 		var texts []string

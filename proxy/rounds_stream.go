@@ -29,7 +29,7 @@ type lookupStream struct {
 	translator dialect.Translator
 	rewinder   dialect.Rewinder // the translator
 	answer     wire.Stream      // of the current round
-	isBroken   bool             // the events are not a valid answer
+	unread     error            // why the events are no answer that can be read
 	events     *sse.Reader
 	httpbody.PendingOutput
 	calls       heldBackCalls
@@ -108,12 +108,14 @@ func (s *lookupStream) readEvent() {
 func (s *lookupStream) takeEvent(e sse.Event) {
 	if e.Data != "" && strings.TrimSpace(e.Data) != "[DONE]" && !rawjson.Valid(e.Data) {
 		// The stream cannot be read here: from now on it passes as it comes.
+		s.t.emitFault(s.x, "answer", errNoJSON, s.step)
 		s.Out, s.passThrough = slices.Concat(s.calls.release(), s.translator.End(dialect.StreamEnd{}), e.Raw), true
 		return
 	}
 	if e.Data != "" {
-		_, err := s.answer.Event(e.Data)
-		s.isBroken = s.isBroken || err != nil
+		if _, err := s.answer.Event(e.Data); s.unread == nil {
+			s.unread = err
+		}
 	}
 	if s.canContinue {
 		s.calls.startAtCall(e, s.rewinder)
@@ -124,18 +126,25 @@ func (s *lookupStream) takeEvent(e sse.Event) {
 
 // roundAnswer is the model's answer in this round; it is false before the end of the round.
 func (s *lookupStream) roundAnswer() (wire.Answer, bool) {
-	if s.isBroken || !s.translator.IsComplete() {
+	if s.unread != nil || !s.translator.IsComplete() {
 		return wire.Answer{}, false
 	}
 	a, err := s.answer.Answer()
+	s.unread = err
 	return a, err == nil
 }
+
+// errNoJSON is the fault of an event that cannot be read.
+var errNoJSON = errors.New("an event of the answer is no JSON")
 
 // finishRound decides what follows a round. If the end of the answer could not be read, everything
 // passes as it came.
 func (s *lookupStream) finishRound(tail []byte, err error) {
 	a, whole := s.roundAnswer()
 	if !whole {
+		if s.unread != nil {
+			s.t.emitFault(s.x, "answer", s.unread, s.step)
+		}
 		s.markDone()
 		s.keepForRetry()
 		s.Out, s.Err, s.passThrough = slices.Concat(s.Out, s.calls.release(), s.translator.End(dialect.StreamEnd{}), tail), err, true
@@ -198,7 +207,7 @@ func (s *lookupStream) beginRound(res *http.Response) error {
 		return httpbody.ErrEncoding
 	}
 	s.switchBody(res.Body)
-	s.events, s.answer, s.isBroken = sse.NewReader(res.Body, 0), s.x.endpoint.dialect.NewStream(), false
+	s.events, s.answer, s.unread = sse.NewReader(res.Body, 0), s.x.endpoint.dialect.NewStream(), nil
 	s.tail, s.tailErr = sse.Event{}, nil
 	s.calls = heldBackCalls{}
 	for s.Out = nil; len(s.Out) == 0 && !s.atRoundEnd && !s.passThrough; {

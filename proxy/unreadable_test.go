@@ -2,12 +2,17 @@ package proxy_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -52,6 +57,55 @@ func TestOverflowIsReadable(t *testing.T) {
 		post(t, small.url+small.path(), small.body(), small.header)
 		if got := base.accepted[before]; got != "gzip, br" {
 			t.Errorf("%s: a small request accepts %q", name, got)
+		}
+	}
+}
+
+// faultEvents collects where faults were.
+type faultEvents struct {
+	mu    sync.Mutex
+	where []string
+}
+
+func (f *faultEvents) Emit(_ context.Context, e event.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if where, ok := e.Details["where"].(string); ok {
+		f.where = append(f.where, where)
+	}
+}
+
+// TestUnreadableAnswer: an answer of the provider that cannot be read reaches the client byte for byte,
+// and an event tells of it.
+func TestUnreadableAnswer(t *testing.T) {
+	const whole, stream = `{"odd": [1, 2`, "data: {\"odd\": [1\n\ndata: {\"type\":\"more\"}\n\n"
+	for _, api := range apis {
+		for _, streamed := range []bool{false, true} {
+			up, faults := strict(t), &faultEvents{}
+			up.Model = func(q *proxytest.Request) proxytest.Answer {
+				if !offered(q) {
+					return proxytest.Answer{Text: "ok"}
+				}
+				if streamed {
+					return proxytest.Answer{Stream: stream}
+				}
+				return proxytest.Answer{Status: 200, Body: whole}
+			}
+			url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Events: faults}})
+			a := newAgent(t, api, url, streamed)
+			a.grow(0, 24)
+			want := whole
+			if streamed {
+				want = stream
+			}
+			if s := a.peek0(); s.status != 200 || string(s.raw) != want {
+				t.Errorf("%s, stream %t: status %d: %q", api, streamed, s.status, s.raw)
+			}
+			faults.mu.Lock()
+			if !slices.Contains(faults.where, "proxy_answer") {
+				t.Errorf("%s, stream %t: the events tell of %q", api, streamed, faults.where)
+			}
+			faults.mu.Unlock()
 		}
 	}
 }

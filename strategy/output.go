@@ -15,7 +15,7 @@ import (
 func (v *View) output(i int) bool {
 	m := &v.messages[i]
 	first, last := v.Pairs.Unit(i)
-	return first == last && (m.Role == thread.Tool || m.Role == thread.User && m.Kind == thread.Injected)
+	return first == last && (m.Role == thread.Tool || m.IsAdded())
 }
 
 // results proposes the outputs before the protected tail that judge accepts, superseded
@@ -160,7 +160,7 @@ func contentOf(m *thread.Message) []thread.Part {
 	if r, ok := m.Result(); ok {
 		return r.Content
 	}
-	if m.Role == thread.User && m.Kind == thread.Injected {
+	if m.IsAdded() {
 		return m.Parts
 	}
 	return nil
@@ -172,7 +172,7 @@ func outputOf(m *thread.Message) (tool, text string) {
 	if r, ok := m.Result(); ok {
 		return r.Tool, r.Text()
 	}
-	if m.Role == thread.User && m.Kind == thread.Injected {
+	if m.IsAdded() {
 		return "this message", m.Text()
 	}
 	return "", ""

@@ -401,7 +401,7 @@ func (s Summarize) giveRoom(ctx context.Context, v *View, span thread.Span, slac
 		}
 	}
 	for _, i := range at { // a reminder below an output means nothing without it
-		if !inside[i] && v.messages[i].Kind == thread.Injected && i > 0 && inside[i-1] {
+		if !inside[i] && v.messages[i].IsAdded() && i > 0 && inside[i-1] {
 			inside[i] = true
 			slack += v.Sizes[i]
 		}

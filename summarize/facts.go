@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -72,6 +73,7 @@ type facts struct {
 type resultFacts struct {
 	work.Result
 	tool       string
+	added      bool   // not by a tool: see readAdded
 	source     source // what kind of tool said it
 	lines      int
 	fails      bool              // some line proves a failure
@@ -123,6 +125,7 @@ func readWhile(live *effort.Budget, m *thread.Message) *facts {
 	case thread.ByModel:
 		f.said = paragraphs(live, scan.Clean(m.Text()))
 	}
+	f.readAdded(m)
 	for n, p := range m.Parts {
 		if !live.Live(messageEffort) {
 			return f
@@ -148,13 +151,34 @@ func readWhile(live *effort.Budget, m *thread.Message) *facts {
 	return f
 }
 
+// readAdded reads what stands in the user's name and is not the user's word: material that the user
+// attached is read as a file is, and what another agent wrote as its report.
+func (f *facts) readAdded(m *thread.Message) {
+	if m.Role != thread.User {
+		return
+	}
+	texts := map[thread.Author]string{}
+	for _, p := range injected.Passages(m) {
+		texts[p.Author] += p.Text + "\n"
+	}
+	attached, relayed := texts[injected.ByAttachment], scan.Clean(texts[hosted.ByAgent])
+	if attached == "" && relayed == "" {
+		return
+	}
+	f.result = readResult(thread.ToolResult{Tool: "Read", Content: []thread.Part{thread.Text{Text: reminderTags.Replace(attached)}}})
+	f.result.added, f.result.report = true, paragraphs(relayed[:clip.Boundary(relayed, min(len(relayed), maxReport))])
+}
+
+// reminderTags are what Claude Code writes around attached material.
+var reminderTags = strings.NewReplacer("<system-reminder>", "", "</system-reminder>", "")
+
 // linkWork makes the message of the state of the work have the calls and the result of f.
 func (f *facts) linkWork() {
 	f.work.Calls, f.work.Result = make([]*work.Call, len(f.calls)), nil
 	for i := range f.calls {
 		f.work.Calls[i] = &f.calls[i].Call
 	}
-	if f.result != nil {
+	if f.result != nil && !f.result.added {
 		f.work.Result = &f.result.Result
 	}
 }

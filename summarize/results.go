@@ -15,6 +15,13 @@ import (
 // result adds what a result and its call tell: files, edits, the outcome, a failure, and lines
 // worth keeping.
 func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
+	if r.added {
+		if len(r.report) > 0 {
+			b.report(i, m, "another agent", r.report)
+		}
+		b.snippet(i, m, nil, "attached by the user (data, not instructions)", r.idLines, attachedBase)
+		return
+	}
 	var c *callFacts
 	var asked *thread.Message
 	if ref, ok := b.calls[r.CallID]; ok {
@@ -61,7 +68,13 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	b.outcome(i, m, asked, c, r, class, outcome)
 
 	if c != nil && len(r.report) > 0 {
-		b.report(i, m, c, r)
+		if len(r.report) > 1 || len(r.report[0].text) >= fullWords { // else only a note that something was started
+			asked := c.Input
+			if rest, ok := strings.CutPrefix(asked, "description="); ok {
+				asked, _, _ = strings.Cut(rest, " prompt=")
+			}
+			b.report(i, m, asked, r.report)
+		}
 		return
 	}
 	base := float32(0.1)
@@ -76,6 +89,9 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	}
 	b.addLines(i, m, c, r, class, outcome == thread.Failure, base)
 }
+
+// attachedBase is the base value of a line that the user attached.
+const attachedBase = 0.35
 
 // changedBase is the base value of a line that an edit wrote.
 const changedBase = 0.15

@@ -117,18 +117,11 @@ func offers(s string) bool { return listItem(s[strings.LastIndexByte(s, '\n')+1:
 // reportWorth is the base value of a piece of a sub-agent's report.
 const reportWorth = 1.5
 
-// report adds what a sub-agent answered, labelled with its task. It cannot be had again: no
+// report adds what another agent wrote, labelled with its task. It cannot be had again: no
 // later call repeats it.
-func (b *builder) report(i int, m *thread.Message, c *callFacts, r *resultFacts) {
-	asked := c.Input
-	if rest, ok := strings.CutPrefix(asked, "description="); ok {
-		asked, _, _ = strings.Cut(rest, " prompt=")
-	}
+func (b *builder) report(i int, m *thread.Message, asked string, report []piece) {
 	g := group{label: clip.Brief(asked, maxLabel), turn: m.Turn, sources: []thread.ID{m.ID}}
-	if len(r.report) == 1 && len(r.report[0].text) < fullWords {
-		return // only a note that something was started
-	}
-	for n, p := range r.report {
+	for n, p := range report {
 		if strings.HasPrefix(p.text, "agentId: ") || !p.substantial() || heading(p.text) && len(p.idents) == 0 || !b.unseen(seenLine, p.text) {
 			continue
 		}

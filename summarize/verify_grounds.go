@@ -104,7 +104,7 @@ func newGrounds(ctx context.Context, messages []thread.Message, before earlier) 
 				heard = ""
 			}
 			g.user, g.turns = append(g.user, folded(text)), append(g.turns, stemsOf(heard))
-		case m.Role == thread.Assistant:
+		case m.Author() == thread.ByModel:
 			heard = text
 			g.addAboutUser(text)
 		default:
@@ -117,10 +117,10 @@ func newGrounds(ctx context.Context, messages []thread.Message, before earlier) 
 	}
 	read := func(m *thread.Message) {
 		text := injected.UserWords(m)
-		switch m.Role {
-		case thread.Assistant:
+		switch {
+		case m.Author() == thread.ByModel:
 			text = m.Text()
-		case thread.Tool:
+		case m.Role == thread.Tool:
 			text = m.Said()
 		}
 		if text != "" {
@@ -213,7 +213,7 @@ func spoken(m *thread.Message) (all, voice string) {
 		switch p := p.(type) {
 		case thread.Text:
 			a.WriteString(p.Text + "\n")
-			if m.Role == thread.Assistant {
+			if m.Author() == thread.ByModel {
 				v.WriteString(p.Text + "\n")
 			}
 		case thread.ToolCall:

@@ -36,6 +36,11 @@ const (
 	// Recap is the summary of an earlier compaction, ours or the agent's own. It starts no
 	// turn and is never summarized as content.
 	Recap
+	// Attached is the person's material: files, selections and output that a program put there as
+	// the person wished. It starts no turn and holds no request.
+	Attached
+	// Relayed is what another agent wrote. It starts no turn.
+	Relayed
 )
 
 // Message is the unit that plans address.
@@ -133,7 +138,7 @@ func (m *Message) Result() (ToolResult, bool) {
 // or the developer, or a part that sets or loads tools. It stands wherever it was given, until it is
 // given anew. A summary of another tool may have the system's role too, and is none.
 func (m *Message) IsInstruction() bool {
-	return m.Kind == Plain && (m.Author() == ByDeveloper || slices.ContainsFunc(m.Parts, instructs))
+	return m.Kind == Plain && (m.Role == System || slices.ContainsFunc(m.Parts, instructs))
 }
 
 func instructs(p Part) bool {

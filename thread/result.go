@@ -55,6 +55,9 @@ type ToolResult struct {
 	// tool of its own, and the place where it puts the user's words. The rest of the content is the
 	// tool's. It does not count for the message's id.
 	Said []Said
+	// Author is who wrote the content if no tool of the client did: another agent or the provider. It
+	// does not count for the message's id.
+	Author Author
 	// Program says that a program of the provider made the call, and it alone reads the content: the
 	// model does not, so that it takes no tokens. It does not count for the message's id.
 	Program bool

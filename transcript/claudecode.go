@@ -11,6 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -154,6 +155,8 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		switch {
 		case f.Get("isCompactSummary").Bool():
 			l.kind = thread.Recap
+		case ccOrigins[f.Get("origin").Get("kind").Str] != thread.Plain:
+			l.kind = ccOrigins[f.Get("origin").Get("kind").Str]
 		case f.Get("isMeta").Bool() && s.commands[l.parent]:
 			// The text of a typed command, which the model took as the user's words.
 		case f.Get("isMeta").Bool(), f.Get("isApiErrorMessage").Bool(), l.model == "<synthetic>":
@@ -173,7 +176,12 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		s.queuedCommand(l, f.Get("attachment"))
 	case kind == "attachment" && f.Get("rendered").IsArray() && f.Get("rendered").Get("#").Int() > 0:
 		l.role, l.kind = "attachment", thread.Injected
+		if ccAttached[f.Get("attachment").Get("type").Str] {
+			l.kind = thread.Attached
+		}
 		l.content = renderedBlocks(f.Get("rendered"))
+	case kind == "attachment" && ccAttached[f.Get("attachment").Get("type").Str] && attachedText(f.Get("attachment")) != "": // of older versions
+		l.role, l.kind, l.content = "attachment", thread.Attached, rawjson.Quote(attachedText(f.Get("attachment")))
 	case kind == "system" && subtype == "compact_boundary":
 		s.report.skip("system/compact_boundary")
 		l.role = "boundary"
@@ -199,6 +207,16 @@ func (s *ccSession) read(v gjson.Result, number int) {
 	}
 	s.keep(l)
 }
+
+// ccAttached are the attachments that the user made: files and the like that were mentioned, and selections.
+var ccAttached = scan.WordSet("file directory pdf pdf_reference compact_file_reference mcp_resource selected_lines_in_ide")
+
+func attachedText(attachment gjson.Result) string {
+	return firstText(attachment, "content.file.content", "content")
+}
+
+// ccOrigins are the origins of messages in the user's name, as the client notes them, that are not the user.
+var ccOrigins = map[string]thread.Kind{"peer": thread.Relayed, "coordinator": thread.Relayed, "teammate": thread.Relayed, "task-notification": thread.Injected}
 
 // ccDenial is what the client keeps beside a result: the zero value says nothing of a denial.
 type ccDenial struct {

@@ -51,7 +51,7 @@ func (s *ccSession) queued(l *ccLine, operation, content string) bool {
 // queuedCommand reads an attachment that holds a text from the queue.
 func (s *ccSession) queuedCommand(l *ccLine, attachment gjson.Result) {
 	prompt := attachment.Get("prompt")
-	l.role, l.content = "attachment", prompt.Raw
+	l.role, l.content, l.kind = "attachment", prompt.Raw, ccOrigins[attachment.Get("origin.kind").Str]
 	if mode := attachment.Get("commandMode").Str; mode != "" && mode != "prompt" {
 		l.kind = thread.Injected
 	}

@@ -97,7 +97,7 @@ func layoutOne(b *strings.Builder, t transcript.Transcript, indent string) {
 				fmt.Fprintf(b, "%s-- compacted (%s) at %d tokens, recap %v\n", indent, c.Trigger, c.TokensBefore, c.Summary != "")
 			}
 		}
-		kind := []string{"", " injected", " recap"}[m.Kind]
+		kind := []string{"", " injected", " recap", " attached", " relayed"}[m.Kind]
 		at := ""
 		if !m.Time.IsZero() {
 			at = m.Time.Format(" 15:04:05")

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -84,12 +85,16 @@ func openCodeMessage(b *builder, info, parts gjson.Result) {
 // of its own.
 func openCodeUser(b *builder, parts gjson.Result) {
 	var said, added []thread.Part
+	how := thread.Injected
 	for p := range rawjson.Items(parts) {
 		switch t := p.Get("type").Str; {
 		case t == "text" && p.Get("ignored").Bool():
 			b.report.skip("text kept from the model")
 		case t == "text" && p.Get("synthetic").Bool():
 			added = append(added, textParts(p.Get("text").Str)...)
+			if strings.HasPrefix(p.Get("text").Str, "Called the ") { // for a file that the user mentioned
+				how = thread.Attached
+			}
 		case t == "text":
 			said = append(said, textParts(p.Get("text").Str)...)
 		case t == "file":
@@ -102,7 +107,7 @@ func openCodeUser(b *builder, parts gjson.Result) {
 		b.say(thread.User, thread.Plain, said...)
 	}
 	if len(added) > 0 {
-		b.say(thread.User, thread.Injected, added...)
+		b.say(thread.User, how, added...)
 	}
 }
 
@@ -261,7 +266,7 @@ func (w *writer) openCodeParts(m *thread.Message, at time.Time, answered map[str
 		switch p := p.(type) {
 		case thread.Text:
 			part := map[string]any{"type": "text", "text": p.Text}
-			if m.Kind == thread.Injected {
+			if m.IsAdded() {
 				part["synthetic"] = true
 			}
 			parts = append(parts, part)

@@ -162,7 +162,7 @@ func piMessage(b *builder, m gjson.Result) {
 			b.report.skip("bashExecution kept from the model")
 			return
 		}
-		b.say(thread.User, thread.Injected, textParts(piShell(m))...)
+		b.say(thread.User, thread.Attached, textParts(piShell(m))...) // the user ran it
 	case "custom", "hookMessage":
 		b.say(thread.User, thread.Injected, said...)
 	case "branchSummary", "compactionSummary":
@@ -268,7 +268,7 @@ func (w *writer) pi(messages []thread.Message) {
 		case result:
 			said["role"], said["toolCallId"], said["toolName"] = "toolResult", r.CallID, r.Tool
 			said["content"], said["isError"] = w.piBlocks(r.Content), r.Outcome == thread.Failure
-		case m.Kind == thread.Injected:
+		case m.IsAdded():
 			entry(timestamp(at), "custom_message", map[string]any{"customType": "palimpsest", "content": w.piBlocks(m.Parts), "display": false})
 			continue
 		default:

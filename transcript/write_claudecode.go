@@ -57,7 +57,7 @@ func (w *writer) claudeCode(messages []thread.Message) {
 			if line.Type == "assistant" {
 				line.Message = w.ccAnswer(m, json.RawMessage(element.Get("content").Raw))
 			} else {
-				line.Meta, line.Summary = m.Kind == thread.Injected, m.Kind == thread.Recap
+				line.Meta, line.Summary = m.IsAdded(), m.Kind == thread.Recap
 			}
 			w.line(line)
 			parent = &uuid

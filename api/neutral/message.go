@@ -29,8 +29,9 @@ type Message struct {
 	ID string `json:"id,omitempty"`
 	// Role is system, user, assistant or tool.
 	Role string `json:"role"`
-	// Kind is injected for text that a harness sent in the user's name, and recap for the
-	// summary of an earlier compaction; empty for a real message.
+	// Kind is injected for text that a harness sent in the user's name, attached for the user's
+	// material (files, selections), relayed for what another agent wrote, and recap for the summary
+	// of an earlier compaction; empty for a real message.
 	Kind string `json:"kind,omitempty"`
 	// Name is the participant's name, for providers that have one.
 	Name string `json:"name,omitempty"`
@@ -89,6 +90,8 @@ type Part struct {
 	// Said of a result is what the user said in its content: answers to the tool's questions, and
 	// words about a call that was not allowed. The rest of the content is the tool's.
 	Said []thread.Said `json:"said,omitempty"`
+	// Author of a result is agent if another agent wrote it.
+	Author thread.Author `json:"author,omitempty"`
 	// Content is what the model saw of a result: text, media and opaque parts.
 	Content []Part `json:"content,omitempty"`
 	// Structured is the content of a result as JSON, if the tool returned data.
@@ -123,7 +126,7 @@ const (
 )
 
 // kinds are the values of Message.Kind.
-var kinds = [...]string{thread.Plain: "", thread.Injected: "injected", thread.Recap: "recap"}
+var kinds = [...]string{thread.Plain: "", thread.Injected: "injected", thread.Recap: "recap", thread.Attached: "attached", thread.Relayed: "relayed"}
 
 // MessageOf writes a message of a thread in neutral form.
 func MessageOf(m *thread.Message) Message {
@@ -162,7 +165,7 @@ func partOf(p thread.Part) Part {
 		return Part{Type: ToolCallPart, CallID: p.ID, Tool: p.Name, Arguments: p.Arguments, CallType: p.Type, Signature: p.Signature}
 	case thread.ToolResult:
 		out := Part{
-			Type: ToolResultPart, CallID: p.CallID, Tool: p.Tool, Outcome: string(p.Outcome), Denied: p.Denied, Said: p.Said, Content: partsOf(counted(p.Content)),
+			Type: ToolResultPart, CallID: p.CallID, Tool: p.Tool, Outcome: string(p.Outcome), Denied: p.Denied, Said: p.Said, Author: p.Author, Content: partsOf(counted(p.Content)),
 			KeyFields: p.KeyFields, Durability: string(p.Durability), Determinism: p.Determinism, Started: p.Started, Completed: p.Completed,
 		}
 		var structured bytes.Buffer
@@ -205,7 +208,7 @@ func (m *Message) Value(path string) (thread.Message, error) {
 	}
 	switch {
 	case !known:
-		return out, fieldErrorf(path+".kind", "want injected, recap or nothing, got %.40q", m.Kind)
+		return out, fieldErrorf(path+".kind", "want injected, recap, attached, relayed or nothing, got %.40q", m.Kind)
 	case m.Parts == nil:
 		return out, fieldErrorf(path+".parts", "a message has parts; [] stands for none")
 	case out.Role == thread.Tool && len(m.Parts) != 1:
@@ -261,7 +264,7 @@ func (p *Part) exact(content []thread.Part, from thread.Source) (part thread.Par
 		return thread.ToolCall{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Type: p.CallType, Signature: p.Signature, Parent: hosted.Parent(from.API, from.Raw), Source: from}, true
 	case ToolResultPart:
 		return thread.ToolResult{
-			CallID: p.CallID, Tool: p.Tool, Outcome: thread.Outcome(p.Outcome), Denied: p.Denied, Said: p.Said, Content: content, Structured: string(p.Structured), KeyFields: p.KeyFields,
+			CallID: p.CallID, Tool: p.Tool, Outcome: thread.Outcome(p.Outcome), Denied: p.Denied, Said: p.Said, Author: p.Author, Content: content, Structured: string(p.Structured), KeyFields: p.KeyFields,
 			Durability: thread.Durability(p.Durability), Determinism: p.Determinism, Started: p.Started, Completed: p.Completed, Source: from,
 		}, true
 	}

@@ -158,7 +158,7 @@ var floors = map[string]arch.Package{
 	"wire/internal/shape": {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
 	// What a message, a call or a result is about, in a few words.
 	"internal/describe": {Floor: 1, External: []string{gjson}},
-	"internal/injected": {Floor: 1, External: []string{gjson}},
+	"internal/injected": {Floor: 1, Same: []string{"internal/hosted"}, External: []string{gjson}},
 	"internal/hosted":   {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
 
 	// 1: the JSON form of messages and prompts.

@@ -100,10 +100,10 @@ func MessageAt(t *thread.Thread, pairs *thread.Pairing, i int) string {
 	return r.Tool
 }
 
-// Speaker returns the role of a message, and "harness" for text that a harness wrote in the user's name.
+// Speaker returns the role of a message, and the author of what a program put in the user's name.
 func Speaker(m *thread.Message) string {
-	if m.Role == thread.User && m.Kind != thread.Plain {
-		return "harness"
+	if m.Role == thread.User && !m.StartsTurn() {
+		return string(m.Author())
 	}
 	return string(m.Role)
 }

@@ -108,7 +108,7 @@ func Unfold(messages []thread.Message) []thread.Message {
 	var out []thread.Message // nil until the first
 	names := map[string]string{}
 	for i := range messages {
-		parts, results := unfold(&messages[i], names)
+		parts, behind := unfold(&messages[i], names)
 		if parts == nil {
 			if out != nil {
 				out = append(out, messages[i])
@@ -121,8 +121,8 @@ func Unfold(messages []thread.Message) []thread.Message {
 		m := messages[i]
 		m.Parts = parts
 		out = append(out, m)
-		for _, r := range results {
-			m.Role, m.Parts = thread.Tool, []thread.Part{r}
+		for _, b := range behind {
+			m.Role, m.Kind, m.Parts = b.Role, b.Kind, b.Parts
 			out = append(out, m)
 		}
 	}
@@ -132,13 +132,18 @@ func Unfold(messages []thread.Message) []thread.Message {
 	return out
 }
 
-// unfold returns the parts of a message of the model without hosted results, and these; nil if it has
-// nothing of the provider's tools.
-func unfold(m *thread.Message, names map[string]string) (parts []thread.Part, results []thread.ToolResult) {
+// unfold returns the parts of a message of the model without hosted results and texts of other agents, and
+// these; nil if it has none.
+func unfold(m *thread.Message, names map[string]string) (parts []thread.Part, behind []thread.Message) {
 	for n, p := range m.Parts {
 		o, opaque := p.(thread.Opaque)
 		s := saying(&o)
-		if !opaque || m.Role != thread.Assistant || o.Call == "" && s == nil {
+		text := o.Text
+		if t, ok := p.(thread.Text); ok {
+			text = t.Text
+		}
+		relayed := m.Role == thread.Assistant && o.Call == "" && text != "" && Author(p) == ByAgent
+		if !relayed && (!opaque || m.Role != thread.Assistant || o.Call == "" && s == nil) {
 			if parts != nil {
 				parts = append(parts, p)
 			}
@@ -146,6 +151,10 @@ func unfold(m *thread.Message, names map[string]string) (parts []thread.Part, re
 		}
 		if parts == nil {
 			parts = append(make([]thread.Part, 0, len(m.Parts)), m.Parts[:n]...)
+		}
+		if relayed {
+			behind = append(behind, thread.Message{Role: thread.User, Kind: thread.Relayed, Parts: []thread.Part{thread.Text{Text: text}}})
+			continue
 		}
 		id := cmp.Or(o.Call, gjson.Get(o.Raw, "id").Str)
 		if !o.Answers {
@@ -157,10 +166,10 @@ func unfold(m *thread.Message, names map[string]string) (parts []thread.Part, re
 			parts = append(parts, call)
 		}
 		if o.Answers || s != nil && s.output != "" {
-			results = append(results, resultOf(&o, s, id, names[id]))
+			behind = append(behind, thread.Message{Role: thread.Tool, Kind: m.Kind, Parts: []thread.Part{resultOf(&o, s, id, names[id])}})
 		}
 	}
-	return parts, results
+	return parts, behind
 }
 
 func saying(o *thread.Opaque) *said {
@@ -173,7 +182,7 @@ func saying(o *thread.Opaque) *said {
 }
 
 func resultOf(o *thread.Opaque, s *said, id, tool string) thread.ToolResult {
-	r := thread.ToolResult{CallID: id, Tool: tool, Outcome: thread.Success, Program: o.Parent != ""}
+	r := thread.ToolResult{CallID: id, Tool: tool, Outcome: thread.Success, Author: cmp.Or(Author(*o), ByProvider), Program: o.Parent != ""}
 	text := cmp.Or(o.Text, gjson.Get(o.Raw, "toolResponse.response").Raw)
 	if s != nil {
 		var lines []string

@@ -42,36 +42,43 @@ const maxDenial = 2000
 // allow it; and without the proof of thread.ToolResult.Denied that its text claims to be such words, which
 // are then the tool's like any others.
 func ReadDenial(r *thread.ToolResult) (byRule, claimed bool) {
-	form, _ := denialIn(r.Text())
+	form := denialIn(r.Text())
 	return form != nil && form.byRule, form != nil && !r.Denied
 }
 
 // ClaimsDenial reports whether a text has the form of one in place of the result of a call that was
 // not allowed.
 func ClaimsDenial(text string) bool {
-	form, _ := denialIn(text)
+	form := denialIn(text)
 	return form != nil
 }
 
-// denialIn finds the form of a text, nil if it has none, and what of the text is read.
-func denialIn(text string) (form *denial, read string) {
-	text = strings.TrimLeft(text, " \t\r\n")
-	text = text[:min(len(text), maxDenial)]
+// denialIn finds the form of a text, nil if it has none.
+func denialIn(text string) *denial {
+	text = denialHead(text)
 	for i := range denials {
 		if form := &denials[i]; strings.HasPrefix(text, form.begins) && strings.Contains(text, form.holds) {
-			return form, text
+			return form
 		}
 	}
-	return nil, ""
+	return nil
+}
+
+// denialHead is what of a text is read.
+func denialHead(text string) string {
+	text = strings.TrimLeft(text, " \t\r\n")
+	return text[:min(len(text), maxDenial)]
 }
 
 // saidBehind is what the user said, behind the mark and without what the program wrote after it.
-func saidBehind(text, mark string) string {
-	if mark == "" {
-		return ""
+func saidBehind(text, mark string) []thread.Said {
+	head := denialHead(text)
+	before, words, ok := strings.Cut(head, mark)
+	if mark == "" || !ok {
+		return nil
 	}
-	_, said, _ := strings.Cut(text, mark)
-	said, _, _ = strings.Cut(said, "</feedback>")
-	said, _, _ = strings.Cut(said, "\n\nNote: The user's next message")
-	return strings.TrimSpace(said)
+	words, _, _ = strings.Cut(words, "</feedback>")
+	words, _, _ = strings.Cut(words, "\n\nNote: The user's next message")
+	from := len(text) - len(strings.TrimLeft(text, " \t\r\n")) + len(before) + len(mark)
+	return said("", text, from, from+len(words))
 }

@@ -2,33 +2,40 @@ package injected
 
 import (
 	"cmp"
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"slices"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// wrappers are the names of elements that harnesses write around their texts.
-var wrappers = map[string]bool{
-	// Claude Code
-	"system-reminder": true, "local-command-caveat": true,
-	"local-command-stdout": true, "local-command-stderr": true,
-	"command-name": true, "command-message": true, "command-args": true, "command-contents": true,
-	"bash-input": true, "bash-stdout": true, "bash-stderr": true,
-	"task-notification": true, "agent-notification": true, "user-prompt-submit-hook": true, "session-start-hook": true,
-	"ide_opened_file": true, "ide_selection": true, "ide_diagnostics": true,
-	"total_tokens": true, "new-diagnostics": true,
-	// Codex
-	"environment_context": true, "user_instructions": true, "permissions": true,
-	"collaboration_mode": true, "skills_instructions": true, "apps_instructions": true,
-	"plugins_instructions": true, "personality_spec": true, "model_switch": true, "skill": true,
-	"turn_aborted": true, "user_shell_command": true, "subagent_notification": true, "user_action": true,
-	// Gemini CLI
-	"session_context": true,
-	// Cline, Roo: the environment, and the files and pages that were mentioned
-	"environment_details": true, "file_content": true, "folder_content": true, "url_content": true,
-	// VS Code, Cursor
-	"attachments": true, "editorContext": true, "reminderInstructions": true,
-	"attached_files": true, "open_and_recently_viewed_files": true, "system_reminder": true, "additional_data": true,
+// wrappers are the names of elements that harnesses write around texts, and who wrote these.
+var wrappers = authors(map[thread.Author]string{
+	thread.ByHarness: `
+		system-reminder local-command-caveat local-command-stdout local-command-stderr command-name command-message command-args
+		command-contents task-notification user-prompt-submit-hook session-start-hook ide_opened_file ide_diagnostics total_tokens
+		new-diagnostics
+		environment_context user_instructions permissions collaboration_mode skills_instructions apps_instructions
+		plugins_instructions personality_spec model_switch skill turn_aborted user_action
+		session_context environment_details editorContext reminderInstructions open_and_recently_viewed_files system_reminder
+		additional_data`,
+	// Selections, files and pages that the user mentioned, and commands that the user ran, with their output.
+	ByAttachment:   "ide_selection bash-input bash-stdout bash-stderr user_shell_command file_content folder_content url_content attachments attached_files",
+	hosted.ByAgent: "teammate-message cross-session-message agent-notification subagent_notification",
+})
+
+func authors(names map[thread.Author]string) map[string]thread.Author {
+	all := map[string]thread.Author{}
+	for by, list := range names {
+		for name := range strings.FieldsSeq(list) {
+			all[name] = by
+		}
+	}
+	return all
 }
+
+// attaching begin reminders with what the user attached.
+var attaching = []string{"Called the ", "Result of calling the ", "The user selected the "}
 
 // The elements of a command. The arguments are a person's words, unless the command is for the
 // client.
@@ -45,24 +52,10 @@ var clientCommands = map[string]bool{
 	"mcp": true, "plugin": true, "permissions": true, "context": true, "cost": true, "status": true,
 }
 
-// span is a part of a text, in bytes.
-type span struct{ from, to int }
-
-// userText returns the parts of a text that are certainly outside all wrappers. A wrapper reaches from
-// its first opening tag to its last closing tag, because its content may have the same tags. Without a
-// closing tag it reaches to the end, without an opening tag it begins at the start. The time is linear.
-func userText(text string) string {
-	text = withoutAgentsFile(strings.TrimSpace(text))
-	var b strings.Builder
-	at := 0
-	for _, w := range wrapperSpans(text) {
-		if w.from > at {
-			b.WriteString(text[at:w.from])
-		}
-		at = max(at, w.to)
-	}
-	b.WriteString(text[at:])
-	return withoutAgentsFile(strings.TrimSpace(b.String()))
+// span is a part of a text, in bytes, and who wrote it.
+type span struct {
+	from, to int
+	by       thread.Author
 }
 
 // element covers all elements of one name in a text, from the first opening tag to the last closing tag.
@@ -88,11 +81,13 @@ func wrapperSpans(text string) []span {
 	for name, e := range found {
 		if name == commandName && asked || name == commandArguments && !clientCommands[command] && e.content(text) != "" {
 			// The person's words, without the tags around them.
-			out = append(out, span{e.from, e.contentStart}, span{e.contentEnd, e.to})
+			out = append(out, span{e.from, e.contentStart, thread.ByHarness}, span{e.contentEnd, e.to, thread.ByHarness})
 			continue
 		}
-		if !e.startsOpened {
+		if e.by = wrappers[name]; !e.startsOpened {
 			e.from = 0
+		} else if name == "system-reminder" && hasAnyPrefix(e.content(text), attaching) {
+			e.by = ByAttachment
 		}
 		if e.to > e.from {
 			if name == "task-notification" {
@@ -104,7 +99,7 @@ func wrapperSpans(text string) []span {
 		// anywhere.
 		before := strings.TrimRight(text[:max(e.lastOpening, 0)], " \t")
 		if e.lastOpening >= e.to && (before == "" || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, ">")) {
-			out = append(out, span{e.lastOpening, len(text)})
+			out = append(out, span{e.lastOpening, len(text), e.by})
 		}
 	}
 	slices.SortFunc(out, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
@@ -122,7 +117,7 @@ func elements(text string) map[string]*element {
 		from := at + next
 		at = from + 1
 		name, closing, length := readTag(text[from:])
-		if !wrappers[name] && name != commandArguments {
+		if wrappers[name] == "" {
 			continue
 		}
 		e := found[name]
@@ -162,18 +157,30 @@ func skipLine(text string, at int, start string) int {
 	return at + strings.Index(text[at:], start) + len(line)
 }
 
-// withoutAgentsFile cuts the block with a project's AGENTS.md, as Codex writes it, from the front of a text.
-// Without an end the block is all of the text.
-func withoutAgentsFile(text string) string {
-	const begin, end = "<INSTRUCTIONS>", "</INSTRUCTIONS>"
-	if !strings.HasPrefix(text, "# AGENTS.md instructions") || !strings.Contains(text, begin) {
-		return text
+// leading are blocks in front of what a person wrote: a project's AGENTS.md, as Codex writes it, and what
+// its extensions of editors put there. Each ends with the last of its marks.
+var leading = []struct {
+	begins, holds, ends string
+	by                  thread.Author
+}{
+	{"# AGENTS.md instructions", "<INSTRUCTIONS>", "</INSTRUCTIONS>", thread.ByHarness},
+	{"# Context from my IDE setup:", codexRequest, codexRequest, ByAttachment},
+	{"# Files mentioned by the user:", codexRequest, codexRequest, ByAttachment},
+}
+
+const codexRequest = "\n## My request for Codex:\n"
+
+// leadingBlock returns how much of the front of a text is such a block; without an end it is all of it.
+func leadingBlock(text string) (length int, by thread.Author) {
+	for _, b := range leading {
+		if strings.HasPrefix(text, b.begins) && strings.Contains(text, b.holds) {
+			if i := strings.LastIndex(text, b.ends); i >= 0 {
+				return i + len(b.ends), b.by
+			}
+			return len(text), b.by
+		}
 	}
-	i := strings.LastIndex(text, end)
-	if i < 0 {
-		return ""
-	}
-	return strings.TrimSpace(text[i+len(end):])
+	return 0, ""
 }
 
 // maxTag bounds a tag, in bytes. Of a longer one only the name is read.

@@ -44,42 +44,15 @@ var injectedOpenings = []string{
 
 // injectedForms do so too. Their first words alone are also a person's: "API Error: 500 from
 // /login, why?"
-var injectedForms = lazyregexp.New(`^(API Error: \d{3} \{|Stop hook feedback:(\n|$)|` +
+var injectedForms = lazyregexp.New(`^(API Error: \d{3} \{|Stop hook feedback:(\n|$)|Another Claude session sent a message( while you were working)?:(\n|$)|` +
 	`(Pre|Post)ToolUse:\S+ (hook (blocking error|error|success|additional context|feedback|stopped|returned|cancelled)\b|operation blocked by hook|\[))`)
 
-// TextKind returns the kind of a text in the user's name: Recap for the summary of an earlier
-// compaction, Injected if no part of it was certainly written by a person, else Plain. A
-// person's words beside a reminder make it Plain, as do words that a reminder of its own passes on
-// while the agent works, and an empty text is Plain. A command that the
-// client handles itself is Injected; one for the model is Plain.
-func TextKind(text string) thread.Kind {
-	kind, _ := classify(text)
-	return kind
-}
-
-// classify returns the kind of a text in the user's name, and the person's words in it.
-func classify(text string) (kind thread.Kind, words string) {
-	text = strings.TrimSpace(text)
-	switch {
-	case text == "":
-		return thread.Plain, ""
-	case hasAnyPrefix(text, recapOpenings):
-		return thread.Recap, ""
-	case looksLikeObservation(text):
-		return thread.Injected, ""
-	}
-	if words, ok := steering(text); ok {
-		return thread.Plain, words
-	}
-	words = userText(text)
-	switch {
-	case hasAnyPrefix(words, recapOpenings):
-		return thread.Recap, ""
-	case words == "", hasAnyPrefix(words, injectedOpenings), injectedForms().MatchString(words), looksLikeObservation(words):
-		return thread.Injected, ""
-	}
-	return thread.Plain, words
-}
+// TextKind returns the kind of a text in the user's name: Plain if a person certainly wrote a part of it,
+// or if it is empty; Recap for the summary of an earlier compaction; Relayed and Attached for what another
+// agent wrote and what the person attached; else Injected. A person's words beside a reminder make it Plain,
+// as do words that a reminder of its own passes on while the agent works. A command that the client handles
+// itself is Injected; one for the model is Plain.
+func TextKind(text string) thread.Kind { return kindOf(textPassages(text)) }
 
 // Command returns the name, without the slash, of the command for the model in a text in the
 // user's name, or "".
@@ -88,62 +61,6 @@ func Command(text string) string {
 		return command
 	}
 	return ""
-}
-
-// UserWords returns what a person certainly wrote in a user message, without what a harness put
-// around it. It is empty for all other messages.
-func UserWords(m *thread.Message) string {
-	if !m.StartsTurn() {
-		return ""
-	}
-	if isObservation(m, nil) {
-		return userAnswer(m)
-	}
-	var words []string
-	for _, p := range m.Parts {
-		if t, ok := p.(thread.Text); ok {
-			if _, s := classify(t.Text); s != "" {
-				words = append(words, s)
-			}
-		}
-	}
-	return strings.Join(words, "\n")
-}
-
-// MessageKind returns the kind of a user message from its texts: Plain if one of them is Plain,
-// or if it has anything but text; else Recap if one of them is, or is a summary of ours; else
-// Injected. The output of an action of the assistant is Injected, whatever it contains. before is
-// the previous message, or nil.
-func MessageKind(m, before *thread.Message) thread.Kind {
-	switch {
-	case isObservation(m, before) && (userAnswer(m) == "" || actsOtherwise(before)):
-		return thread.Injected
-	case isObservation(m, before):
-		return thread.Plain
-	case ownformat.IsSummary(m):
-		return thread.Recap
-	}
-	kind := thread.Plain
-	for _, p := range m.Parts {
-		t, ok := p.(thread.Text)
-		if !ok {
-			return thread.Plain
-		}
-		if strings.TrimSpace(t.Text) == "" {
-			continue
-		}
-		switch TextKind(t.Text) {
-		case thread.Plain:
-			return thread.Plain
-		case thread.Recap:
-			kind = thread.Recap
-		case thread.Injected:
-			if kind != thread.Recap {
-				kind = thread.Injected
-			}
-		}
-	}
-	return kind
 }
 
 // MarkKinds sets the kinds of messages that were read from a client. A summary of ours that shares

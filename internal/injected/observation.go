@@ -181,7 +181,7 @@ func userAnswer(m *thread.Message) string {
 	for _, name := range []string{"answer", "feedback", "user_message"} {
 		if inner, ok := strings.CutPrefix(said, "<"+name+">"); ok {
 			if end := strings.LastIndex(inner, "</"+name+">"); end >= 0 {
-				return userText(inner[:end])
+				return wordsIn(textPassages(inner[:end]))
 			}
 		}
 	}

@@ -9,14 +9,15 @@ var (
 	steeringNotes    = []string{"\n\nPlease address this message and continue", "\n\nIMPORTANT: After completing your current task", "\n\nThis is how Claude Code surfaces"}
 )
 
-// steering returns what a person wrote while the agent worked, if the whole text is a reminder
-// that gives it. Beside anything else, or with another tag inside, it may be the text of a file
+// steering returns where in a text stands what a person wrote while the agent worked, if the whole text is
+// a reminder that gives it. Beside anything else, or with another tag inside, it may be the text of a file
 // that a reminder quotes.
-func steering(text string) (words string, ok bool) {
-	body, opens := strings.CutPrefix(text, "<system-reminder>\n")
-	body, closes := strings.CutSuffix(body, "</system-reminder>")
+func steering(text string) (from, to int) {
+	const opening, closing = "<system-reminder>\n", "</system-reminder>"
+	body, opens := strings.CutPrefix(text, opening)
+	body, closes := strings.CutSuffix(body, closing)
 	if !opens || !closes || strings.Contains(body, "system-reminder>") {
-		return "", false
+		return 0, 0
 	}
 	for _, heading := range steeringHeadings {
 		rest, is := strings.CutPrefix(body, heading)
@@ -28,8 +29,12 @@ func steering(text string) (words string, ok bool) {
 				rest = rest[:at]
 			}
 		}
-		words = strings.TrimSpace(rest)
-		return words, words != ""
+		words := strings.TrimSpace(rest)
+		if words == "" {
+			break
+		}
+		from = len(opening) + len(heading) + strings.Index(rest, words)
+		return from, from + len(words)
 	}
-	return "", false
+	return 0, 0
 }

@@ -92,7 +92,7 @@ func MarkRecaps(messages []thread.Message, before *thread.Message) []thread.Mess
 	for i := 0; i < len(out); i++ {
 		m := &out[i]
 		switch {
-		case m.Role == thread.Tool, m.Kind == thread.Injected:
+		case m.Role == thread.Tool, m.IsAdded(), m.Kind == thread.Injected:
 		case IsSummary(m):
 			m.Kind = thread.Recap
 		case m.Role == thread.Assistant && isAssent(m, before):

@@ -108,6 +108,9 @@ func (w *writer) openBlock(open bool) bool {
 	return true
 }
 
+// kindNotes are the kinds of messages that are told.
+var kindNotes = map[thread.Kind]string{thread.Injected: "injected", thread.Recap: "recap", thread.Attached: "attached", thread.Relayed: "relayed"}
+
 // headingDetails returns the participant's name, the turn and the kind, if known.
 func headingDetails(m *thread.Message) string {
 	name := ""
@@ -118,11 +121,8 @@ func headingDetails(m *thread.Message) string {
 	if m.Turn > 0 && m.Role == thread.User && m.Kind == thread.Plain {
 		notes = append(notes, "turn "+strconv.Itoa(m.Turn))
 	}
-	switch m.Kind {
-	case thread.Injected:
-		notes = append(notes, "injected")
-	case thread.Recap:
-		notes = append(notes, "recap")
+	if note := kindNotes[m.Kind]; note != "" {
+		notes = append(notes, note)
 	}
 	if len(notes) == 0 {
 		return name

@@ -15,7 +15,7 @@ import (
 // a tool hands on in his name.
 func (j *judge) userWords(m *thread.Message) []text {
 	switch {
-	case m.Role == thread.User && m.Kind == thread.Plain:
+	case m.StartsTurn():
 		return j.texts(m)
 	case m.Role == thread.Tool:
 		if s := m.Said(); s != "" {

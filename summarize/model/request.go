@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,18 +153,24 @@ func markFor(texts []string) string {
 	}
 }
 
+// speakers name the authors whose messages have the role of others.
+var speakers = map[thread.Author]string{
+	thread.ByCompaction: "summary of an earlier compaction", thread.ByHarness: "harness, not the user",
+	injected.ByAttachment: "attached by the user, not the user's words", hosted.ByAgent: "another agent, not the user",
+}
+
 // speaker names the author of a message.
 func speaker(m *thread.Message) string {
-	switch m.Author() {
-	case thread.ByTool:
-		if r, ok := m.Result(); ok && r.Outcome == thread.Failure {
-			return "tool result (failed)"
-		}
+	r, result := m.Result()
+	switch by := m.Author(); {
+	case result && r.Outcome == thread.Failure:
+		return "tool result (failed)"
+	case result && by == hosted.ByAgent:
+		return "report of another agent"
+	case m.Role == thread.Tool:
 		return "tool result"
-	case thread.ByCompaction:
-		return "summary of an earlier compaction"
-	case thread.ByHarness:
-		return "harness, not the user"
+	case speakers[by] != "":
+		return speakers[by]
 	}
 	return string(m.Role)
 }

@@ -88,7 +88,7 @@ func (r *responsesReader) item(it responsesItem, at int) {
 		r.addMessage(it, thread.System, []thread.Part{responsesOpaque(it, "")})
 		return
 	}
-	if r.answered != nil && it.Str("call_id") != "" && r.answered[it.Str("call_id")] {
+	if r.answered != nil && (strings.HasSuffix(it.typ, "_output") || it.Str("call_id") != "" && r.answered[it.Str("call_id")]) {
 		r.addModelParts(it, at, responsesOpaque(it, responsesReadable(it)))
 		return
 	}

@@ -306,7 +306,7 @@ export type Edit = {
 export type Message = {
   /** ID may be empty; then it is computed from the history. An id that the caller sets must be new in the thread; sending the same message with the same id again changes nothing. */
   id?: string
-  /** Kind is injected for text that a harness sent in the user's name, and recap for the summary of an earlier compaction; empty for a real message. */
+  /** Kind is injected for text that a harness sent in the user's name, attached for the user's material (files, selections), relayed for what another agent wrote, and recap for the summary of an earlier compaction; empty for a real message. */
   kind?: string
   /** Name is the participant's name, for providers that have one. */
   name?: string
@@ -326,6 +326,8 @@ export type Part = {
   api?: string
   /** Arguments is the JSON that the model wrote, as a string, or the free text of a custom tool. */
   arguments?: string
+  /** Author of a result is agent if another agent wrote it. */
+  author?: string
   /** CallID pairs a call with its result. A call without it or without Tool is refused, as no provider accepts one. */
   call_id?: string
   /** CallType is the provider's type of a call that is not a plain function. */
@@ -823,7 +825,9 @@ export type ThreadDeterminism = {
 
 export type ThreadSaid = {
   asked?: string
+  from?: number
   text: string
+  to?: number
 }
 
 export type ThreadSpan = {

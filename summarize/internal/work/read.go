@@ -411,7 +411,7 @@ func ReadNotice(m *thread.Message) (w Notice) {
 		switch {
 		case m.Role == thread.System:
 			w.environment(s)
-		case m.Kind == thread.Injected:
+		case m.IsAdded():
 			dir, ok := enclosed(s, "<cwd>", "</cwd>")
 			if ok && strings.HasPrefix(s, "<environment_context>") && strings.HasPrefix(dir, "/") && !strings.Contains(dir, "\n") {
 				w.directory = dir

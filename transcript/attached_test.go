@@ -1,0 +1,82 @@
+package transcript_test
+
+import (
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+)
+
+// TestAuthors: who wrote a text is told by the agent's own record.
+func TestAuthors(t *testing.T) {
+	line := func(n, rest string) string {
+		return `{"uuid":"u` + n + `","sessionId":"s","timestamp":"2026-05-12T10:00:0` + n + `Z","version":"2.1.332",` + rest + "}\n"
+	}
+	attached := `"attachment":{"type":"selected_lines_in_ide","content":"never push"}}` + "\n"
+	for name, c := range map[string]struct {
+		doc  string
+		want []thread.Author
+	}{
+		"claude-code": {line("1", `"type":"user","message":{"role":"user","content":"Look."}`) +
+			line("2", `"type":"attachment","parentUuid":"u1","attachment":{"type":"file"},"rendered":[{"content":"<system-reminder>\nnever push\n</system-reminder>"}]`) +
+			strings.TrimSuffix(line("3", `"type":"attachment","parentUuid":"u2",`), "}\n") + attached +
+			line("4", `"type":"attachment","parentUuid":"u3","attachment":{"type":"date"},"rendered":[{"content":"<system-reminder>\nIt is May.\n</system-reminder>"}]`) +
+			line("5", `"type":"user","parentUuid":"u4","origin":{"kind":"peer"},"message":{"role":"user","content":"Always push."}`) +
+			line("6", `"type":"user","parentUuid":"u5","origin":{"kind":"human"},"message":{"role":"user","content":"Go on."}`) +
+			line("7", `"type":"assistant","parentUuid":"u6","message":{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"Task","input":{}}]}`) +
+			line("8", `"type":"user","parentUuid":"u7","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"Pushed."}]}`),
+			[]thread.Author{thread.ByPerson, injected.ByAttachment, injected.ByAttachment, thread.ByHarness, hosted.ByAgent, thread.ByPerson, thread.ByModel, hosted.ByAgent}},
+		"opencode": {`{"info":{"id":"ses_1"},"messages":[{"info":{"role":"user"},"parts":[{"type":"text","text":"Look."},{"type":"text","synthetic":true,"text":"Called the Read tool with the following input: {}"},{"type":"text","synthetic":true,"text":"never push"},{"type":"file","mime":"text/plain","url":"file:///a","filename":"a"}]}]}`,
+			[]thread.Author{thread.ByPerson, injected.ByAttachment}},
+		"pi": {`{"type":"session","id":"s","cwd":"/r","timestamp":"2026-05-12T10:00:00Z"}` + "\n" +
+			`{"type":"message","timestamp":"2026-05-12T10:00:01Z","message":{"role":"bashExecution","command":"ls","output":"never push"}}`,
+			[]thread.Author{injected.ByAttachment}},
+	} {
+		f, err := transcript.Read(strings.NewReader(c.doc), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var got []thread.Author
+		for _, m := range f.Transcripts[0].Thread.All() {
+			if got = append(got, m.Author()); m.Author() != thread.ByPerson && injected.UserWords(m) != "" {
+				t.Errorf("%s: the user says %q", name, injected.UserWords(m))
+			}
+		}
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+			continue
+		}
+		for i := range got {
+			if got[i] != c.want[i] {
+				t.Errorf("%s, message %d is by %s, want %s", name, i, got[i], c.want[i])
+			}
+		}
+	}
+}
+
+// TestAttachedFiles: what the user attached is the user's material, and what the agent adds is not.
+func TestAttachedFiles(t *testing.T) {
+	f, err := transcript.Open(filepath.Join(corpus.Dir(t, "cases/agents/attached-files"), "session.jsonl"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]thread.Author{"the port is 5544": injected.ByAttachment, "x=1": injected.ByAttachment, "Weights are in grams": thread.ByHarness, "Today's date": thread.ByHarness}
+	for text, want := range by {
+		found := false
+		for _, m := range f.Transcripts[0].Thread.All() {
+			if strings.Contains(m.Text(), text) {
+				if found = true; m.Author() != want {
+					t.Errorf("%q is by %s, want %s", text, m.Author(), want)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%q is gone", text)
+		}
+	}
+}
