@@ -37,7 +37,7 @@ func TestAuthorsAreTraceable(t *testing.T) {
 			t.Fatal(err)
 		}
 		session := c.Session("signed")
-		var full *palimpsest.BudgetError
+		var full *policy.BudgetError
 		p, err := session.Compact(t.Context(), palimpsest.Step{Messages: log, Profile: render.For(api), Budget: 1500}, "")
 		if errors.As(err, &full) || errors.Is(err, policy.ErrNothing) {
 			return

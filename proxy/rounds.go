@@ -46,7 +46,7 @@ func (l *lookups) answerCalls(x *received, res *http.Response, d decision) (out 
 		return r.answerWhole(res)
 	}
 	if !httpbody.DecompressStream(res) {
-		t.emitFault(x, "answer", httpbody.ErrEncoding, d.step)
+		r.emitFault(x, "answer", httpbody.ErrEncoding, d.step)
 		return res, nil, nil // perhaps the client can read it
 	}
 	httpbody.SetPlainLength(res, -1)
@@ -99,7 +99,7 @@ func (r *rounds) answerWhole(res *http.Response) (out *http.Response, failed, er
 	d := r.x.endpoint.dialect
 	body, err := httpbody.ReadAnswer(res)
 	if err != nil {
-		r.t.emitFault(r.x, "answer", err, r.step)
+		r.emitFault(r.x, "answer", err, r.step)
 		r.keepForRetry()
 		return res, nil, nil // perhaps the client can read it
 	}

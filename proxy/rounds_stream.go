@@ -108,7 +108,7 @@ func (s *lookupStream) readEvent() {
 func (s *lookupStream) takeEvent(e sse.Event) {
 	if e.Data != "" && strings.TrimSpace(e.Data) != "[DONE]" && !rawjson.Valid(e.Data) {
 		// The stream cannot be read here: from now on it passes as it comes.
-		s.t.emitFault(s.x, "answer", errNoJSON, s.step)
+		s.emitFault(s.x, "answer", errNoJSON, s.step)
 		s.Out, s.passThrough = slices.Concat(s.calls.release(), s.translator.End(dialect.StreamEnd{}), e.Raw), true
 		return
 	}
@@ -143,7 +143,7 @@ func (s *lookupStream) finishRound(tail []byte, err error) {
 	a, whole := s.roundAnswer()
 	if !whole {
 		if s.unread != nil {
-			s.t.emitFault(s.x, "answer", s.unread, s.step)
+			s.emitFault(s.x, "answer", s.unread, s.step)
 		}
 		s.markDone()
 		s.keepForRetry()

@@ -125,7 +125,7 @@ func readWhile(live *effort.Budget, m *thread.Message) *facts {
 	case thread.ByModel:
 		f.said = paragraphs(live, scan.Clean(m.Text()))
 	}
-	f.readAdded(m)
+	f.readAdded(live, m)
 	for n, p := range m.Parts {
 		if !live.Live(messageEffort) {
 			return f
@@ -153,7 +153,7 @@ func readWhile(live *effort.Budget, m *thread.Message) *facts {
 
 // readAdded reads what stands in the user's name and is not the user's word: material that the user
 // attached is read as a file is, and what another agent wrote as its report.
-func (f *facts) readAdded(m *thread.Message) {
+func (f *facts) readAdded(live *effort.Budget, m *thread.Message) {
 	if m.Role != thread.User {
 		return
 	}
@@ -165,8 +165,8 @@ func (f *facts) readAdded(m *thread.Message) {
 	if attached == "" && relayed == "" {
 		return
 	}
-	f.result = readResult(thread.ToolResult{Tool: "Read", Content: []thread.Part{thread.Text{Text: reminderTags.Replace(attached)}}})
-	f.result.added, f.result.report = true, paragraphs(relayed[:clip.Boundary(relayed, min(len(relayed), maxReport))])
+	f.result = readResult(live, thread.ToolResult{Tool: "Read", Content: []thread.Part{thread.Text{Text: reminderTags.Replace(attached)}}})
+	f.result.added, f.result.report = true, paragraphs(live, relayed[:clip.Boundary(relayed, min(len(relayed), maxReport))])
 }
 
 // reminderTags are what Claude Code writes around attached material.

@@ -3,6 +3,7 @@ package thread_test
 import (
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
@@ -28,7 +29,7 @@ func TestHostedIdentity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		th, err := thread.New("t").Append(p.Messages...)
+		th, err := thread.New("t").Append(hosted.Join(p.Messages)...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -172,7 +172,7 @@ var floors = map[string]arch.Package{
 	"summarize/internal/work": {Floor: 1, Same: []string{"internal/injected"}, External: []string{gjson}},
 
 	// 1: which conversation a request goes on with.
-	"proxy/internal/identify": {Floor: 1, Same: []string{"wire", "internal/injected"}, External: []string{gjson, sjson}},
+	"proxy/internal/identify": {Floor: 1, Same: []string{"wire", "internal/hosted", "internal/injected"}, External: []string{gjson, sjson}},
 
 	// 0: values.
 	"thread":              {Floor: 0, Same: []string{"internal/canonjson"}},
@@ -256,15 +256,15 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9105},
-		{Of: "floor 1", Floor: 1, Most: 21407},
+		{Of: "floor 0", Floor: 0, Most: 9268},
+		{Of: "floor 1", Floor: 1, Most: 21633},
 		{Of: "floor 2", Floor: 2, Most: 20118},
-		{Of: "floor 3", Floor: 3, Most: 11888},
+		{Of: "floor 3", Floor: 3, Most: 11953},
 		{Of: "floor 4", Floor: 4, Most: 2293},
-		{Of: "floor 5", Floor: 5, Most: 8726},
-		{Of: "floor 6", Floor: 6, Most: 12107},
-		{Of: "floor 7", Floor: 7, Most: 16317},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 17127},
+		{Of: "floor 5", Floor: 5, Most: 9060},
+		{Of: "floor 6", Floor: 6, Most: 12208},
+		{Of: "floor 7", Floor: 7, Most: 16324},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 17201},
 	},
 	Packages: 97, Public: 45, Names: 749,
 	Methods: 25, Types: map[string]int{
