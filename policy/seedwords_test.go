@@ -53,7 +53,7 @@ func TestSessionAsksInTheSeedsWords(t *testing.T) {
 	}
 }
 
-// TestDocumentedTests: every test that docs/policy-rules.md names is there.
+// TestDocumentedTests: every test and scenario that docs/policy-rules.md names is there.
 func TestDocumentedTests(t *testing.T) {
 	there := map[string]bool{}
 	function := regexp.MustCompile(`(?m)^func ((?:Test|Benchmark)\w+)\(`)
@@ -81,6 +81,15 @@ func TestDocumentedTests(t *testing.T) {
 	for _, name := range named {
 		if !there[name] {
 			t.Errorf("there is no %s", name)
+		}
+	}
+	scenarios := regexp.MustCompile("`scenarios/(\\w+)`").FindAllStringSubmatch(string(page), -1)
+	if len(scenarios) < 10 {
+		t.Errorf("%d scenarios are named", len(scenarios))
+	}
+	for _, s := range scenarios {
+		if _, err := os.Stat("../testdata/scenarios/" + s[1] + ".txtar"); err != nil {
+			t.Error(err)
 		}
 	}
 }

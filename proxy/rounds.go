@@ -46,7 +46,7 @@ func (l *lookups) answerCalls(x *received, res *http.Response, d decision) (out 
 		return r.answerWhole(res)
 	}
 	if !httpbody.DecompressStream(res) {
-		r.emitFault(x, "answer", httpbody.ErrEncoding, d.step)
+		r.emitUnread(httpbody.ErrEncoding)
 		return res, nil, nil // perhaps the client can read it
 	}
 	httpbody.SetPlainLength(res, -1)
@@ -99,7 +99,7 @@ func (r *rounds) answerWhole(res *http.Response) (out *http.Response, failed, er
 	d := r.x.endpoint.dialect
 	body, err := httpbody.ReadAnswer(res)
 	if err != nil {
-		r.emitFault(r.x, "answer", err, r.step)
+		r.emitUnread(err)
 		r.keepForRetry()
 		return res, nil, nil // perhaps the client can read it
 	}
@@ -107,7 +107,7 @@ func (r *rounds) answerWhole(res *http.Response) (out *http.Response, failed, er
 	for {
 		said, err := d.DecodeAnswer(body)
 		if err != nil {
-			r.emitFault(r.x, "answer", err, r.step)
+			r.emitUnread(err)
 			r.keepForRetry()
 			return res, nil, nil
 		}
@@ -265,6 +265,11 @@ type rounds struct {
 	// request that does so.
 	canContinue  bool
 	continuation *decision
+}
+
+// emitUnread tells of an answer that cannot be read. It passes as it came, and is the provider's fault.
+func (r *rounds) emitUnread(err error) {
+	r.emitFault(r.x, "answer", connectionError{err, providerSide}, r.step)
 }
 
 // roundEnd is how a round ended.

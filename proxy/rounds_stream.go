@@ -108,7 +108,7 @@ func (s *lookupStream) readEvent() {
 func (s *lookupStream) takeEvent(e sse.Event) {
 	if e.Data != "" && strings.TrimSpace(e.Data) != "[DONE]" && !rawjson.Valid(e.Data) {
 		// The stream cannot be read here: from now on it passes as it comes.
-		s.emitFault(s.x, "answer", errNoJSON, s.step)
+		s.emitUnread(errors.New("an event of the answer is no JSON"))
 		s.Out, s.passThrough = slices.Concat(s.calls.release(), s.translator.End(dialect.StreamEnd{}), e.Raw), true
 		return
 	}
@@ -134,16 +134,13 @@ func (s *lookupStream) roundAnswer() (wire.Answer, bool) {
 	return a, err == nil
 }
 
-// errNoJSON is the fault of an event that cannot be read.
-var errNoJSON = errors.New("an event of the answer is no JSON")
-
 // finishRound decides what follows a round. If the end of the answer could not be read, everything
 // passes as it came.
 func (s *lookupStream) finishRound(tail []byte, err error) {
 	a, whole := s.roundAnswer()
 	if !whole {
 		if s.unread != nil {
-			s.emitFault(s.x, "answer", s.unread, s.step)
+			s.emitUnread(s.unread)
 		}
 		s.markDone()
 		s.keepForRetry()

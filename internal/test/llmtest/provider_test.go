@@ -57,7 +57,8 @@ func TestProviderRefuses(t *testing.T) {
 		{"too long", wire.Anthropic, `{"model":"m","max_tokens":10,"messages":[{"role":"user","content":"` + long + `"}]}`, 400, llm.ErrOverflow},
 		{"too long", wire.Chat, `{"model":"m","messages":[{"role":"user","content":"` + long + `"}]}`, 400, llm.ErrOverflow},
 		{"too long", wire.Responses, `{"model":"m","input":[{"role":"user","content":"` + long + `"}]}`, 400, llm.ErrOverflow},
-		{"no room for the answer", wire.Anthropic, `{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"Hi."}]}`, 400, llm.ErrOverflow},
+		{"no room for the answer", wire.Anthropic, `{"model":"m","max_tokens":95,"messages":[{"role":"user","content":"Hi."}]}`, 400, llm.ErrOverflow},
+		{"an answer as long as the window", wire.Anthropic, `{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"Hi."}]}`, 400, llm.ErrOutput},
 		{"no room for the answer", wire.Chat, `{"model":"m","max_completion_tokens":100,"messages":[{"role":"user","content":"Hi."}]}`, 400, llm.ErrOverflow},
 		{"reasoning that was not stored", wire.Responses, `{"model":"m","store":false,"input":[{"role":"user","content":"Hi."},` +
 			`{"type":"reasoning","id":"rs_9","summary":[]},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Yes."}]},{"role":"user","content":"So?"}]}`, 404, llm.ErrNotFound},
