@@ -44,15 +44,6 @@ func blocksOf(messages []thread.Message, from int, tokens []int) []block {
 			add(blockTurn, "system")
 			first++
 			add(blockUser, "user")
-		default:
-			switch m.Role {
-			case thread.System:
-				add(blockNote, "system")
-			case thread.Tool:
-				add(blockResult, "tool")
-			default: // text that a program put in the user's name
-				add(blockNote, string(by))
-			}
 		case thread.ByModel:
 			said := false
 			for _, p := range m.Parts {
@@ -66,6 +57,15 @@ func blocksOf(messages []thread.Message, from int, tokens []int) []block {
 			}
 			if first == len(out) {
 				add(blockSaid, "assistant")
+			}
+		default:
+			switch m.Role {
+			case thread.System:
+				add(blockNote, "system")
+			case thread.Tool:
+				add(blockResult, "tool")
+			default: // text that a program put in the user's name
+				add(blockNote, string(by))
 			}
 		}
 		out[first].tokens = tokens[i]
