@@ -25,9 +25,9 @@ func (Agent) Generate(context.Context, *prompt.Prompt, *Options) (*Reply, error)
 // For returns the agent's model.
 func (Agent) For(agent Generator) Generator { return agent }
 
-// Replaceable is a Generator that may contain an Agent. For returns it with the agent's model
+// replaceable is a Generator that may contain an Agent. For returns it with the agent's model
 // in its place.
-type Replaceable interface {
+type replaceable interface {
 	For(agent Generator) Generator
 }
 
@@ -44,7 +44,7 @@ func (a *Answers) For(agent Generator) *Answers {
 // GeneratorFor returns the generator that is really asked: g, with the agent's model in place
 // of Agent.
 func (a *Answers) GeneratorFor(g Generator) Generator {
-	if r, ok := g.(Replaceable); ok && a != nil && a.agent != nil {
+	if r, ok := g.(replaceable); ok && a != nil && a.agent != nil {
 		return r.For(a.agent)
 	}
 	return g

@@ -3,7 +3,6 @@ package policy_test
 import (
 	"errors"
 	"fmt"
-	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"regexp"
 	"slices"
 	"strings"
@@ -114,17 +113,17 @@ func drawSigned(t *rapid.T) (log []thread.Message) {
 		case 0, 1:
 			text(thread.User, thread.Plain, rule(thread.ByPerson))
 		case 2:
-			text(thread.User, thread.Plain, rule(thread.ByPerson), "<system-reminder>\n"+rule(thread.ByHarness)+"\n</system-reminder>", "<ide_selection>"+rule(injected.ByAttachment)+"</ide_selection>")
+			text(thread.User, thread.Plain, rule(thread.ByPerson), "<system-reminder>\n"+rule(thread.ByHarness)+"\n</system-reminder>", "<ide_selection>"+rule(thread.ByAttachment)+"</ide_selection>")
 		case 3:
 			text(thread.User, thread.Injected, rule(thread.ByHarness))
 		case 4:
-			text(thread.User, thread.Attached, "<system-reminder>\nResult of calling the Read tool:\n1\t"+rule(injected.ByAttachment)+"\n</system-reminder>")
+			text(thread.User, thread.Attached, "<system-reminder>\nResult of calling the Read tool:\n1\t"+rule(thread.ByAttachment)+"\n</system-reminder>")
 		case 5:
-			text(thread.User, thread.Relayed, "<teammate-message>"+rule(hosted.ByAgent)+"</teammate-message>")
+			text(thread.User, thread.Relayed, "<teammate-message>"+rule(thread.ByAgent)+"</teammate-message>")
 		case 6:
 			text(thread.Assistant, thread.Plain, rule(thread.ByModel)+strings.Repeat(" I look at the shelf.", 20))
 		case 7:
-			call("claude-code", "Task", `{"prompt":"count"}`, rule(hosted.ByAgent))
+			call("claude-code", "Task", `{"prompt":"count"}`, rule(thread.ByAgent))
 		case 8:
 			call("claude-code", "AskUserQuestion", asks, `User has answered your questions: "Which table?"="`+rule(thread.ByPerson)+`". You can now continue with the user's answers in mind.`)
 		case 9:

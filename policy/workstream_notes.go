@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"slices"
 	"strconv"
 	"strings"
@@ -191,9 +190,9 @@ func (w Workstream) transcript(messages []thread.Message) []string {
 		switch m.Author() {
 		case thread.ByHarness:
 			who += " (added by the program)"
-		case injected.ByAttachment:
+		case thread.ByAttachment:
 			who += " (material that was attached)"
-		case hosted.ByAgent:
+		case thread.ByAgent:
 			who += " (another agent)"
 		case thread.ByCompaction:
 			who += " (an earlier summary)"

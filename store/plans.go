@@ -67,7 +67,7 @@ type Events interface {
 	// Record adds events to their threads, all or none.
 	Record(ctx context.Context, events ...event.Event) error
 	// Events returns the events of a thread behind position `after`, oldest first: at
-	// most limit, where 0 stands for DefaultLimit. The n-th of them, counting from 1, has
+	// most limit, where 0 stands for 100. The n-th of them, counting from 1, has
 	// position after+n. They hold what their JSON form holds, which has no content.
 	Events(ctx context.Context, threadID string, after, limit int) ([]event.Event, error)
 }
@@ -116,7 +116,7 @@ type Documents interface {
 	// goes on from there. If the stored version is another, the error is a *ConflictError.
 	Put(ctx context.Context, d Document) (int, error)
 	// Documents lists the documents of a kind whose ids follow `after`, ordered by id: at
-	// most limit, where 0 stands for DefaultLimit.
+	// most limit, where 0 stands for 100.
 	Documents(ctx context.Context, kind, after string, limit int) ([]Document, error)
 	// Kinds lists the kinds of all documents, sorted.
 	Kinds(ctx context.Context) ([]string, error)

@@ -170,7 +170,7 @@ type Catalog interface {
 	// Thread describes one thread. The error wraps ErrNotFound.
 	Thread(ctx context.Context, threadID string) (Info, error)
 	// Threads lists the threads whose ids follow `after`, ordered by id: at most limit,
-	// where 0 stands for DefaultLimit. The last id is the cursor of the next page.
+	// where 0 stands for 100. The last id is the cursor of the next page.
 	Threads(ctx context.Context, after string, limit int) ([]Info, error)
 	// Delete removes a thread: its log, plans, events, artifacts, and the documents that
 	// have its id. A thread that does not exist is not an error.
@@ -228,16 +228,16 @@ type Sealed interface {
 	Erase(ctx context.Context, tenant string) error
 }
 
-// DefaultLimit is the size of a page of a list if no limit is given, MaxLimit the largest.
+// defaultLimit is the size of a page of a list if no limit is given, MaxLimit the largest.
 const (
-	DefaultLimit = 100
+	defaultLimit = 100
 	MaxLimit     = 1000
 )
 
 // Limit returns the size of a page for a given limit. It is for implementations.
 func Limit(limit int) int {
 	if limit <= 0 {
-		return DefaultLimit
+		return defaultLimit
 	}
 	return min(limit, MaxLimit)
 }

@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -161,7 +160,7 @@ func (f *facts) readAdded(live *effort.Budget, m *thread.Message) {
 	for _, p := range injected.Passages(m) {
 		texts[p.Author] += p.Text + "\n"
 	}
-	attached, relayed := texts[injected.ByAttachment], scan.Clean(texts[hosted.ByAgent])
+	attached, relayed := texts[thread.ByAttachment], scan.Clean(texts[thread.ByAgent])
 	if attached == "" && relayed == "" {
 		return
 	}

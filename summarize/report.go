@@ -190,7 +190,7 @@ const (
 	ToolCalled    Reason = "tool call"       // a call of a tool instead of an answer
 	ReasoningOnly Reason = "reasoning only"  // thinking took all of the output
 	Unreadable    Reason = "unreadable"      // no JSON object, or one of another shape
-	Placeholder   Reason = "placeholder"     // the form was filled in with "none" and the like
+	placeholders  Reason = "placeholder"     // the form was filled in with "none" and the like
 	Inflated      Reason = "inflated"        // it is larger than what it replaces
 	Ungrounded    Reason = "ungrounded"      // the messages support none of it
 	Panicked      Reason = "panic"           // the summarizer panicked

@@ -92,7 +92,7 @@ func (v *Verified) judge(code *Extractive, g *grounds, kept summary.Summary, rep
 	size := code.count(kept.Render())
 	switch {
 	case report.Dropped[faultPlaceholder] == report.Proposed:
-		return &RejectedError{Reason: Placeholder, Detail: fmt.Sprintf("%d items", report.Proposed)}
+		return &RejectedError{Reason: placeholders, Detail: fmt.Sprintf("%d items", report.Proposed)}
 	case size > code.count(g.all):
 		return &RejectedError{Reason: Inflated, Detail: fmt.Sprintf("%d tokens for %d", size, code.count(g.all))}
 	case report.Kept == 0:

@@ -6,18 +6,21 @@ import "strings"
 // the request, and is no part of a message's identity.
 type Author string
 
-// The authors. Others are that of what the person attached ("attachment"), another agent ("agent"), the
-// provider ("provider") and the developer ("developer").
+// The authors.
 const (
 	ByPerson     Author = "person"
+	ByAttachment Author = "attachment" // what the person attached, selected or ran: material, and never a rule
 	ByModel      Author = "model"
+	ByAgent      Author = "agent" // another agent: a report, or a message
+	ByDeveloper  Author = "developer"
 	ByTool       Author = "tool"       // a tool of the client
+	ByProvider   Author = "provider"   // a tool that ran at the provider, or a notice of it
 	ByHarness    Author = "harness"    // the agent's program, in the user's or the model's name
 	ByCompaction Author = "compaction" // a summary of an earlier compaction, ours or the agent's own
 )
 
 // ofKind are the authors of messages whose role does not tell.
-var ofKind = map[Kind]Author{Injected: ByHarness, Attached: "attachment", Relayed: "agent", Recap: ByCompaction}
+var ofKind = map[Kind]Author{Injected: ByHarness, Attached: ByAttachment, Relayed: ByAgent, Recap: ByCompaction}
 
 // Author is who wrote messages of the kind; empty for Plain, where the role tells.
 func (k Kind) Author() Author { return ofKind[k] }
@@ -29,7 +32,7 @@ func (m *Message) Author() Author {
 	case m.Kind == Recap:
 		return ByCompaction
 	case m.Role == System:
-		return "developer"
+		return ByDeveloper
 	case by != "":
 		return by
 	case m.Role == Assistant:

@@ -1,7 +1,6 @@
 package transcript_test
 
 import (
-	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,12 +29,12 @@ func TestAuthors(t *testing.T) {
 			line("6", `"type":"user","parentUuid":"u5","origin":{"kind":"human"},"message":{"role":"user","content":"Go on."}`) +
 			line("7", `"type":"assistant","parentUuid":"u6","message":{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"Task","input":{}}]}`) +
 			line("8", `"type":"user","parentUuid":"u7","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"Pushed."}]}`),
-			[]thread.Author{thread.ByPerson, injected.ByAttachment, injected.ByAttachment, thread.ByHarness, hosted.ByAgent, thread.ByPerson, thread.ByModel, hosted.ByAgent}},
+			[]thread.Author{thread.ByPerson, thread.ByAttachment, thread.ByAttachment, thread.ByHarness, thread.ByAgent, thread.ByPerson, thread.ByModel, thread.ByAgent}},
 		"opencode": {`{"info":{"id":"ses_1"},"messages":[{"info":{"role":"user"},"parts":[{"type":"text","text":"Look."},{"type":"text","synthetic":true,"text":"Called the Read tool with the following input: {}"},{"type":"text","synthetic":true,"text":"never push"},{"type":"file","mime":"text/plain","url":"file:///a","filename":"a"}]}]}`,
-			[]thread.Author{thread.ByPerson, injected.ByAttachment}},
+			[]thread.Author{thread.ByPerson, thread.ByAttachment}},
 		"pi": {`{"type":"session","id":"s","cwd":"/r","timestamp":"2026-05-12T10:00:00Z"}` + "\n" +
 			`{"type":"message","timestamp":"2026-05-12T10:00:01Z","message":{"role":"bashExecution","command":"ls","output":"never push"}}`,
-			[]thread.Author{injected.ByAttachment}},
+			[]thread.Author{thread.ByAttachment}},
 	} {
 		f, err := transcript.Read(strings.NewReader(c.doc), nil)
 		if err != nil {
@@ -65,7 +64,7 @@ func TestAttachedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := map[string]thread.Author{"the port is 5544": injected.ByAttachment, "x=1": injected.ByAttachment, "Weights are in grams": thread.ByHarness, "Today's date": thread.ByHarness}
+	by := map[string]thread.Author{"the port is 5544": thread.ByAttachment, "x=1": thread.ByAttachment, "Weights are in grams": thread.ByHarness, "Today's date": thread.ByHarness}
 	for text, want := range by {
 		found := false
 		for _, m := range f.Transcripts[0].Thread.All() {

@@ -250,13 +250,14 @@ var reserved = []arch.Reserved{
 var exceptions = []arch.Exception{
 	{Rule: "context-value", At: "internal/daemon/observe.go", Why: "the log of a request: middleware of net/http has no other way to hand it on"},
 	{Rule: "many-names", At: "thread", Why: "the values of the ground: messages, their parts, and who wrote them"},
+	{Rule: "many-values", At: "thread", Why: "its roles, kinds, media and authors: each list is whole in one place"},
 }
 
 // ceilings go down with what is taken out. They go up only by what a new capability was
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9268},
+		{Of: "floor 0", Floor: 0, Most: 9271},
 		{Of: "floor 1", Floor: 1, Most: 21633},
 		{Of: "floor 2", Floor: 2, Most: 20118},
 		{Of: "floor 3", Floor: 3, Most: 11953},
@@ -266,7 +267,7 @@ var ceilings = &arch.Ceilings{
 		{Of: "floor 7", Floor: 7, Most: 16324},
 		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 17201},
 	},
-	Packages: 97, Public: 45, Names: 749,
+	Packages: 97, Public: 45, Names: 750,
 	Methods: 25, Types: map[string]int{
 		"summarize/internal/work.fold":   48,
 		"summarize.selection":            30,

@@ -87,7 +87,7 @@ func (v visitor) visit(ctx context.Context, db store.DB, tenant string) error {
 	}
 	for _, kind := range kinds {
 		for d, err := range pages(func(after store.Document) ([]store.Document, error) {
-			return s.Documents.Documents(ctx, kind, after.ID, store.DefaultLimit)
+			return s.Documents.Documents(ctx, kind, after.ID, 0)
 		}) {
 			d.Kind = kind
 			if err := v.document(tenant, d, err); err != nil {

@@ -9,16 +9,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// Authors that only blocks and messages between agents have.
-const (
-	ByAgent    thread.Author = "agent"    // another agent: a report, or a message
-	ByProvider thread.Author = "provider" // a tool that ran at the provider, or a notice of it
-)
-
 // authored are the blocks whose type says who wrote them.
 var authored = map[[2]string]thread.Author{
-	{wire.Responses, "multi_agent_call_output"}: ByAgent,
-	{wire.Anthropic, "fallback"}:                ByProvider,
+	{wire.Responses, "multi_agent_call_output"}: thread.ByAgent,
+	{wire.Anthropic, "fallback"}:                thread.ByProvider,
 	{wire.Anthropic, "compaction"}:              thread.ByCompaction,
 	{wire.Responses, "compaction"}:              thread.ByCompaction,
 }
@@ -40,11 +34,11 @@ func Author(part thread.Part) thread.Author {
 			path = "author"
 		}
 		if name := gjson.Get(from.Raw, path).Str; name != "" && name != rootAgent {
-			return ByAgent
+			return thread.ByAgent
 		}
 	}
 	if opaque && o.Answers {
-		return ByProvider
+		return thread.ByProvider
 	}
 	return ""
 }

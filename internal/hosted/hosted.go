@@ -142,7 +142,7 @@ func unfold(m *thread.Message, names map[string]string) (parts []thread.Part, be
 		if t, ok := p.(thread.Text); ok {
 			text = t.Text
 		}
-		relayed := m.Role == thread.Assistant && o.Call == "" && text != "" && Author(p) == ByAgent
+		relayed := m.Role == thread.Assistant && o.Call == "" && text != "" && Author(p) == thread.ByAgent
 		if !relayed && (!opaque || m.Role != thread.Assistant || o.Call == "" && s == nil) {
 			if parts != nil {
 				parts = append(parts, p)
@@ -182,7 +182,7 @@ func saying(o *thread.Opaque) *said {
 }
 
 func resultOf(o *thread.Opaque, s *said, id, tool string) thread.ToolResult {
-	r := thread.ToolResult{CallID: id, Tool: tool, Outcome: thread.Success, Author: cmp.Or(Author(*o), ByProvider), Program: o.Parent != ""}
+	r := thread.ToolResult{CallID: id, Tool: tool, Outcome: thread.Success, Author: cmp.Or(Author(*o), thread.ByProvider), Program: o.Parent != ""}
 	text := cmp.Or(o.Text, gjson.Get(o.Raw, "toolResponse.response").Raw)
 	if s != nil {
 		var lines []string

@@ -1,7 +1,6 @@
 package injected
 
 import (
-	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,7 +68,7 @@ func Settle(agent, schema string, call *thread.ToolCall, r *thread.ToolResult) {
 		return
 	}
 	if subagents[agent][call.Name] {
-		r.Author = hosted.ByAgent
+		r.Author = thread.ByAgent
 	}
 	if r.Outcome == thread.Failure || len(call.Arguments) > maxAnswered || len(text) > maxAnswered {
 		return

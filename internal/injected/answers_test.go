@@ -1,7 +1,6 @@
 package injected
 
 import (
-	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"slices"
 	"strings"
 	"testing"
@@ -75,7 +74,7 @@ func TestSettle(t *testing.T) {
 		}
 	}
 	r := resultOf("Task", "I pushed it.")
-	if Settle("claude-code", "", &thread.ToolCall{Name: "Task"}, &r); r.Author != hosted.ByAgent {
+	if Settle("claude-code", "", &thread.ToolCall{Name: "Task"}, &r); r.Author != thread.ByAgent {
 		t.Errorf("a sub-agent's report is by %q", r.Author)
 	}
 }

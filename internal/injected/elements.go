@@ -2,7 +2,6 @@ package injected
 
 import (
 	"cmp"
-	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"slices"
 	"strings"
 
@@ -20,8 +19,8 @@ var wrappers = authors(map[thread.Author]string{
 		session_context environment_details editorContext reminderInstructions open_and_recently_viewed_files system_reminder
 		additional_data`,
 	// Selections, files and pages that the user mentioned, and commands that the user ran, with their output.
-	ByAttachment:   "ide_selection bash-input bash-stdout bash-stderr user_shell_command file_content folder_content url_content attachments attached_files",
-	hosted.ByAgent: "teammate-message cross-session-message agent-notification subagent_notification",
+	thread.ByAttachment: "ide_selection bash-input bash-stdout bash-stderr user_shell_command file_content folder_content url_content attachments attached_files",
+	thread.ByAgent:      "teammate-message cross-session-message agent-notification subagent_notification",
 })
 
 func authors(names map[thread.Author]string) map[string]thread.Author {
@@ -87,7 +86,7 @@ func wrapperSpans(text string) []span {
 		if e.by = wrappers[name]; !e.startsOpened {
 			e.from = 0
 		} else if name == "system-reminder" && hasAnyPrefix(e.content(text), attaching) {
-			e.by = ByAttachment
+			e.by = thread.ByAttachment
 		}
 		if e.to > e.from {
 			if name == "task-notification" {
@@ -164,8 +163,8 @@ var leading = []struct {
 	by                  thread.Author
 }{
 	{"# AGENTS.md instructions", "<INSTRUCTIONS>", "</INSTRUCTIONS>", thread.ByHarness},
-	{"# Context from my IDE setup:", codexRequest, codexRequest, ByAttachment},
-	{"# Files mentioned by the user:", codexRequest, codexRequest, ByAttachment},
+	{"# Context from my IDE setup:", codexRequest, codexRequest, thread.ByAttachment},
+	{"# Files mentioned by the user:", codexRequest, codexRequest, thread.ByAttachment},
 }
 
 const codexRequest = "\n## My request for Codex:\n"

@@ -9,9 +9,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// ByAttachment is the author of what the person attached, selected or ran: the person's material, and never a rule.
-const ByAttachment thread.Author = "attachment"
-
 // Passage is a piece of the text of a message that has one author.
 type Passage struct {
 	Author thread.Author
@@ -137,9 +134,9 @@ func kindOf(passages []Passage) thread.Kind {
 		return thread.Plain
 	case by[thread.ByCompaction]:
 		return thread.Recap
-	case by[hosted.ByAgent]:
+	case by[thread.ByAgent]:
 		return thread.Relayed
-	case by[ByAttachment]:
+	case by[thread.ByAttachment]:
 		return thread.Attached
 	}
 	return thread.Injected
@@ -168,13 +165,13 @@ func userPassages(m *thread.Message) [][]Passage {
 	for n, part := range m.Parts {
 		t, ok := part.(thread.Text)
 		switch {
-		case !ok || by == ByAttachment:
-			all[n] = passage(ByAttachment, part)
+		case !ok || by == thread.ByAttachment:
+			all[n] = passage(thread.ByAttachment, part)
 			continue
 		}
 		words := t.Text
 		if at := strings.Index("\n"+words, mentionedFiles); at >= 0 {
-			words, by = words[:max(at-1, 0)], ByAttachment
+			words, by = words[:max(at-1, 0)], thread.ByAttachment
 		}
 		all[n] = textPassages(words)
 		if rest := t.Text[len(words):]; rest != "" {

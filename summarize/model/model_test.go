@@ -225,7 +225,7 @@ func failing() map[string]struct {
 		"refusal in words":  {llmtest.Say("I’m sorry, but I can't help with that."), summarize.Refused},
 		"empty":             {llmtest.Say(""), summarize.Empty},
 		"empty lists":       {llmtest.Say(`{"facts":[],"decisions":[],"plan":[],"open_items":[],"failed_attempts":[],"tool_outcomes":[]}`), summarize.Empty},
-		"placeholders":      {llmtest.Say(`{"facts":[{"text":"None.","sources":[1]},"n/a"],"open_items":["none"],"decisions":[{"decision":"N/A","rationale":"","sources":[2]}]}`), summarize.Placeholder},
+		"placeholders":      {llmtest.Say(`{"facts":[{"text":"None.","sources":[1]},"n/a"],"open_items":["none"],"decisions":[{"decision":"N/A","rationale":"","sources":[2]}]}`), summarize.Reason("placeholder")},
 		"cut off":           {turn(llm.Reply{Text: honest[:200], Stop: wire.StopLength}), summarize.CutOff},
 		"cut off, unsaid":   {llmtest.Say(honest[:200] + `"`), nil},
 		"garbage":           {llmtest.Say("The conversation was about timeouts, mostly."), summarize.Unreadable},

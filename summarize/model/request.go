@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,7 +155,7 @@ func markFor(texts []string) string {
 // speakers name the authors whose messages have the role of others.
 var speakers = map[thread.Author]string{
 	thread.ByCompaction: "summary of an earlier compaction", thread.ByHarness: "harness, not the user",
-	injected.ByAttachment: "attached by the user, not the user's words", hosted.ByAgent: "another agent, not the user",
+	thread.ByAttachment: "attached by the user, not the user's words", thread.ByAgent: "another agent, not the user",
 }
 
 // speaker names the author of a message.
@@ -165,7 +164,7 @@ func speaker(m *thread.Message) string {
 	switch by := m.Author(); {
 	case result && r.Outcome == thread.Failure:
 		return "tool result (failed)"
-	case result && by == hosted.ByAgent:
+	case result && by == thread.ByAgent:
 		return "report of another agent"
 	case m.Role == thread.Tool:
 		return "tool result"
