@@ -27,7 +27,7 @@ func TestModules(t *testing.T) {
 	if err := json.Unmarshal(data, &b); err != nil {
 		t.Fatal(err)
 	}
-	if b.Format != "CycloneDX" || b.Metadata.Component.Name != "github.com/palimpsest-ai/palimpsest" {
+	if b.Format != "CycloneDX" || b.Metadata.Component.Name != "github.com/palimpsest-ai/palimpsest/lab" {
 		t.Errorf("%s of %s", b.Format, b.Metadata.Component.Name)
 	}
 	refs := map[string]bool{}
