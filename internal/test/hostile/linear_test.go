@@ -89,7 +89,7 @@ func linear(t *testing.T, n, most int, made func(n int) func()) {
 		if again%2 == 1 && again < 4 {
 			n *= 2
 		}
-		small, large = best(n, 4), best(growth*n, 3)
+		small, large = best(n, 3), best(growth*n, 2)
 	}
 	if slow(small, large) {
 		t.Errorf("%d bytes take %v, %d times as many %v, %.1f times as long", n, small, growth, large, float64(large)/float64(small))
