@@ -152,6 +152,7 @@ func TestWorkCommits(t *testing.T) {
 		{"a message like an option", func(l *logOf) { l.ok(`git commit -qm "-q is for quiet"`, "") }, "-q is for quiet"},
 		{"a message like an amendment", func(l *logOf) { l.ok(`git commit -q --message "--amend it"`, "") }, "--amend it"},
 		{"the first message is the subject", func(l *logOf) { l.ok(`git commit -q -m "one" -m "more"`, "") }, "one"},
+		{"a line that no shell can read", func(l *logOf) { l.ok(`git commit -m "one`, "[main 1234567] one") }, ""},
 		{"nothing to commit", func(l *logOf) { l.bad(`git commit -m "one"`, "On branch main\nnothing to commit, working tree clean") }, ""},
 		{"nothing to commit, piped", func(l *logOf) { l.ok(`git commit -m "one" | tail -1`, "nothing to commit, working tree clean") }, ""},
 		{"piped and printed", func(l *logOf) { l.ok(`git commit -m "one" 2>&1 | tail -3`, "[main 1234567] one\n 1 file changed") }, "1234567 one"},

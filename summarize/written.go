@@ -76,7 +76,7 @@ func message(c *shell.Command, options ...string) string {
 			case isBody:
 				text = body
 			case text == "-":
-				w, text = shell.Word{Open: strings.ContainsAny(c.Document, "$`")}, c.Document
+				w, text = c.Document, c.Document.Text
 			default:
 				return // a file, or another field
 			}

@@ -35,8 +35,11 @@ func TestWrittenForPeople(t *testing.T) {
 			l.ok(`gh api repos/o/r/pulls/7/comments/1/replies -X POST -f in_reply=1 -f body="The parser drops the byte-order mark."`, "{}")
 		}, "in a comment:\n    The parser drops the byte-order mark."},
 		{"from standard input", func(l *logOf) {
-			l.ok("gh issue create -t x -F - <<'EOF'\nThe parser drops the byte-order mark.\nEOF", "https://github.com/o/r/issues/8")
-		}, "in the issue:\n    The parser drops the byte-order mark."},
+			l.ok("gh issue create -t x -F - <<'EOF'\nThe parser drops the byte-order mark of `$NAME`.\nEOF", "https://github.com/o/r/issues/8")
+		}, "in the issue:\n    The parser drops the byte-order mark of `$NAME`."},
+		{"from standard input, expanded", func(l *logOf) {
+			l.ok("gh issue create -t x -F - <<EOF\nThe parser drops the byte-order mark of $NAME.\nEOF", "https://github.com/o/r/issues/8")
+		}, "-in the issue"},
 		{"tool of a server", func(l *logOf) {
 			l.op("mcp__github__create_pull_request", map[string]any{"title": "x", "body": "The parser drops the byte-order mark."}, `{"id":1}`)
 		}, "in the pull request:\n    The parser drops the byte-order mark."},

@@ -12,6 +12,7 @@ const (
 	sjson      = "github.com/tidwall/sjson"
 	tiktoken   = "github.com/tiktoken-go/tokenizer"
 	uax29      = "github.com/clipperhouse/uax29/v2"
+	shsyntax   = "mvdan.cc/sh/v3"
 	cobra      = "github.com/spf13/cobra"
 	pflag      = "github.com/spf13/pflag"
 	otel       = "go.opentelemetry.io/otel"
@@ -189,7 +190,7 @@ var floors = map[string]arch.Package{
 	"internal/effort":     {Floor: 0},
 	"internal/ident":      {Floor: 0},
 	"internal/scan":       {Floor: 0},
-	"internal/shell":      {Floor: 0, Same: []string{"internal/clip", "internal/rawjson", "internal/scan"}, External: []string{gjson}},
+	"internal/shell":      {Floor: 0, Same: []string{"internal/clip", "internal/lazyregexp", "internal/rawjson", "internal/scan"}, External: []string{gjson, shsyntax}},
 	"internal/jsonrows":   {Floor: 0, Same: []string{"internal/rawjson"}, External: []string{gjson}},
 	"internal/rawjson":    {Floor: 0, External: []string{gjson}},
 	"internal/jsonedit":   {Floor: 0, External: []string{sjson}},

@@ -12,7 +12,8 @@ import (
 var light = []string{
 	"github.com/clipperhouse/uax29/v2/graphemes",
 	gjson, "github.com/tidwall/match", "github.com/tidwall/pretty",
-	"github.com/tidwall/sjson", // the codecs: no plan comes into force whose request the API would refuse
+	"github.com/tidwall/sjson",                         // the codecs: no plan comes into force whose request the API would refuse
+	"mvdan.cc/sh/v3/syntax", "mvdan.cc/sh/v3/fileutil", // summaries say what commands did
 }
 
 // heavy are packages of the standard library that would make such a program large

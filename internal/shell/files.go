@@ -44,66 +44,48 @@ func mostFiles(bytes int) int { return 64 + bytes/24 }
 // in words of some length.
 func Files(commands []Command) []FileOp {
 	var ops []FileOp
-	ran, depth, left := RanSurely, 0, RanSurely // depth of what need not run; left: the line may have ended before
-	loop, values := "", []string(nil)
-	room := maxRepeated
-	bytes := 0
+	ran, left := RanSurely, RanSurely // left: the line may have ended before
+	rans := make([]Ran, len(commands))
+	room, bytes := maxRepeated, 0
 	for i := range commands {
-		bytes += len(commands[i].Text)
+		if bytes += len(commands[i].Text); commands[i].loop != nil && (i == 0 || commands[i].loop != commands[i-1].loop) {
+			bytes += commands[i].loop.bytes
+		}
 	}
 	errexit := (&reader{all: commands}).setOptions().errexit
 	for i := range commands {
 		c := &commands[i]
-		if before := i - 1; before < 0 || endsList(commands[before].after) {
-			if ran = left; inBackground(commands[i:]) {
-				ran = RanPerhaps
-			}
-		} else {
-			ran = max(ran, behind(&commands[before]))
+		switch {
+		case i > 0 && !endsList(commands[i-1].after):
+			ran = max(ran, behind(&commands[i-1]))
+		case c.entry > 0:
+			ran = max(left, rans[c.entry-1])
+		default:
+			ran = left
 		}
+		rans[i] = ran
 		words := Unwrap(c.Plain())
-		if len(words) > 0 && (words[0] == "do" || words[0] == "then" || words[0] == "else") {
-			words = words[1:]
-		}
-		name, args := "", []string(nil)
 		if len(words) > 0 {
-			name, args = words[0], words[1:]
-		}
-		switch name {
-		case "exit", "return", "exec", "break", "continue":
-			if left = RanPerhaps; len(args) > 0 && args[0] != "0" {
-				left = RanIfQuiet // the status of the line tells
+			switch words[0] {
+			case "exit", "return", "exec", "break", "continue":
+				if left = RanPerhaps; len(words) > 1 && words[1] != "0" {
+					left = RanIfQuiet // the status of the line tells
+				}
 			}
-		case "if", "case", "while", "until", "{":
-			depth++
-		case "fi", "esac", "}":
-			depth = max(depth-1, 0)
-		case "for":
-			if loop = ""; len(args) > 2 && args[1] == "in" && !strings.ContainsAny(strings.Join(args[2:], ""), "$`*?[{") {
-				loop, values = "$"+args[0], args[2:]
-			} else {
-				depth++
-			}
-		case "done":
-			if loop != "" {
-				loop = ""
-			} else {
-				depth = max(depth-1, 0)
-			}
-		}
-		if strings.HasPrefix(c.Text, "(") || name == "function" || strings.HasSuffix(name, "()") || len(args) > 0 && args[0] == "()" {
-			depth = 1 << 10 // a subshell or a function: to the end
 		}
 		if errexit && !c.isHarmless() {
 			left = max(left, RanIfShown, quiet(c))
 		}
 		from := len(ops)
-		at, repeated := slices.Index(words, loop), len(values)*(len(words)+len(c.Writes))
-		if loop == "" || at < 0 || repeated > room {
+		at, repeated := -1, 0
+		if c.loop != nil {
+			at, repeated = slices.Index(words, c.loop.variable), len(c.loop.values)*(len(words)+len(c.Writes))
+		}
+		if at < 0 || repeated > room {
 			ops = appendFileOps(ops, words, c) // a variable is no name
 		} else {
 			room -= repeated
-			for _, value := range values {
+			for _, value := range c.loop.values {
 				words = slices.Clone(words)
 				words[at] = value
 				ops = appendFileOps(ops, words, c)
@@ -114,7 +96,7 @@ func Files(commands []Command) []FileOp {
 		}
 		for n := range ops[from:] {
 			op := &ops[from+n]
-			if op.By, op.Ran = c, ran; depth > 0 {
+			if op.By, op.Ran = c, ran; c.perhaps {
 				op.Ran = RanPerhaps
 			}
 		}
@@ -123,16 +105,6 @@ func Files(commands []Command) []FileOp {
 }
 
 func endsList(after string) bool { return after == ";" || after == "&" || after == "" }
-
-// inBackground reports whether the list of commands that begins here runs in the background.
-func inBackground(commands []Command) bool {
-	for i := range commands {
-		if endsList(commands[i].after) {
-			return commands[i].after == "&"
-		}
-	}
-	return false
-}
 
 // behind says whether what stands behind a command in its list ran.
 func behind(c *Command) Ran {

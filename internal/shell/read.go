@@ -4,24 +4,31 @@
 package shell
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strings"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 )
 
 // Command is one simple command of a command line.
 type Command struct {
 	Words    []Word  // without variables that are set for it alone
 	Text     string  // as it was written, without redirections
-	Document string  // the body of its here-document
+	Document Word    // the body of its here-document
 	Writes   []Write // files that its redirections write
 	Report
 
-	after string // the operator behind it: "&&", "||", ";", "|", "&", or "" at the end
-	back  string // of "popd": where it goes
+	after   string // the operator behind it: "&&", "||", ";", "|", "&", or "" at the end
+	back    string // of "popd": where it goes
+	inside  bool   // it stands in brackets, a loop, a condition, a function, behind "!"
+	perhaps bool   // nobody knows whether it runs, whatever the others did
+	loop    *loop
+	entry   int // the number of the command that its brackets begin with, from 1; 0 for this one itself, or if there are none
 }
 
 // Word is one word with its quotes taken off.
@@ -34,6 +41,13 @@ type Word struct {
 type Write struct {
 	To     string
 	Append bool
+}
+
+// loop is a "for" around commands that names its values.
+type loop struct {
+	variable string // with "$"
+	values   []string
+	bytes    int // as it is written
 }
 
 // Plain returns the words as text.
@@ -53,16 +67,8 @@ func (c *Command) Name() string {
 	return c.Words[0].Text
 }
 
-// Inner is the command without the words of loops, conditions and subshells in front of it.
-func (c Command) Inner() Command {
-	for len(c.Words) > 0 && compoundWords[c.Words[0].Text] {
-		c.Words = c.Words[1:]
-	}
-	if len(c.Words) > 0 && strings.HasPrefix(c.Words[0].Text, "(") {
-		c.Words = append([]Word{{Text: strings.TrimLeft(c.Words[0].Text, "("), Open: c.Words[0].Open}}, c.Words[1:]...)
-	}
-	return c
-}
+// Unread reports whether the command stands for what could not be read.
+func (c *Command) Unread() bool { return len(c.Words) == 1 && c.Words[0] == Word{Open: true} }
 
 // Path returns the word if it can only be a path, else "".
 func Path(word string) string {
@@ -105,8 +111,12 @@ func Unwrap(words []string) []string {
 	return words
 }
 
-// maxLine bounds what is read of a command line, in bytes.
-const maxLine = 20_000
+// Bounds of what is read of a command line: its bytes, and how deep brackets and keywords may nest. The
+// parser takes seconds, and much memory, for thousands of brackets in brackets.
+const (
+	maxLine  = 20_000
+	maxDepth = 100
+)
 
 // mostWords bounds the words of a line of so many bytes, each command counted as commandWords of
 // them: what is held of a word takes some 40 bytes, and each command is compared with all others.
@@ -114,394 +124,91 @@ func mostWords(bytes int) int { return 480 + bytes/64 }
 
 const commandWords = 12
 
-// compoundWords are the words that begin what is no simple command.
-var compoundWords = scan.WordSet("if then else elif fi for while until do done case esac function { } ! [[ select")
-
-// Read splits a command line into its commands. It is not simple where it holds
-// loops, conditions or subshells, or could not be read to its end: then their words
-// are commands too, and nobody knows which of them ran. A line of very many commands is
-// not read to its end.
+// Read splits a command line into its commands. It is not simple where it holds loops, conditions,
+// functions or commands in brackets, since nobody knows which of them ran, or cannot be read to its
+// end. Then the last command is Unread, and stands for the rest: for all of a line that a shell could not read
+// either, or that nests too deep.
 func Read(line string) (commands []Command, simple bool) {
-	r := reader{s: line, simple: true}
+	r := reader{src: line, simple: true}
 	if len(line) > maxLine {
-		r.s, r.simple = strings.Clone(line[:clip.CutBefore(line, maxLine)]), false
+		r.src, r.simple = strings.Clone(line[:clip.CutBefore(line, maxLine)]), false
 	}
-	r.room = mostWords(len(r.s))
-	r.read()
+	file, err := parse(r.src)
+	if mended, closed := withDocumentEnd(r.src, err); mended != "" {
+		r.src, r.simple = mended, r.simple && closed
+		file, err = parse(mended)
+	}
+	r.room, r.folderRoom = mostWords(len(r.src)), 4*len(r.src)
+	if err == nil {
+		r.statements(file.Stmts)
+	}
+	if err != nil || r.room < 0 {
+		r.simple, r.room = false, 2*commandWords
+		r.add(Command{Words: []Word{{Open: true}}})
+	}
 	r.setReports()
 	return slices.Clone(r.all), r.simple && len(r.all) > 0
 }
 
-type reader struct {
-	s         string
-	at        int
-	all       []Command
-	current   Command
-	raw       []string // words of now, as they were written
-	room      int      // for words
-	documents []document
-	simple    bool
-}
+var errDeep = errors.New("brackets or keywords nest too deep")
 
-// document is a here-document that is to come.
-type document struct {
-	mark string
-	of   int // the index of its command
-}
-
-// operators stand behind commands.
-var operators = []string{"&&", "||", "|&", ";;", ";", "|", "&"}
-
-func (r *reader) read() {
-	for r.at < len(r.s) {
-		if r.room < 0 {
-			r.simple = false
-			return
-		}
-		rest := r.s[r.at:]
-		switch c := rest[0]; {
-		case c == ' ' || c == '\t' || c == '\r':
-			r.at++
-		case strings.HasPrefix(rest, "\\\n"):
-			r.at += 2
-		case c == '\n':
-			r.at++
-			r.endCommand(";")
-			if !r.readDocuments() {
-				r.simple = false
-				return
-			}
-		case c == '#':
-			if n := strings.IndexByte(rest, '\n'); n >= 0 {
-				r.at += n
-			} else {
-				r.at = len(r.s)
-			}
-		case strings.HasPrefix(rest, "&>"):
-			r.at++
-			r.redirect('&')
-		case c == '>' || c == '<':
-			r.redirect('1')
-		case (c == '1' || c == '2') && len(rest) > 1 && rest[1] == '>':
-			r.at++
-			r.redirect(c)
-		case c == '&' || c == '|' || c == ';':
-			r.operator(rest)
-		default:
-			w, raw := r.word()
-			r.room--
-			r.simple = r.simple && !(len(r.current.Words) == 0 && compoundWords[w.Text])
-			r.current.Words, r.raw = append(r.current.Words, w), append(r.raw, raw)
-		}
+func parse(src string) (*syntax.File, error) {
+	if nestsDeep(src) {
+		return nil, errDeep
 	}
-	r.endCommand("")
-	r.simple = r.simple && len(r.documents) == 0
+	return syntax.NewParser().Parse(strings.NewReader(src), "")
 }
 
-// operator reads the operator behind a command.
-func (r *reader) operator(rest string) {
-	for _, op := range operators {
-		if !strings.HasPrefix(rest, op) {
+// nesting says how many levels a word or character opens, where a command may begin; behind it another
+// may.
+var nesting = map[string]int{
+	"(": 1, "{": 1, "[": 1, ")": -1, "}": -1, "]": -1, ";": 0, "&": 0, "|": 0, "\n": 0, "`": 0, "!": 0,
+	"if": 1, "while": 1, "until": 1, "for": 1, "case": 1, "select": 1, "fi": -1, "done": -1, "esac": -1,
+	"then": 0, "do": 0, "else": 0, "elif": 0, "time": 0,
+}
+
+// documentStart is the beginning of a here-document, with its mark.
+var documentStart = lazyregexp.New(`^<<-?[ \t]*['"\\]?(\w+)`)
+
+// nestsDeep reports whether brackets and keywords may nest deeper than maxDepth. Brackets count wherever
+// they stand, in quotes too; keywords in no here-document, which may be a text or a program in another
+// language.
+func nestsDeep(s string) bool {
+	depth, begins, body := 0, true, 0 // body: where a here-document ends
+	for i, n := 0, 0; i < len(s); i += n {
+		if n = strings.IndexAny(s[i:], " \t\n;&|<(){}[]`!"); n < 0 {
+			n = len(s) - i
+		}
+		n = max(n, 1)
+		by, known := nesting[s[i:i+n]]
+		switch {
+		case s[i] == ' ' || s[i] == '\t':
 			continue
-		}
-		r.at += len(op)
-		switch op {
-		case "&&", "||":
-			r.simple = r.simple && len(r.current.Words) > 0
-		case "|&":
-			op = "|"
-		case ";;":
-			r.simple = false
-		}
-		r.endCommand(op)
-		return
-	}
-}
-
-// endCommand closes the command that is read.
-func (r *reader) endCommand(after string) {
-	c := r.current
-	c.after, c.Text = after, strings.TrimSpace(strings.Join(r.raw, " "))
-	for len(c.Words) > 1 && isAssignment(c.Words[0]) {
-		c.Words = c.Words[1:]
-	}
-	if len(c.Words) > 0 || len(c.Writes) > 0 {
-		r.all = append(r.all, c)
-		r.room -= commandWords
-	}
-	r.current, r.raw = Command{}, r.raw[:0]
-}
-
-// isAssignment reports whether a word sets a variable.
-func isAssignment(w Word) bool {
-	name, _, ok := strings.Cut(w.Text, "=")
-	return ok && name != "" && (name[0] < '0' || name[0] > '9') && !strings.ContainsFunc(name, func(c rune) bool { return c < 0x80 && !isNameByte(byte(c)) })
-}
-
-func isNameByte(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
-}
-
-// wordEnds end a word that is not quoted.
-const wordEnds = " \t\n\r;|&<>"
-
-// word reads the word at the position, and how it is written.
-func (r *reader) word() (w Word, raw string) {
-	start := r.at
-	for r.at < len(r.s) && strings.IndexByte(wordEnds+"'\"\\$`()", r.s[r.at]) < 0 {
-		r.at++
-	}
-	if r.at == len(r.s) || strings.IndexByte(wordEnds, r.s[r.at]) >= 0 {
-		return Word{Text: r.s[start:r.at]}, r.s[start:r.at]
-	}
-	var b strings.Builder
-	b.WriteString(r.s[start:r.at])
-	for r.at < len(r.s) && strings.IndexByte(wordEnds, r.s[r.at]) < 0 {
-		switch c := r.s[r.at]; c {
-		case '\'':
-			text, _, closed := strings.Cut(r.s[r.at+1:], "'")
-			b.WriteString(text)
-			r.simple = r.simple && closed
-			r.at += len(text) + 2
-		case '"':
-			r.quoted(&b, &w)
-		case '\\':
-			if r.at+1 < len(r.s) && r.s[r.at+1] != '\n' {
-				b.WriteByte(r.s[r.at+1])
+		case s[i] == '<' && i >= body:
+			if mark := documentStart().FindStringSubmatch(s[i:min(len(s), i+80)]); mark != nil {
+				body = i + max(0, strings.Index(s[i:], "\n"+mark[1]))
 			}
-			r.at += 2
-		case '$', '`':
-			r.expansion(&b, &w)
-		default:
-			r.simple = r.simple && c != '(' && c != ')'
-			b.WriteByte(c)
-			r.at++
+		case n == 1 || begins && i >= body:
+			depth = max(depth+by, 0)
+		}
+		if begins = known && (begins || n == 1); depth > maxDepth {
+			return true
 		}
 	}
-	r.at = min(r.at, len(r.s))
-	w.Text = b.String()
-	return w, r.s[start:r.at]
+	return false
 }
 
-// quoted reads a text in double quotes.
-func (r *reader) quoted(b *strings.Builder, w *Word) {
-	for r.at++; r.at < len(r.s); {
-		switch c := r.s[r.at]; c {
-		case '"':
-			r.at++
-			return
-		case '\\':
-			if next := r.s[r.at+1:]; next != "" {
-				if strings.IndexByte("\"\\$`\n", next[0]) < 0 {
-					b.WriteByte(c)
-				}
-				if next[0] != '\n' {
-					b.WriteByte(next[0])
-				}
-			}
-			r.at += 2
-		case '$', '`':
-			r.expansion(b, w)
-		default:
-			b.WriteByte(c)
-			r.at++
-		}
-	}
-	r.simple = false
-}
-
-// expansion reads a variable or a substitution. What "$(cat <<'EOF' …)" comes to is
-// known, anything else is not.
-func (r *reader) expansion(b *strings.Builder, w *Word) {
-	rest := r.s[r.at:]
-	n := -1
-	switch {
-	case !r.simple: // nobody asks what it comes to
-	case strings.HasPrefix(rest, "$("):
-		if n = substitution(rest[2:]); n < 0 {
-			r.simple = false
-			break
-		}
-		if text, ok := catOutput(rest[2 : 2+n]); ok {
-			b.WriteString(text)
-			r.at += n + 3
-			return
-		}
-		n += 3
-	case rest[0] == '`':
-		if n = strings.IndexByte(rest[1:], '`') + 2; n < 2 {
-			r.simple = false
-		}
-	}
-	if n > 1 {
-		b.WriteString(rest[:n])
-		w.Open = true
-		r.at += n
-		return
-	}
-	w.Open = w.Open || rest[0] == '`' || len(rest) > 1 && (isNameByte(rest[1]) || rest[1] >= 0x80 || strings.IndexByte("({?!@*#$'\"", rest[1]) >= 0)
-	b.WriteByte(rest[0])
-	r.at++
-}
-
-// substitution returns where the text of "$(" ends: at its closing parenthesis,
-// quotes and here-documents passed over; -1 if it has none.
-func substitution(s string) int {
-	depth := 0
-	mark := ""
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; c {
-		case '\'':
-			n := strings.IndexByte(s[i+1:], '\'')
-			if n < 0 {
-				return -1
-			}
-			i += n + 1
-		case '"':
-			for i++; i < len(s) && s[i] != '"'; i++ {
-				if s[i] == '\\' {
-					i++
-				}
-			}
-		case '\\':
-			i++
-		case '(':
-			depth++
-		case ')':
-			if depth == 0 {
-				return i
-			}
-			depth--
-		case '<':
-			if strings.HasPrefix(s[i:], "<<") && !strings.HasPrefix(s[i:], "<<<") {
-				var n int
-				mark, n, _ = documentMark(s[i+2:])
-				i += 1 + n
-			}
-		case '\n':
-			if mark == "" {
-				break
-			}
-			n := bodyEnd(s[i+1:], mark)
-			if n < 0 {
-				return -1
-			}
-			i += n // the newline behind the mark, or the end of it
-			mark = ""
-		}
-	}
-	return -1
-}
-
-// documentMark reads the word behind "<<", how long it is as written, and whether it
-// is quoted.
-func documentMark(s string) (mark string, n int, quoted bool) {
-	rest := strings.TrimLeft(strings.TrimPrefix(s, "-"), " \t")
-	if rest != "" && strings.IndexByte(`'"\`, rest[0]) >= 0 {
-		quoted, rest = true, rest[1:]
-	}
-	end := 0
-	for end < len(rest) && (isNameByte(rest[end]) || rest[end] >= 0x80) {
-		end++
-	}
-	mark, rest = rest[:end], rest[end:]
-	if quoted && rest != "" && (rest[0] == '\'' || rest[0] == '"') {
-		rest = rest[1:]
-	}
-	return mark, len(s) - len(rest), quoted
-}
-
-// bodyEnd returns where the line with the mark of a here-document ends, which
-// begins at the start of s; -1 if there is none.
-func bodyEnd(s, mark string) int {
-	at := 0
-	for line := range strings.Lines(s) {
-		text := strings.TrimSuffix(line, "\n")
-		bare := strings.TrimLeft(text, "\t")
-		if bare == mark {
-			return at + len(text)
-		}
-		if strings.HasPrefix(bare, mark+")") { // EOF)"
-			return at + len(text) - len(bare) + len(mark)
-		}
-		at += len(line)
-	}
-	return -1
-}
-
-// catOutput is what "cat <<'EOF' …" prints, if the text is that and nothing more.
-func catOutput(s string) (string, bool) {
-	rest, ok := strings.CutPrefix(strings.TrimSpace(s), "cat")
-	if !ok {
+// withDocumentEnd ends a here-document as shells do where its mark does not stand alone: at "EOF)",
+// or, not closed, with the line. It is "" for any error but that.
+func withDocumentEnd(s string, err error) (mended string, closed bool) {
+	var wrong syntax.ParseError
+	errors.As(err, &wrong)
+	mark, ok := strings.CutPrefix(wrong.Text, "unclosed here-document `")
+	if mark = "\n" + strings.TrimSuffix(mark, "`"); !ok || mark == "\n" {
 		return "", false
 	}
-	rest, ok = strings.CutPrefix(strings.TrimLeft(rest, " "), "<<")
-	mark, n, quoted := documentMark(rest)
-	head, body, more := strings.Cut(rest[n:], "\n")
-	if !ok || !more || mark == "" || strings.TrimSpace(head) != "" {
-		return "", false
+	if mended = strings.ReplaceAll(s, mark+")", mark+"\n)"); mended != s {
+		return mended, true
 	}
-	end := bodyEnd(body, mark)
-	if end < 0 || strings.TrimSpace(body[end:]) != "" || !quoted && strings.ContainsAny(body[:end], "$`") {
-		return "", false
-	}
-	return strings.TrimSuffix(body[:end], mark), true
-}
-
-// redirect reads a redirection of a stream, or, with '&', of both.
-func (r *reader) redirect(stream byte) {
-	rest := r.s[r.at:]
-	into := Write{Append: strings.HasPrefix(rest, ">>")}
-	switch {
-	case strings.HasPrefix(rest, "<<") && !strings.HasPrefix(rest, "<<<"):
-		mark, n, _ := documentMark(rest[2:])
-		if mark == "" {
-			r.simple = false
-		} else {
-			r.documents = append(r.documents, document{mark, len(r.all)})
-		}
-		r.at += 2 + n
-		return
-	case strings.HasPrefix(rest, "<("), strings.HasPrefix(rest, ">("):
-		r.simple = false
-	case strings.HasPrefix(rest, "<<<"):
-		r.at += 2
-	case into.Append, strings.HasPrefix(rest, ">|"):
-		r.at++
-	}
-	r.at++
-	r.room--
-	other := strings.HasPrefix(r.s[r.at:], "&") // another stream
-	if other {
-		r.at++
-	}
-	r.at += len(r.s[r.at:]) - len(strings.TrimLeft(r.s[r.at:], " \t"))
-	r.simple = r.simple && (r.at < len(r.s) || other || rest[0] == '<')
-	to, _ := r.word()
-	switch {
-	case other || rest[0] == '<':
-	case stream == '2':
-		r.current.Silent = true
-	default:
-		r.current.Silent = r.current.Silent || stream == '&'
-		r.current.Shown = NotShown
-		into.To = to.Text
-		r.current.Writes = append(r.current.Writes, into)
-	}
-}
-
-// readDocuments takes the here-documents that begin on the line that just ended.
-func (r *reader) readDocuments() bool {
-	for _, d := range r.documents {
-		end := bodyEnd(r.s[r.at:], d.mark)
-		if end < 0 {
-			return false
-		}
-		if d.of < len(r.all) {
-			r.all[d.of].Document = strings.TrimSuffix(r.s[r.at:r.at+end], d.mark)
-		}
-		r.at = min(r.at+end+1, len(r.s))
-	}
-	r.documents = nil
-	return true
+	return s + mark + "\n", false
 }

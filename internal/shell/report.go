@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
@@ -51,7 +53,13 @@ var harmlessCommands = scan.WordSet("cd pushd popd export set source . true : ec
 var failingCommands = scan.WordSet("pushd source . mkdir ulimit")
 
 func (c *Command) isHarmless() bool {
-	return len(c.Words) == 0 || harmlessCommands[c.Words[0].Text] || len(c.Words) == 1 && isAssignment(c.Words[0]) && !c.Words[0].Open
+	return harmlessCommands[c.Name()] || !slices.ContainsFunc(c.Words, func(w Word) bool { return w.Open || !isAssignment(w.Text) })
+}
+
+// isAssignment reports whether a word sets a variable.
+func isAssignment(word string) bool {
+	name, _, ok := strings.Cut(word, "=")
+	return ok && syntax.ValidName(name)
 }
 
 // isWeighty reports whether the failure of a command may be that of its list.
@@ -72,12 +80,10 @@ func (r *reader) setReports() {
 			others++
 		}
 	}
-	at := folder{room: 4 * len(r.s)}
 	before := 0 // weighty commands in the lists before
 	for from, n := 0, 0; from < len(r.all); {
 		l := r.listFrom(from)
 		r.reportList(&l, o, n, before, weighty)
-		at = r.setFolders(&l, at)
 		before += l.weighty
 		if !o.errexit || !l.single() { // else a failure ends the line, as in a chain
 			n++
@@ -86,7 +92,9 @@ func (r *reader) setReports() {
 	}
 	for i := range r.all {
 		c := &r.all[i]
-		c.Alone = others == 1 && !c.isHarmless()
+		if c.Alone = others == 1 && !c.isHarmless(); c.inside {
+			c.Report = Report{Dir: c.Dir, Shown: c.Shown, Silent: c.Silent, Piped: c.Piped, List: c.List}
+		}
 	}
 }
 
@@ -153,38 +161,28 @@ func (r *reader) reportList(l *list, o options, n, before, all int) {
 type folder struct {
 	dir   string
 	stack []string
-	room  int // bytes that the folders of the line may still take together
 }
 
-// setFolders says of the commands of a list where they run; it returns where the next list does.
-func (r *reader) setFolders(l *list, at folder) folder {
-	start := at
-	for i := l.from; i < l.to; i++ {
-		c := &r.all[i]
-		c.Dir = at.dir
-		switch n := len(at.stack); {
-		case c.Name() == "pushd":
-			at.stack = append(at.stack[:n:n], at.dir)
-		case c.Name() != "popd":
-		case n > 0 && len(c.Words) == 1:
-			c.back = way(at.dir, at.stack[n-1])
-			at.dir, at.stack = at.stack[n-1], at.stack[:n-1]
-			continue
-		default:
-			c.back = Unknown
-		}
-		if to := c.ChangesTo(); to != "" {
-			if at.dir = Join(at.dir, to); len(at.dir) > at.room {
-				at.dir = Unknown
-			}
-			at.room -= len(at.dir)
-		}
+// move notes where a command runs, and goes where it goes.
+func (r *reader) move(c *Command) {
+	c.Dir = r.folder.dir
+	switch n := len(r.folder.stack); {
+	case c.Name() == "pushd":
+		r.folder.stack = append(r.folder.stack[:n:n], c.Dir)
+	case c.Name() != "popd":
+	case n > 0 && len(c.Words) == 1:
+		c.back = way(c.Dir, r.folder.stack[n-1])
+		r.folder = folder{r.folder.stack[n-1], r.folder.stack[:n-1]}
+		return
+	default:
+		c.back = Unknown
 	}
-	if l.background { // in a shell of its own
-		start.room = at.room
-		return start
+	if to := c.ChangesTo(); to != "" {
+		if r.folder.dir = Join(c.Dir, to); len(r.folder.dir) > r.folderRoom {
+			r.folder.dir = Unknown
+		}
+		r.folderRoom -= len(r.folder.dir)
 	}
-	return at
 }
 
 // way is how one gets back from a folder to one above it, or to one by its whole path.
@@ -213,6 +211,9 @@ func (r *reader) setOptions() (o options) {
 		case "exit", "return":
 			o.stops = true
 		case "set":
+			if c.inside {
+				break
+			}
 			for k, w := range c.Words[1:] {
 				exits := strings.HasPrefix(w.Text, "-") && strings.Contains(w.Text, "e")
 				o.stops = o.stops || exits

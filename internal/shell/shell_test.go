@@ -16,8 +16,8 @@ func told(commands []Command) string {
 		for _, w := range c.Writes {
 			fmt.Fprintf(&b, " >%s", w.To)
 		}
-		if c.Document != "" {
-			fmt.Fprintf(&b, " <<%q", c.Document)
+		if c.Document.Text != "" {
+			fmt.Fprintf(&b, " <<%q", c.Document.Text)
 		}
 		b.WriteString(c.after)
 	}
@@ -37,11 +37,20 @@ func TestRead(t *testing.T) {
 		{"cat <<'EOF' > a.md\nx > y\nEOF\nls", "[\"cat\"] >a.md <<\"x > y\\n\";[\"ls\"]", true},
 		{"git commit -m \"$(cat <<'EOF'\none (1)\nEOF\n)\"", `["git" "commit" "-m" "one (1)\n"]`, true},
 		{"A=1 B=2 go test # why", `["go" "test"]`, true},
-		{"for f in a b; do rm $f; done", `["for" "f" "in" "a" "b"];["do" "rm" "$f"];["done"]`, false},
-		{"(cd a && ls)", `["(cd" "a"]&&["ls)"]`, false},
-		{"echo 'open", `["echo" "open"]`, false},
-		{"echo $(open", `["echo" "$(open"]`, false},
-		{"cat <<EOF\nno end", `["cat"];`, false},
+		{"for f in a b; do rm $f; done", `["rm" "$f"]`, false},
+		{"(cd a && ls)", `["cd" "a"]&&["ls"]`, false},
+		{"[[ -f a ]] && time make", `["[["]&&["make"]`, true},
+		{"A=\"1 2\" B=$x\nexport C=3 >f", `["A=1 2" "B=$x"];["export"] >f`, true},
+		{`echo "\a\$b" '\c' ${x}y`, `["echo" "\\a$b" "\\c" "${x}y"]`, true},
+		{"a <<-'E' | b\n\t\tx $y\n\tE\n", "[\"a\"] <<\"x $y\\n\"|[\"b\"]", true},
+		{"git commit -m \"$(cat <<'EOF'\none\nEOF)\" && b", `["git" "commit" "-m" "one\n"]&&["b"]`, true},
+		{"{ a; b; } >f && c", `[] >f;["a"];["b"]&&["c"]`, false},
+		{"if a; then b; elif c; then d; else e; fi || g", `["a"];["b"];["c"];["d"];["e"]||["g"]`, false},
+		{"! a && b | c &", `["a"]||["b"]|["c"]&`, false},
+		{"case x in a|b) c;; *) d; esac; f() { g; }; while h; do i; done", `["c"];["d"];["g"];["h"];["i"]`, false},
+		{"echo 'open", `[""]`, false},
+		{"echo $(open", `[""]`, false},
+		{"cat <<EOF\nno end", "[\"cat\"] <<\"no end\\n\"", false},
 	} {
 		commands, simple := Read(test.line)
 		if got := told(commands); got != test.want || simple != test.simple {

@@ -64,7 +64,7 @@ var gitOwnWords = scan.WordSet("status add commit push branch checkout switch st
 	"revert tag")
 
 // quietCommands print nothing, or only words of the agent.
-var quietCommands = scan.WordSet("cd pushd popd export set true : sleep mkdir rm mv cp touch chmod pwd gofmt test [")
+var quietCommands = scan.WordSet("cd pushd popd export set true : sleep mkdir rm mv cp touch chmod pwd gofmt test [ [[")
 
 // printsOwnWords reports whether a command cannot print lines that others wrote.
 func printsOwnWords(c *shell.Command) bool {
@@ -86,8 +86,8 @@ func printsOwnWords(c *shell.Command) bool {
 	}
 }
 
-// ReadUnsure reads the commands of a line with loops, conditions or subshells, of which nobody
-// knows which ran: whether one adds files, or commits where the shell is.
+// ReadUnsure reads the commands of a line with loops, conditions or subshells, or that could not be read, of
+// which nobody knows which ran: whether one adds files, or commits where the shell is.
 func (c *Call) ReadUnsure(line []shell.Command) {
 	if !shellSpeech[toolclass.Normal(c.Name)] {
 		return
@@ -96,19 +96,15 @@ func (c *Call) ReadUnsure(line []shell.Command) {
 	c.readMassEdit(line)
 	moves := false
 	for i := range line {
-		switch line[i].Name() {
-		case "for", "case", "select", "[[":
-			continue
-		}
-		command := line[i].Inner()
-		sub, _, dir := gitWords(&command)
-		c.mayAdd = c.mayAdd || sub == "add"
-		if sub == "commit" {
-			git := readGit(&command)
+		command := &line[i]
+		sub, _, dir := gitWords(command)
+		c.mayAdd = c.mayAdd || sub == "add" || command.Unread()
+		if sub == "commit" || command.Unread() {
+			git := readGit(command)
 			c.mayCommit, c.commitsPart = true, c.commitsPart || git == nil || !git.all
 		}
 		moves = moves || dir != "" || command.ChangesTo() != ""
-		c.ownWords = c.ownWords && printsOwnWords(&command)
+		c.ownWords = c.ownWords && printsOwnWords(command)
 	}
 	c.mayCommit = c.mayCommit && !moves
 }
@@ -401,10 +397,10 @@ func (a *gitCall) readCommit(c *shell.Command, args []shell.Word) {
 		case "-m", "--message":
 			take(o.value)
 		case "-F", "--file":
-			if o.value.Text != "-" || c.Document == "" {
+			if o.value.Text != "-" || c.Document.Text == "" {
 				take(shell.Word{Open: true})
 			}
-			take(shell.Word{Text: c.Document, Open: strings.ContainsAny(c.Document, "$`")})
+			take(c.Document)
 		}
 	}
 }

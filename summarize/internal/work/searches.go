@@ -89,15 +89,15 @@ func (c *Call) readMassEdit(line []shell.Command) {
 		}
 	}
 	for i := range line {
-		command := line[i].Inner()
+		command := &line[i]
 		name := command.Name()
-		sub, _, _ := gitWords(&command)
+		sub, _, _ := gitWords(command)
 		has := func(options ...string) bool {
 			return slices.ContainsFunc(command.Words, func(w shell.Word) bool {
 				return slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(w.Text, o) })
 			})
 		}
-		named := changes[&line[i]]
+		named := changes[command]
 		switch {
 		case (name == "sed" && has("-i", "--in-place", "-Ei", "-ri") || name == "perl" && has("-i", "-pi", "-p")) && !named,
 			name == "find" && has("-exec", "-ok"), editors[name], sub == "apply":
@@ -105,7 +105,7 @@ func (c *Call) readMassEdit(line []shell.Command) {
 				c.massEdit = "git " + sub
 			}
 			return
-		case scripts[name] && checkOf(command.Plain()) == nil:
+		case command.Unread(), scripts[name] && checkOf(command.Plain()) == nil:
 			c.mayEdit = true
 		}
 	}
