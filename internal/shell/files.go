@@ -52,7 +52,7 @@ func Files(commands []Command) []FileOp {
 			bytes += commands[i].loop.bytes
 		}
 	}
-	errexit := (&reader{all: commands}).setOptions().errexit
+	errexit := optionsOf(commands).errexit
 	for i := range commands {
 		c := &commands[i]
 		switch {
@@ -104,8 +104,6 @@ func Files(commands []Command) []FileOp {
 	return slices.Clip(ops)
 }
 
-func endsList(after string) bool { return after == ";" || after == "&" || after == "" }
-
 // behind says whether what stands behind a command in its list ran.
 func behind(c *Command) Ran {
 	switch {
@@ -123,7 +121,7 @@ func behind(c *Command) Ran {
 var quietCommands = scan.WordSet("test [ [[ ! false grep egrep fgrep rg which command type diff cmp pgrep pkill kill")
 
 func quiet(c *Command) Ran {
-	if c.Silent || quietCommands[c.Name()] || c.Name() == "git" && slices.ContainsFunc(c.Words, func(w Word) bool { return w.Text == "-q" || w.Text == "--quiet" }) {
+	if c.Silent || quietCommands[c.Name()] || c.Name() == "git" && c.has("-q", "--quiet") {
 		return RanIfQuiet
 	}
 	return RanSurely

@@ -13,6 +13,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
 // Command is one simple command of a command line.
@@ -24,7 +25,6 @@ type Command struct {
 	Report
 
 	after   string // the operator behind it: "&&", "||", ";", "|", "&", or "" at the end
-	back    string // of "popd": where it goes
 	inside  bool   // it stands in brackets, a loop, a condition, a function, behind "!"
 	perhaps bool   // nobody knows whether it runs, whatever the others did
 	loop    *loop
@@ -87,26 +87,23 @@ func Clean(p string) string {
 	return p
 }
 
+// wrappers only run another command.
+var wrappers = scan.WordSet("time nice nohup command sudo exec xvfb-run env timeout gtimeout")
+
 // Unwrap takes off what only runs another command, and variables that are set for it.
 func Unwrap(words []string) []string {
 	for len(words) > 0 {
-		name := path.Base(words[0])
-		switch name {
-		case "time", "nice", "nohup", "command", "sudo", "exec", "xvfb-run", "env", "timeout", "gtimeout":
-			i := 1
-			for i < len(words) && (strings.HasPrefix(words[i], "-") || strings.Contains(words[i], "=") && name == "env") {
-				i++
-			}
-			if strings.HasSuffix(name, "timeout") {
-				i++
-			}
-			words = words[min(i, len(words)):]
-		default:
-			if i := strings.IndexByte(words[0], '='); i <= 0 || strings.ContainsAny(words[0][:i], "/-. ") {
-				return words
-			}
-			words = words[1:]
+		name, n := path.Base(words[0]), 1
+		if !wrappers[name] && !isAssignment(words[0]) {
+			break
 		}
+		for wrappers[name] && n < len(words) && (strings.HasPrefix(words[n], "-") || strings.Contains(words[n], "=") && name == "env") {
+			n++
+		}
+		if strings.HasSuffix(name, "timeout") {
+			n++
+		}
+		words = words[min(n, len(words)):]
 	}
 	return words
 }
@@ -146,7 +143,7 @@ func Read(line string) (commands []Command, simple bool) {
 		r.simple, r.room = false, 2*commandWords
 		r.add(Command{Words: []Word{{Open: true}}})
 	}
-	r.setReports()
+	setReports(r.all)
 	return slices.Clone(r.all), r.simple && len(r.all) > 0
 }
 

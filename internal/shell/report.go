@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
@@ -15,6 +17,7 @@ import (
 // commands.
 type Report struct {
 	Dir    string // where "cd" of the line went before it; "" nowhere, Unknown if nobody knows
+	To     string // where it goes if it is "cd", "pushd" or "popd", seen from where the line began
 	Proved bool   // a status of 0 of the line says that it succeeded
 	Blamed bool   // any other status of the line says that it failed
 	Undone bool   // any other status of the line says that it failed or did not run
@@ -64,98 +67,69 @@ func isAssignment(word string) bool {
 
 // isWeighty reports whether the failure of a command may be that of its list.
 func (c *Command) isWeighty() bool {
-	makes := c.Name() == "mkdir" && slices.ContainsFunc(c.Words, func(w Word) bool { return w.Text == "-p" }) // hardly fails
+	makes := c.Name() == "mkdir" && c.has("-p") // hardly fails
 	return c.after != "|" && (!c.isHarmless() || failingCommands[c.Name()] && !makes)
 }
 
-// setReports says of each command what the line as a whole shows of it.
-func (r *reader) setReports() {
-	o := r.setOptions()
+// has reports whether one of these is a word of the command.
+func (c *Command) has(words ...string) bool {
+	return slices.ContainsFunc(c.Words, func(w Word) bool { return slices.Contains(words, w.Text) })
+}
+
+// setReports says of each command what the line as a whole shows of it. A list is a part of the line up
+// to ";", "&" or its end.
+func setReports(all []Command) {
+	o := optionsOf(all)
 	weighty, others := 0, 0
-	for i := range r.all {
-		if r.all[i].isWeighty() {
+	for i := range all {
+		if all[i].isWeighty() {
 			weighty++
 		}
-		if !r.all[i].isHarmless() {
+		if !all[i].isHarmless() {
 			others++
 		}
 	}
-	before := 0 // weighty commands in the lists before
-	for from, n := 0, 0; from < len(r.all); {
-		l := r.listFrom(from)
-		r.reportList(&l, o, n, before, weighty)
-		before += l.weighty
-		if !o.errexit || !l.single() { // else a failure ends the line, as in a chain
-			n++
+	before, number := 0, 0 // weighty commands and lists in front of the list
+	for from, to := 0, 0; from < len(all); from = to {
+		operators, own, last := "", 0, -1
+		for to == from || !endsList(all[to-1].after) {
+			if operators += " " + all[to].after; all[to].isWeighty() {
+				own, last = own+1, to
+			}
+			to++
 		}
-		from = l.to
-	}
-	for i := range r.all {
-		c := &r.all[i]
-		if c.Alone = others == 1 && !c.isHarmless(); c.inside {
-			c.Report = Report{Dir: c.Dir, Shown: c.Shown, Silent: c.Silent, Piped: c.Piped, List: c.List}
+		apart, ends := all[to-1].after == "&", to == len(all)
+		plain := !apart && !strings.Contains(operators, "||") // its status tells of all its commands
+		single := plain && !strings.Contains(operators, "&&") // it is one pipe
+		runs := before == 0 || !o.stops
+		for i := from; i < to; i++ {
+			c := &all[i]
+			c.Piped, c.List, c.Apart, c.Sure, c.Ran = c.after == "|", number, apart, plain, runs
+			// bash goes on after "a && b" of which a failed, errexit or not.
+			c.Proved = (ends && plain || o.errexit && single) && (!c.Piped || o.pipefail)
+			c.Only = plain && own == 1 && c.isWeighty()
+			c.Blamed = c.Only && (ends && !o.stops || weighty == 1 && (ends || o.errexit))
+			c.Undone = ends && plain && i == last
+			c.Alone = others == 1 && !c.isHarmless()
+			runs = runs && c.after != "||" && !(c.after == "&&" && c.isWeighty())
+			if c.Shown == AllShown && c.Piped {
+				c.Shown, c.Most = pipeShows(all[i+1:])
+			}
+			if apart {
+				c.Shown = NotShown
+			}
+			if c.inside {
+				c.Report = Report{Dir: c.Dir, To: c.To, Shown: c.Shown, Silent: c.Silent, Piped: c.Piped, List: number}
+			}
 		}
-	}
-}
-
-// list is a part of a line up to ";", "&" or the end, with what it says of its commands.
-type list struct {
-	from, to   int
-	chained    bool // with "&&"
-	either     bool // with "||"
-	background bool
-	weighty    int // commands the failure of which may be that of the list
-	last       int // the last of them
-}
-
-// listFrom reads the list that begins with a command.
-func (r *reader) listFrom(from int) list {
-	l := list{from: from, to: from, last: -1}
-	for ended := false; l.to < len(r.all) && !ended; l.to++ {
-		c := &r.all[l.to]
-		l.chained = l.chained || c.after == "&&"
-		l.either = l.either || c.after == "||"
-		l.background = c.after == "&"
-		ended = c.after == ";" || c.after == "&" || c.after == ""
-		if c.isWeighty() {
-			l.weighty, l.last = l.weighty+1, l.to
-		}
-	}
-	return l
-}
-
-// plain reports whether the status of the list tells of all its commands.
-func (l *list) plain() bool { return !l.either && !l.background }
-
-// single reports whether it is one pipe.
-func (l *list) single() bool { return l.plain() && !l.chained }
-
-// reportList says of the commands of the n-th list what the line shows of them. before are
-// the weighty commands in front of it, all those of the line.
-func (r *reader) reportList(l *list, o options, n, before, all int) {
-	last := l.to == len(r.all)
-	// bash goes on after "a && b" of which a failed, errexit or not.
-	proves := last && l.plain() || o.errexit && l.single()
-	blames := last && !o.stops || all == 1 && (last || o.errexit)
-	runs := before == 0 || !o.stops
-	for i := l.from; i < l.to; i++ {
-		c := &r.all[i]
-		c.Piped, c.List, c.Apart = c.after == "|", n, l.background
-		c.Proved = proves && (!c.Piped || o.pipefail)
-		c.Only = l.plain() && l.weighty == 1 && c.isWeighty()
-		c.Blamed = blames && c.Only
-		c.Undone = last && l.plain() && i == l.last
-		c.Sure = l.plain()
-		c.Ran = runs
-		runs = runs && c.after != "||" && !(c.after == "&&" && c.isWeighty())
-		if c.Shown == AllShown && c.Piped {
-			c.Shown, c.Most = r.pipeShows(i + 1)
-		}
-		if l.background {
-			c.Shown = NotShown
+		before += own
+		if !o.errexit || !single { // else a failure ends the line, as in a chain
+			number++
 		}
 	}
 }
+
+func endsList(after string) bool { return after == ";" || after == "&" || after == "" }
 
 // folder is where a line is, and where "popd" goes back to.
 type folder struct {
@@ -166,35 +140,49 @@ type folder struct {
 // move notes where a command runs, and goes where it goes.
 func (r *reader) move(c *Command) {
 	c.Dir = r.folder.dir
-	switch n := len(r.folder.stack); {
-	case c.Name() == "pushd":
-		r.folder.stack = append(r.folder.stack[:n:n], c.Dir)
-	case c.Name() != "popd":
-	case n > 0 && len(c.Words) == 1:
-		c.back = way(c.Dir, r.folder.stack[n-1])
+	n := len(r.folder.stack)
+	switch name := c.Name(); {
+	case name == "popd" && n > 0 && len(c.Words) == 1:
 		r.folder = folder{r.folder.stack[n-1], r.folder.stack[:n-1]}
-		return
-	default:
-		c.back = Unknown
-	}
-	if to := c.ChangesTo(); to != "" {
-		if r.folder.dir = Join(c.Dir, to); len(r.folder.dir) > r.folderRoom {
+	case name == "cd", name == "pushd", name == "popd":
+		if name == "pushd" {
+			r.folder.stack = append(r.folder.stack[:n:n], c.Dir)
+		}
+		if r.folder.dir = join(c.Dir, target(c)); len(r.folder.dir) > r.folderRoom {
 			r.folder.dir = Unknown
 		}
 		r.folderRoom -= len(r.folder.dir)
+	default:
+		return
 	}
+	c.To = cmp.Or(r.folder.dir, ".")
 }
 
-// way is how one gets back from a folder to one above it, or to one by its whole path.
-func way(from, to string) string {
-	rest, below := strings.CutPrefix(from+"/", strings.TrimPrefix(to+"/", "/"))
+// target is the folder that "cd" or "pushd" names; "" if nobody knows.
+func target(c *Command) string {
+	args := c.Words[1:]
+	for len(args) > 0 && (args[0].Text == "--" || args[0].Text == "-P" || args[0].Text == "-L") {
+		args = args[1:]
+	}
+	if c.Name() == "popd" || len(args) != 1 || args[0].Text == "-" || strings.HasPrefix(args[0].Text, "~") {
+		return ""
+	}
+	return Path(args[0].Text)
+}
+
+// maxDir bounds the path of a folder, in bytes.
+const maxDir = 4096
+
+// join is where one is after going from one folder, "" where the line began, to
+// another, "" for one that nobody knows.
+func join(from, to string) string {
 	switch {
 	case path.IsAbs(to):
-		return to
-	case !below || path.IsAbs(from) || rest == "" || from == Unknown || strings.HasPrefix(rest, ".."):
+		return path.Clean(to)
+	case to == "" || from == Unknown || len(from)+len(to) > maxDir:
 		return Unknown
 	}
-	return strings.TrimSuffix(strings.Repeat("../", strings.Count(rest, "/")), "/")
+	return path.Join(from, to)
 }
 
 // options are what "set" and "exit" make of a line.
@@ -204,16 +192,13 @@ type options struct {
 	stops    bool // it may end before its end
 }
 
-func (r *reader) setOptions() (o options) {
-	for i := range r.all {
-		c := &r.all[i]
-		switch c.Name() {
-		case "exit", "return":
+func optionsOf(all []Command) (o options) {
+	for i := range all {
+		c := &all[i]
+		switch name := c.Name(); {
+		case name == "exit" || name == "return":
 			o.stops = true
-		case "set":
-			if c.inside {
-				break
-			}
+		case name == "set" && !c.inside:
 			for k, w := range c.Words[1:] {
 				exits := strings.HasPrefix(w.Text, "-") && strings.Contains(w.Text, "e")
 				o.stops = o.stops || exits
@@ -228,35 +213,32 @@ func (r *reader) setOptions() (o options) {
 // maxPipe is how many commands of a pipe are looked at for what it lets through.
 const maxPipe = 64
 
-// pipeShows says what the commands of a pipe from i on let through, and how many lines
-// at the most.
-func (r *reader) pipeShows(i int) (seen Shown, most int) {
-	for end := min(len(r.all), i+maxPipe); i < end; i++ {
-		c := &r.all[i]
-		if c.Shown == NotShown {
+// What filters let through: "tail" not only the end, "head" how many lines, a search lines that say FAIL.
+var (
+	notEnd    = lazyregexp.New(`^tail.* (\+|-r( |$))`)
+	headLines = lazyregexp.New(`^head(?: -n? ?(\d+))?$`)
+	ofFails   = lazyregexp.New(`^\w+(?: -[Eie-]*)* \(*(?:[^-].*\|)?[\^\\]*FAIL[\^\\]*(?:\|.*)?\)*$`)
+)
+
+// pipeShows says what the commands of a pipe let through, and how many lines at the most.
+func pipeShows(pipe []Command) (seen Shown, most int) {
+	for i := range pipe[:min(len(pipe), maxPipe)] {
+		c := &pipe[i]
+		text := strings.Join(c.Plain(), " ")
+		head := headLines().FindStringSubmatch(text)
+		switch name := c.Name(); {
+		case c.Shown == NotShown:
 			return NotShown, 0
-		}
-		switch c.Name() {
-		case "tail":
-			for _, w := range c.Words[1:] {
-				if strings.HasPrefix(w.Text, "+") || w.Text == "-r" {
-					return PartShown, 0
-				}
-			}
+		case name == "tail" && !notEnd().MatchString(text):
 			seen = max(seen, EndShown)
-		case "head":
-			n := headLines(c.Words[1:])
+		case head != nil:
+			n, _ := strconv.Atoi(cmp.Or(head[1], "10"))
 			if n == 0 {
 				return PartShown, 0
 			}
-			if most == 0 || n < most {
-				most = n
-			}
-		case "tee", "cat":
-		case "grep", "egrep", "rg":
-			if seen != AllShown || !showsFailures(c.Words[1:]) {
-				return PartShown, 0
-			}
+			most = min(n, cmp.Or(most, n))
+		case name == "tee" || name == "cat":
+		case seen == AllShown && (name == "grep" || name == "egrep" || name == "rg") && ofFails().MatchString(text):
 			seen = FailsShown
 		default:
 			return PartShown, 0
@@ -266,74 +248,4 @@ func (r *reader) pipeShows(i int) (seen Shown, most int) {
 		}
 	}
 	return PartShown, 0
-}
-
-// headLines is how many lines "head" shows; 0 if nobody knows.
-func headLines(args []Word) int {
-	if len(args) == 0 {
-		return 10
-	}
-	n := strings.TrimPrefix(strings.TrimPrefix(args[0].Text, "-n"), "-")
-	if n == "" && len(args) == 2 {
-		n = args[1].Text
-	} else if len(args) != 1 {
-		return 0
-	}
-	lines, _ := strconv.Atoi(n)
-	return max(lines, 0)
-}
-
-// showsFailures reports whether a search lets lines through that say FAIL.
-func showsFailures(args []Word) bool {
-	pattern := ""
-	for _, w := range args {
-		switch option := strings.HasPrefix(w.Text, "-"); {
-		case option && strings.Trim(w.Text, "-Eie") != "":
-			return false
-		case !option && pattern == "":
-			pattern = w.Text
-		}
-	}
-	for part := range strings.SplitSeq(strings.Trim(pattern, "()"), "|") {
-		if strings.Trim(part, "^\\") == "FAIL" {
-			return true
-		}
-	}
-	return false
-}
-
-// ChangesTo is where a "cd" or "popd" goes, Unknown if nobody knows; "" for another command.
-func (c *Command) ChangesTo() string {
-	switch c.Name() {
-	case "cd", "pushd":
-	case "popd":
-		return c.back
-	default:
-		return ""
-	}
-	args := c.Words[1:]
-	for len(args) > 0 && (args[0].Text == "--" || args[0].Text == "-P" || args[0].Text == "-L") {
-		args = args[1:]
-	}
-	if len(args) == 1 && args[0].Text != "-" && !strings.HasPrefix(args[0].Text, "~") {
-		if to := Path(args[0].Text); to != "" {
-			return to
-		}
-	}
-	return Unknown
-}
-
-// maxDir bounds the path of a folder, in bytes.
-const maxDir = 4096
-
-// Join is where one is after going from one folder, "" where the line began, to
-// another, "" for one that nobody knows.
-func Join(from, to string) string {
-	switch {
-	case path.IsAbs(to):
-		return path.Clean(to)
-	case to == "" || to == Unknown || from == Unknown || len(from)+len(to) > maxDir:
-		return Unknown
-	}
-	return path.Join(from, to)
 }

@@ -101,7 +101,7 @@ func resolve(base, dir string) string {
 // parallel.
 func (f *fold) setDirectory(r *shellRun, beside bool) {
 	last := &r.steps[len(r.steps)-1]
-	to := last.ChangesTo()
+	to := last.To
 	if last.Apart { // the shell itself stays where the list began
 		first := len(r.steps) - 1
 		for first > 0 && r.steps[first-1].Apart {
@@ -112,7 +112,7 @@ func (f *fold) setDirectory(r *shellRun, beside bool) {
 	dir := resolve(r.base, last.Dir)
 	if to != "" {
 		if r.known && r.code == 0 {
-			dir = resolve(dir, to)
+			dir = resolve(r.base, to)
 		} else {
 			dir = shell.Unknown
 		}

@@ -117,7 +117,7 @@ func (c *Call) readSteps(line []shell.Command) {
 	says = says || slices.ContainsFunc(c.Files, func(op shell.FileOp) bool { return op.Op != "read" })
 	last := &line[len(line)-1]
 	c.pwd = len(last.Words) == 1 && last.Name() == "pwd"
-	if says || last.ChangesTo() != "" || c.pwd {
+	if says || last.To != "" || c.pwd {
 		c.steps = steps
 	}
 }

@@ -103,7 +103,7 @@ func (c *Call) ReadUnsure(line []shell.Command) {
 			git := readGit(command)
 			c.mayCommit, c.commitsPart = true, c.commitsPart || git == nil || !git.all
 		}
-		moves = moves || dir != "" || command.ChangesTo() != ""
+		moves = moves || dir != "" || command.To != ""
 		c.ownWords = c.ownWords && printsOwnWords(command)
 	}
 	c.mayCommit = c.mayCommit && !moves
