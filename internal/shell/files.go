@@ -31,8 +31,8 @@ const (
 // Restored is the note of a file that git put back.
 const Restored = "restored by git"
 
-// maxRepeated bounds the words of all loops together, each as often as its command repeats, so that a
-// long list of names and a long body do not multiply.
+// maxRepeated bounds the words of a command in a loop, each as often as it repeats, so that a long list of
+// names and a long command do not multiply.
 const maxRepeated = 10_000
 
 // mostFiles bounds what is done to files by a command line of so many bytes.
@@ -46,7 +46,7 @@ func Files(commands []Command) []FileOp {
 	var ops []FileOp
 	ran, left := RanSurely, RanSurely // left: the line may have ended before
 	rans := make([]Ran, len(commands))
-	room, bytes := maxRepeated, 0
+	bytes := 0
 	for i := range commands {
 		if bytes += len(commands[i].Text); commands[i].loop != nil && (i == 0 || commands[i].loop != commands[i-1].loop) {
 			bytes += commands[i].loop.bytes
@@ -76,18 +76,14 @@ func Files(commands []Command) []FileOp {
 		if errexit && !c.isHarmless() {
 			left = max(left, RanIfShown, quiet(c))
 		}
-		from := len(ops)
-		at, repeated := -1, 0
+		from, at := len(ops), -1
 		if c.loop != nil {
-			at, repeated = slices.Index(words, c.loop.variable), len(c.loop.values)*(len(words)+len(c.Writes))
+			at = slices.Index(words, c.loop.variable)
 		}
-		if at < 0 || repeated > room {
+		if at < 0 || len(c.loop.values)*(len(words)+len(c.Writes)) > maxRepeated {
 			ops = appendFileOps(ops, words, c) // a variable is no name
 		} else {
-			room -= repeated
-			for _, value := range c.loop.values {
-				words = slices.Clone(words)
-				words[at] = value
+			for _, words[at] = range c.loop.values {
 				ops = appendFileOps(ops, words, c)
 			}
 		}

@@ -42,6 +42,8 @@ func TestFiles(t *testing.T) {
 		"rm a.txt || true":                                                     {{Path: "a.txt", Op: "deleted"}},
 		"test -f a.txt && rm a.txt":                                            {{Path: "a.txt", Op: "deleted", Ran: RanIfQuiet}},
 		"go vet ./... && rm a.txt":                                             {{Path: "a.txt", Op: "deleted", Ran: RanIfShown}},
+		"go vet ./... >/dev/null 2>&1 && rm a.txt":                             {{Path: "a.txt", Op: "deleted", Ran: RanIfQuiet}},
+		"go vet ./... 2>&1 >/dev/null && rm a.txt":                             {{Path: "a.txt", Op: "deleted", Ran: RanIfShown}},
 		"go vet ./...\nrm a.txt":                                               {{Path: "a.txt", Op: "deleted"}},
 		"set -e\ngo vet ./...\nrm a.txt":                                       {{Path: "a.txt", Op: "deleted", Ran: RanIfShown}},
 		"cd /w || exit 1\nrm a.txt":                                            {{Path: "/w/a.txt", Op: "deleted", Ran: RanIfQuiet}},

@@ -215,6 +215,8 @@ func (r *reader) redirect(c *Command, redirections []*syntax.Redirect) {
 		switch to.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
 			c.Document = r.document(to)
+		case syntax.DplOut: // 2>&1 behind >f
+			c.Silent = c.Silent || c.Shown == NotShown && to.N != nil && to.N.Value == "2"
 		case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
 			both := to.Op == syntax.RdrAll || to.Op == syntax.AppAll
 			errors := to.N != nil && to.N.Value == "2"
