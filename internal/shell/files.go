@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
@@ -183,10 +184,9 @@ func appendFileOps(ops []FileOp, words []string, c *Command) []FileOp {
 			add("edited", Restored, slices.DeleteFunc(slices.Clone(args[at+1:]), maybeNoFile)...)
 		}
 	case "sed":
-		inPlace := slices.ContainsFunc(args, sedInPlace)
 		script, files := sedFiles(args)
 		op := "read"
-		if inPlace {
+		if slices.ContainsFunc(args, sedInPlace().MatchString) {
 			op = "edited"
 		}
 		add(op, script, files...)
@@ -226,27 +226,21 @@ func valueOptions(args []string, options ...string) (rest []string) {
 	return rest
 }
 
-// sedInPlace reports whether an option of sed is the one to edit files: -i, -i.bak, -Ei.
-func sedInPlace(w string) bool {
-	flags, _, _ := strings.Cut(strings.TrimPrefix(w, "-"), ".")
-	return strings.HasPrefix(w, "--in-place") || strings.HasPrefix(w, "-") && strings.Trim(flags, "Enrsuzi") == "" && strings.Contains(flags, "i")
-}
+// sedInPlace is the option of sed to edit files: -i, -i.bak, -Ei.
+var sedInPlace = lazyregexp.New(`^-(-in-place|[Enrsuz]*i[Enrsuzi]*(\.|$))`)
 
 // sedFiles returns the script of a call of sed, the first of several, and its files.
 func sedFiles(args []string) (script string, files []string) {
-	files = valueOptions(args, "-e", "-ne", "-f", "--expression", "--file")
-	if len(files) > 0 && files[0] == "" { // sed -i ''
-		files = files[1:]
+	files = slices.DeleteFunc(valueOptions(args, "-e", "-ne", "-f", "--expression", "--file"), func(w string) bool { return w == "" }) // sed -i ''
+	for i, w := range args {
+		switch {
+		case (w == "-e" || w == "-ne") && i+1 < len(args):
+			return args[i+1], files
+		case w == "-f" || strings.HasPrefix(w, "--expression") || strings.HasPrefix(w, "--file"):
+			return "", files
+		}
 	}
-	at := slices.IndexFunc(args, func(w string) bool { return w == "-e" || w == "-ne" })
-	switch {
-	case at >= 0 && at+1 < len(args):
-		return args[at+1], files
-	case slices.ContainsFunc(args, func(w string) bool {
-		return w == "-f" || strings.HasPrefix(w, "--expression") || strings.HasPrefix(w, "--file")
-	}):
-		return "", files
-	case len(files) == 0:
+	if len(files) == 0 {
 		return "", nil
 	}
 	return files[0], files[1:]

@@ -16,7 +16,7 @@ type reader struct {
 	src        string
 	all        []Command
 	simple     bool
-	inverse    bool // the last statement began with "!"
+	inverse    bool // the last command, or brackets around it, stands behind "!"
 	folder     folder
 	folderRoom int // bytes that the folders of the line may still take together
 	room       int // for words
@@ -59,9 +59,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 		r.end(from, op)
 		r.statement(c.Y)
 	}
-	if r.inverse = s.Negated || r.inverse && len(chain) == 0; s.Negated {
-		r.simple = false
-	}
+	r.inverse, r.simple = r.inverse || s.Negated, r.simple && !s.Negated
 	if s.Background {
 		r.folder = was
 		r.end(from, "&")
