@@ -28,6 +28,7 @@ func TestNesting(t *testing.T) {
 	for name, line := range map[string]string{
 		"a program":  "python3 - <<'EOF'\n" + strings.Repeat("if x:\n    for y in z:\n        print(y)\n", 200) + "EOF\n",
 		"a text":     "cat > a.md <<EOF\n" + strings.Repeat("if it rains, or\nfor a while\n", 200) + "EOF",
+		"lists":      "cat > a.el <<'EOF'\n" + strings.Repeat("((a b) c)\n", 400) + "EOF",
 		"one by one": strings.Repeat("if a; then (b); fi; for i in 1; do { c; }; done\n", 10), "100 levels": strings.Repeat("(", 60) + "a" + strings.Repeat(")", 60),
 	} {
 		commands, _ := Read(line)
@@ -35,7 +36,7 @@ func TestNesting(t *testing.T) {
 			t.Errorf("%s is not read", name)
 		}
 	}
-	for _, line := range []string{strings.Repeat("( ", 101) + "a" + strings.Repeat(")", 101), strings.Repeat("if ", 101) + "a" + strings.Repeat("; then b; fi", 101)} {
+	for _, line := range []string{"echo " + strings.Repeat("((\"))\"+", 600), strings.Repeat("( ", 101) + "a" + strings.Repeat(")", 101), strings.Repeat("if ", 101) + "a" + strings.Repeat("; then b; fi", 101)} {
 		if commands, simple := Read(line); simple || len(commands) != 1 || !commands[0].Unread() {
 			t.Errorf("%.20q is read: %d commands", line, len(commands))
 		}

@@ -171,6 +171,9 @@ var documentStart = lazyregexp.New(`^<<-?[ \t]*['"\\]?(\w+)`)
 // they stand, in quotes too; keywords in no here-document, which may be a text or a program in another
 // language.
 func nestsDeep(s string) bool {
+	if strings.Count(s, "((") > 5*maxDepth { // closed in quotes they would nest deeper than they seem to
+		return true
+	}
 	depth, begins, body := 0, true, 0 // body: where a here-document ends
 	for i, n := 0, 0; i < len(s); i += n {
 		if n = strings.IndexAny(s[i:], " \t\n;&|<(){}[]`!"); n < 0 {
