@@ -92,7 +92,7 @@ func setReports(all []Command) {
 	before, number := 0, 0 // weighty commands and lists in front of the list
 	for from, to := 0, 0; from < len(all); from = to {
 		operators, own, last := "", 0, -1
-		for to == from || !endsList(all[to-1].after) {
+		for to == from || to < len(all) && !endsList(all[to-1].after) {
 			if operators += " " + all[to].after; all[to].isWeighty() {
 				own, last = own+1, to
 			}

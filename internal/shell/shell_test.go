@@ -124,7 +124,7 @@ func TestReport(t *testing.T) {
 
 // FuzzRead: whatever a model writes as a command line, each command is read from it.
 func FuzzRead(f *testing.F) {
-	for _, s := range []string{"a && b || c; d | e & f 2>&1 >x <<EOF\nb\nEOF", `git commit -m "x$(y '"` + "`)`" + `'`, "$((", "cat <<-'E' | tee x\n\tE\n", "cd", ">", "a>", "<(", "<<<", "\\", "a <<", "&>"} {
+	for _, s := range []string{"a && b || c; d | e & f 2>&1 >x <<EOF\nb\nEOF", `git commit -m "x$(y '"` + "`)`" + `'`, "$((", "cat <<-'E' | tee x\n\tE\n", "cd", ">", "a>", "<(", "<<<", "\\", "a <<", "&>", "a | <f", "a && <f; b", "for f in a b; do rm $f; done", "if a; then (cd b; c > d); fi; ! { e; } &", "cat <<A $(cat <<'B'\nb\nB)\na"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
@@ -140,6 +140,11 @@ func FuzzRead(f *testing.F) {
 				}
 			}
 			Unwrap(c.Plain())
+		}
+		for _, op := range Files(commands) {
+			if op.Path == "" || op.By == nil {
+				t.Errorf("%q: %+v", line, op)
+			}
 		}
 	})
 }
