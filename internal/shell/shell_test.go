@@ -43,6 +43,7 @@ func TestRead(t *testing.T) {
 		{"A=\"1 2\" B=$x\nexport C=3 >f", `["A=1 2" "B=$x"];["export"] >f`, true},
 		{`echo "\a\$b" '\c' ${x}y`, `["echo" "\\a$b" "\\c" "${x}y"]`, true},
 		{"a <<-'E' | b\n\t\tx $y\n\tE\n", "[\"a\"] <<\"x $y\\n\"|[\"b\"]", true},
+		{"a <<\\E\nx \\$y\nE\nb <<E\nx \\$y\nE", "[\"a\"] <<\"x \\\\$y\\n\";[\"b\"] <<\"x $y\\n\"", true},
 		{"git commit -m \"$(cat <<'EOF'\none\nEOF)\" && b", `["git" "commit" "-m" "one\n"]&&["b"]`, true},
 		{"{ a; b; } >f && c", `[] >f;["a"];["b"]&&["c"]`, false},
 		{"if a; then b; elif c; then d; else e; fi || g", `["a"];["b"];["c"];["d"];["e"]||["g"]`, false},

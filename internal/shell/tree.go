@@ -234,7 +234,7 @@ func (r *reader) document(d *syntax.Redirect) (body Word) {
 		return body
 	}
 	escapes := inDocument
-	if d.Word.Lit() == "" { // a mark in quotes: the body is as it stands
+	if mark := d.Word.Lit(); mark == "" || strings.Contains(mark, "\\") { // in quotes: the body is as it stands
 		escapes = nil
 	}
 	if body.Text, body.Open = r.text(d.Hdoc.Parts, escapes); d.Op == syntax.DashHdoc {
