@@ -168,6 +168,8 @@ export default function (pi) {
       const edits = await asked(talk, ctx, { force: true, instructions: event.customInstructions })
       const changes = byID(edits, talk.messages.map(({ id }) => id))
       const made = compaction(talk, changes)
+      // At pi's threshold, ours that stands says more than pi's own words would: those lose the task.
+      if (!made && event.reason === 'threshold' && talk.newest?.details?.[MARK]) return { cancel: true }
       if (!made) throw new Error('there is nothing to take out')
       return { compaction: { ...made, tokensBefore: event.preparation.tokensBefore } }
     }),
