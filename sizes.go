@@ -2,6 +2,7 @@ package palimpsest
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -75,19 +76,22 @@ func (k *profileSizes) messageSizes(ctx context.Context, t *thread.Thread) (chan
 		}
 		k.changed, k.plain = k.changed[:same:same], k.plain[:same:same]
 	}
+	counter := k.counter.Until(ctx)
+	k.plain, k.changed = slices.Grow(k.plain, n-len(k.plain)), slices.Grow(k.changed, n-len(k.changed))
 	for i := len(k.plain); i < n; i++ {
+		whole := k.profile.Translate(messages[i], false)
+		less := k.profile.Translate(messages[i], true)
+		size := messageSize(counter, &whole)
+		lessSize := size
+		if len(less.Parts) != len(whole.Parts) {
+			lessSize = messageSize(counter, &less)
+		}
 		if err := ctx.Err(); err != nil {
 			k.thread = t.Prefix(i)
 			return nil, nil, err
 		}
-		whole := k.profile.Translate(messages[i], false)
-		less := k.profile.Translate(messages[i], true)
-		size := k.count(&whole)
 		k.plain, k.tokens = append(k.plain, size), k.tokens+int64(size)
-		if len(less.Parts) != len(whole.Parts) {
-			size = k.count(&less)
-		}
-		k.changed = append(k.changed, size)
+		k.changed = append(k.changed, lessSize)
 	}
 	k.thread = t
 	return k.changed[:n:n], k.plain[:n:n], nil
@@ -108,9 +112,10 @@ func (k *profileSizes) commonPrefix(messages []thread.Message) int {
 	return n
 }
 
-func (k *profileSizes) count(m *thread.Message) int {
+// messageSize is 0 for a message of which nothing is sent.
+func messageSize(c *token.Counter, m *thread.Message) int {
 	if len(m.Parts) == 0 {
 		return 0
 	}
-	return k.counter.Message(m)
+	return c.Message(m)
 }

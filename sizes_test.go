@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -60,5 +61,21 @@ func TestCountingStops(t *testing.T) {
 		if _, got, err := k.messageSizes(t.Context(), of); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%v, want %v: %v", got, want, err)
 		}
+	}
+}
+
+// TestCountingStopsInMessage: nor is a large message counted to its end, and its size is not kept.
+func TestCountingStopsInMessage(t *testing.T) {
+	counter, err := token.New("o200k", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := thread.New("t").Append(thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: strings.Repeat("a", 1<<19)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, short := &profileSizes{counter: counter}, &ending{t.Context(), 100}
+	if _, _, err := k.messageSizes(short, log); !errors.Is(err, context.Canceled) || len(k.plain) != 0 || short.looks < -2 {
+		t.Errorf("%d sizes are kept, and it looked %d times after the end: %v", len(k.plain), -short.looks-1, err)
 	}
 }

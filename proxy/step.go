@@ -146,9 +146,10 @@ func (st *stepper) beginStep(ctx context.Context, x *received, r *parsedRequest)
 			changed, s.parsed = at.HasHidden, r
 			s.logID, s.openLookups = at.Log, at.OpenLookups
 			s.earlierLogs, _ = st.conversations.earlierLogs(ctx, x, r, at) // without them the model can recall less, and that is all
-			s.input.Messages = r.News(at.Logged, x.request.UserAgent())
 			s.session = compactor.Session(s.logID, s.earlierLogs...)
-			s.prepared, err = s.session.PrepareStep(ctx, s.input)
+			input := s.input
+			input.Messages = r.News(at.Logged, x.request.UserAgent()) // not kept: the log has its own
+			s.prepared, err = s.session.PrepareStep(ctx, input)
 		}
 		if err == nil {
 			if s.planBefore = s.prepared.PlanVersion; s.prepared.Compacted != nil {

@@ -70,12 +70,23 @@ func begin(t *thread.Thread, p *plan.Plan, o *Options) (*renderer, error) {
 	if err := p.ValidatePairs(t, pairs); err != nil {
 		return nil, fmt.Errorf("render.Render: %w", err)
 	}
+	actions := p.Actions()
+	stay := t.Len() + 4 // and a few for those that a plan removes
+	for _, ref := range actions {
+		if ref.Action.Removes() {
+			stay--
+		}
+	}
+	if stay < 64 {
+		stay = 0
+	}
 	return &renderer{
 		thread: t, plan: p, pairs: pairs, profile: o.Profile,
-		messages: t.Messages(), actions: p.Actions(),
+		messages: t.Messages(), actions: actions,
 		cache: o.Cache, rewritten: max(p.Rewritten(), o.Rewritten),
 		shown:    map[plan.Ref]bool{},
-		manifest: &Manifest{Format: formatVersion},
+		out:      slices.Grow([]thread.Message(nil), stay),
+		manifest: &Manifest{Format: formatVersion, Messages: slices.Grow([]Origin(nil), stay)},
 		current:  -1,
 		mark:     -1,
 	}, nil

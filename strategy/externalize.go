@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/jsonrows"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
@@ -169,7 +170,7 @@ func (v *View) stub(ctx context.Context, i int, text string, excerpt int, s Exte
 	m := &v.messages[i]
 	ids := []thread.ID{m.ID}
 	text = strings.TrimSpace(text)
-	if rows := jsonrows.Lines(text, !choose); rows != nil {
+	if rows := jsonrows.Lines(effort.New(ctx, 0), text, !choose); rows != nil {
 		text = strings.Join(rows, "\n")
 	}
 	out := summary.Summary{Span: v.span([]int{i})}

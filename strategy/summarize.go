@@ -321,7 +321,7 @@ func (v *View) shown(at []int) []thread.Message {
 	for _, i := range at {
 		inside[i] = true
 	}
-	shown := make([]thread.Message, 0, len(v.messages))
+	shown := make([]thread.Message, 0, len(v.messages)-len(at))
 	for i := range v.messages {
 		switch c := v.cover[i]; {
 		case inside[i]:

@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
@@ -64,24 +65,29 @@ func changesFile(class toolclass.Class) bool {
 var formKeys = scan.WordSet("replace_all activeForm timeout output_mode head_limit -n -A -B -C -i run_in_background dangerouslyDisableSandbox")
 
 // readCall extracts the facts of a call from its name and arguments.
-func readCall(c *thread.ToolCall) callFacts {
+func readCall(live *effort.Budget, c *thread.ToolCall) callFacts {
 	f := callFacts{Call: work.Call{ID: c.ID, Name: c.Name, Class: toolclass.ClassOf(c.Name)}}
+	if !live.Live(readingByte * len(c.Arguments)) {
+		return f
+	}
 	args := gjson.Result{}
 	if rawjson.Valid(c.Arguments) {
 		args = gjson.Parse(c.Arguments)
 	}
 	var line []shell.Command
 	if args.IsObject() {
-		line = f.readArguments(args)
+		line = f.readArguments(live, args)
 	} else {
-		line = f.readText(c.Arguments)
+		line = f.readText(live, c.Arguments)
 	}
-	f.Read(args, line)
+	if live.Live(len(c.Arguments)) {
+		f.Read(args, line)
+	}
 	return f
 }
 
 // readArguments reads arguments in JSON. It returns the commands of a simple command line.
-func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
+func (f *callFacts) readArguments(live *effort.Budget, args gjson.Result) (line []shell.Command) {
 	path := ""
 	for _, k := range pathKeys {
 		if v := args.Get(k); v.Type == gjson.String && v.Str != "" {
@@ -91,7 +97,7 @@ func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 	}
 	switch f.Class {
 	case toolclass.Shell:
-		line = f.readCommand(command(args))
+		line = f.readCommand(live, command(args))
 	case toolclass.Todo:
 		f.readTodo(args)
 	case toolclass.Read:
@@ -106,7 +112,7 @@ func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 			return true
 		})
 	case toolclass.Edit, toolclass.Write:
-		f.readEdit(args, path)
+		f.readEdit(live, args, path)
 	case toolclass.Other:
 		f.written = writtenWith(f.Name, args)
 	}
@@ -114,34 +120,34 @@ func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 		f.Input = describe(args, f.Class)
 	}
 	f.inputIdents = mentions(nil, f.Input)
-	collect(args, "", func(key, s string) {
+	collect(live, args, "", func(key, s string) {
 		if !oldKeys[key] || !changesFile(f.Class) {
-			f.idents = mentions(f.idents, s)
+			f.idents = mentionsWhile(live, f.idents, s)
 		}
 	})
 	return line
 }
 
 // readText reads an argument of free text: a patch, or a command line.
-func (f *callFacts) readText(text string) (line []shell.Command) {
+func (f *callFacts) readText(live *effort.Budget, text string) (line []shell.Command) {
 	switch {
 	case strings.Contains(text, patchMark):
-		f.readPatch(text)
+		f.readPatch(live, text)
 	case f.Class == toolclass.Shell:
-		line = f.readCommand(text)
+		line = f.readCommand(live, text)
 	default:
 		f.Input = clip.Brief(text, work.MaxInput)
 	}
 	f.inputIdents = mentions(nil, f.Input)
-	f.idents = mentions(f.idents, text)
+	f.idents = mentionsWhile(live, f.idents, text)
 	return line
 }
 
 const patchMark = "*** Begin Patch"
 
-func (f *callFacts) readCommand(s string) []shell.Command {
+func (f *callFacts) readCommand(live *effort.Budget, s string) []shell.Command {
 	if strings.Contains(s, patchMark) {
-		f.readPatch(s)
+		f.readPatch(live, s)
 		return nil
 	}
 	f.Input = clip.Brief(strings.TrimSpace(s), work.MaxInput)
@@ -177,12 +183,12 @@ func command(args gjson.Result) string {
 	return ""
 }
 
-func (f *callFacts) readEdit(args gjson.Result, path string) {
+func (f *callFacts) readEdit(live *effort.Budget, args gjson.Result, path string) {
 	if patch, input := args.Get("patch"), args.Get("input").Str; patch.Type == gjson.String {
-		f.readPatch(patch.Str)
+		f.readPatch(live, patch.Str)
 		return
 	} else if strings.Contains(input, patchMark) {
-		f.readPatch(input)
+		f.readPatch(live, input)
 		return
 	}
 	op := "edited"
@@ -203,7 +209,7 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 		f.Files = append(f.Files, shell.FileOp{Path: shell.Clean(source), Op: "deleted", Note: "moved to " + to}, shell.FileOp{Path: shell.Clean(to), Op: "created", Note: "moved from " + source})
 	}
 	var old, body []string
-	collect(args, "", func(key, s string) {
+	collect(live, args, "", func(key, s string) {
 		switch {
 		case bodyKeys[key]:
 			body = append(body, s)
@@ -215,7 +221,7 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 	if isMarkdown(path) {
 		f.old, f.body, f.all = old, body, args.Get("replace_all").Bool()
 	}
-	f.readReplacement(path, old, body)
+	f.readReplacement(live, path, old, body)
 	all := args.Get("replace_all").Bool() || args.Get("replaceAll").Bool()
 	for n := range f.Replaced {
 		f.Replaced[n].All = all
@@ -223,10 +229,13 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 }
 
 // readPatch reads the text of apply_patch.
-func (f *callFacts) readPatch(patch string) {
+func (f *callFacts) readPatch(live *effort.Budget, patch string) {
 	var names []string
 	var added, removed strings.Builder
 	for line := range strings.Lines(patch) {
+		if !live.Live(lineEffort + len(line)) {
+			break
+		}
 		head, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		name = shell.Clean(name)
 		if op := patchMarks[head]; op != "" && f.addFile(name, op) {
@@ -249,7 +258,7 @@ func (f *callFacts) readPatch(patch string) {
 	}
 	f.Class = toolclass.Edit
 	f.Input = clip.Brief(strings.Join(names, ", "), work.MaxInput)
-	f.readReplacement(path, []string{removed.String()}, []string{added.String()})
+	f.readReplacement(live, path, []string{removed.String()}, []string{added.String()})
 }
 
 // addFile adds a file of the call, unless it has very many, and reports whether it did.
@@ -266,15 +275,18 @@ func (f *callFacts) addFile(path, op string) bool {
 var patchMarks = map[string]string{"*** Update File": "edited", "*** Add File": "created", "*** Delete File": "deleted"}
 
 // readReplacement notes that an edit replaces texts of a file by others.
-func (f *callFacts) readReplacement(path string, old, body []string) {
+func (f *callFacts) readReplacement(live *effort.Budget, path string, old, body []string) {
 	if f.Class == toolclass.Edit && len(old) == len(body) {
 		for n := range old {
 			f.Replaced = append(f.Replaced, work.Replacement{Old: old[n], New: body[n]})
 		}
 	}
 	for n, text := range body {
-		f.changedLines(text)
-		f.defines = define(f.defines, text, path)
+		if !live.Live(len(text)) {
+			return
+		}
+		f.changedLines(live, text)
+		f.defines = define(live, f.defines, text, path)
 		if len(old) == len(body) {
 			f.hunks = append(f.hunks, hunksOf(old[n], text)...)
 		} else if len(old) == 0 {
@@ -282,9 +294,12 @@ func (f *callFacts) readReplacement(path string, old, body []string) {
 		}
 	}
 	for _, text := range old {
-		f.dropped = define(f.dropped, text, path)
+		f.dropped = define(live, f.dropped, text, path)
 		for _, p := range scan.Lines(text) {
-			if p.To-p.From >= 4 && len(f.removed) < maxChanged {
+			if len(f.removed) == maxChanged || !live.Live(lineEffort+p.To-p.From) {
+				break
+			}
+			if p.To-p.From >= 4 {
 				f.removed = append(f.removed, text[p.From:p.To])
 			}
 		}
@@ -306,14 +321,14 @@ func (f *callFacts) oneLine() (before, after string) {
 }
 
 // changedLines adds the lines of a new text that hold identifiers.
-func (f *callFacts) changedLines(s string) {
+func (f *callFacts) changedLines(live *effort.Budget, s string) {
 	line := 0 // after those of the text before
 	if n := len(f.changed); n > 0 {
 		line = f.changed[n-1].line + 2
 	}
 	in := imports{open: true} // an edit may begin inside of a list of imports
 	for n, p := range scan.Lines(s) {
-		if len(f.changed) >= maxChanged {
+		if len(f.changed) >= maxChanged || !live.Live(readingByte*(1+p.To-p.From)) {
 			break
 		}
 		if in.holds(s[p.From:p.To]) || p.To-p.From < 6 {
@@ -381,12 +396,16 @@ func describe(args gjson.Result, class toolclass.Class) string {
 }
 
 // collect calls yield with every string and number of a document, down to maxDepth, and its
-// key.
-func collect(v gjson.Result, key string, yield func(key, s string)) {
-	collectTo(maxDepth, v, key, yield)
+// key, as long as the work goes on.
+func collect(live *effort.Budget, v gjson.Result, key string, yield func(key, s string)) {
+	collectTo(live, maxDepth, v, key, yield)
 }
 
-func collectTo(depth int, v gjson.Result, key string, yield func(key, s string)) {
+// collectTo reports whether the work goes on.
+func collectTo(live *effort.Budget, depth int, v gjson.Result, key string, yield func(key, s string)) bool {
+	if !live.Live(lineEffort + len(v.Raw)) {
+		return false
+	}
 	switch {
 	case v.Type == gjson.String:
 		yield(key, v.Str)
@@ -394,8 +413,9 @@ func collectTo(depth int, v gjson.Result, key string, yield func(key, s string))
 		yield(key, v.Raw)
 	case depth == 0: // each level reads the rest again
 	case v.IsObject():
-		v.ForEach(func(k, e gjson.Result) bool { collectTo(depth-1, e, k.Str, yield); return true })
+		v.ForEach(func(k, e gjson.Result) bool { return collectTo(live, depth-1, e, k.Str, yield) })
 	case v.IsArray():
-		v.ForEach(func(_, e gjson.Result) bool { collectTo(depth-1, e, key, yield); return true })
+		v.ForEach(func(_, e gjson.Result) bool { return collectTo(live, depth-1, e, key, yield) })
 	}
+	return live.Live(0)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
@@ -18,8 +19,15 @@ var (
 	imported = regexp.MustCompile(`^(?:(?:[\w.]+ )?"[^" ]+"(?:\s*//.*)?|(?:(?:type )?[\w$]+(?: as [\w$]+)?,\s*)+)$`)
 )
 
+// maxImport is how long a line of imports is, in bytes.
+const maxImport = 2000
+
 // holds reports whether the next line, trimmed, is an import.
 func (x *imports) holds(line string) bool {
+	if len(line) > maxImport {
+		x.open = false
+		return false
+	}
 	if x.open {
 		if closes := line == ")" || strings.HasPrefix(line, "}"); closes || line == "" || imported.MatchString(line) {
 			x.open = !closes
@@ -98,14 +106,20 @@ const maxDefined = 200
 // leastDefined is the shortest line that counts as a definition, in bytes.
 const leastDefined = 10
 
+// lineEffort is about what looking at a line takes beside its bytes, in units of effort.
+const lineEffort = 64
+
 // define appends the definitions in a text of a file. A signature of several lines becomes
 // one line.
-func define(defines []string, text, path string) []string {
+func define(live *effort.Budget, defines []string, text, path string) []string {
 	prose := prosePath(path)
 	waits := "" // the beginning of a signature of several lines
 	for at := 0; at < len(text) && len(defines) < maxChanged; {
 		var p scan.Span
 		p, at = scan.NextLine(text, at)
+		if !live.Live(lineEffort + p.To - p.From) {
+			break
+		}
 		line := strings.TrimSpace(text[p.From:p.To])
 		if waits != "" {
 			waits += " " + line

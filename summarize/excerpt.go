@@ -39,7 +39,10 @@ func (x *Excerpts) Shorten(text, beside string, n int, full bool) string {
 	line := 0 // of those that are not empty
 	var in imports
 	for _, p := range scan.Lines(text) {
-		if p.From == p.To || len(all) >= maxIDLines {
+		if len(all) >= maxIDLines {
+			break
+		}
+		if p.From == p.To {
 			continue
 		}
 		line++

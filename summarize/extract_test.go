@@ -33,7 +33,7 @@ func TestReadCall(t *testing.T) {
 		"move":           {"move_file", `{"source":"a","destination":"b"}`, want{files: []shell.FileOp{{Path: "a", Op: "deleted", Note: "moved to b"}, {Path: "b", Op: "created", Note: "moved from a"}}, input: "source=a destination=b"}},
 		"broken":         {"Bash", `{"command":"ls`, want{input: `{"command":"ls`}},
 	} {
-		f := readCall(&thread.ToolCall{Name: c.tool, Arguments: c.args})
+		f := readCall(nil, &thread.ToolCall{Name: c.tool, Arguments: c.args})
 		got := want{f.Input, f.Files, f.todos}
 		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(want{}, todo{}), cmpopts.IgnoreFields(shell.FileOp{}, "By"), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
@@ -65,7 +65,7 @@ func TestJudge(t *testing.T) {
 		{"x", "", "{\"error\":\"none\"}", thread.Partial, thread.Partial},
 	} {
 		r := readResult(nil, thread.ToolResult{Tool: c.tool, Outcome: c.flag, Content: []thread.Part{thread.Text{Text: c.text}}})
-		call := readCall(&thread.ToolCall{Name: c.tool, Arguments: `{"command":"` + c.command + `"}`})
+		call := readCall(nil, &thread.ToolCall{Name: c.tool, Arguments: `{"command":"` + c.command + `"}`})
 		if got := judge(r, &call, call.Class); got != c.want {
 			t.Errorf("%s %q with %q flagged %s: got %s, want %s", c.tool, c.command, c.text, c.flag, got, c.want)
 		}

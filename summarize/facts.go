@@ -120,7 +120,7 @@ func readWhile(live *effort.Budget, m *thread.Message) *facts {
 			return ok && injected.Command(text.Text) != ""
 		})
 		f.readRules(live)
-		f.idents = mentions(nil, f.user)
+		f.idents = mentionsWhile(live, nil, f.user)
 	case thread.ByModel:
 		f.said = paragraphs(live, scan.Clean(m.Text()))
 	}
@@ -131,8 +131,7 @@ func readWhile(live *effort.Budget, m *thread.Message) *facts {
 		}
 		switch p := p.(type) {
 		case thread.ToolCall:
-			live.Live(readingByte * len(p.Arguments))
-			f.calls = append(f.calls, readCall(&p))
+			f.calls = append(f.calls, readCall(live, &p))
 			f.calls[len(f.calls)-1].at = n
 		case thread.ToolResult:
 			if ownformat.IsStub(p.Text()) { // the content was cleared earlier
@@ -242,7 +241,7 @@ func lines(work *effort.Budget, s string) []piece {
 		if line == "" {
 			continue
 		}
-		p := piece{text: line, idents: mentions(nil, line), reason: -1, place: place{line: len(out)}}
+		p := piece{text: line, idents: mentionsWhile(work, nil, line), reason: -1, place: place{line: len(out)}}
 		p.code = fenced || isDrawing(line) || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "---")
 		if !p.code {
 			p.cues, p.reason = cuesOf(line)
@@ -278,7 +277,7 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 		s = r.Structured
 	}
 	s = withoutReminders(s)
-	f.Result = work.ReadResult(&r, s)
+	f.Result = work.ReadResult(live, &r, s)
 	if f.Claim != "" {
 		f.lines, f.First = 1, f.Claim
 		f.idLines = []piece{{text: clip.Brief(f.Claim, maxLine), idents: mentions(nil, f.Claim), reason: -1}}
@@ -287,7 +286,7 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 	if toolclass.ClassOf(r.Tool) == toolclass.Agent && r.Outcome != thread.Failure && f.Started == "" && !f.DeniedByUser {
 		f.report = paragraphs(live, s[:clip.Boundary(s, min(len(s), maxReport))])
 	}
-	rows := jsonrows.Lines(s, false)
+	rows := jsonrows.Lines(live, s, false)
 	f.records = rows != nil
 	line := 0 // counts lines that are not empty
 	var in imports
@@ -326,7 +325,7 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 		}
 	}
 	for n, row := range rows {
-		if len(f.idLines) < maxIDLines {
+		if len(f.idLines) < maxIDLines && live.Live(readingByte*len(row)) {
 			f.idLines = appendPieces(f.idLines, row, scan.Span{From: 0, To: len(row)}, n, 0, false)
 		}
 	}

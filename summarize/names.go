@@ -18,8 +18,11 @@ type mention struct {
 }
 
 // mentions appends the identifiers of a text.
-func mentions(to []mention, text string) []mention {
-	ident.Extract(text, func(x ident.Ident) { to = append(to, mention{norm: x.Norm, kind: x.Type}) })
+func mentions(to []mention, text string) []mention { return mentionsWhile(nil, to, text) }
+
+// mentionsWhile is mentions as long as the work goes on.
+func mentionsWhile(live *effort.Budget, to []mention, text string) []mention {
+	ident.ExtractWhile(live, text, func(x ident.Ident) { to = append(to, mention{norm: x.Norm, kind: x.Type}) })
 	return to
 }
 
@@ -196,7 +199,7 @@ func stepsBack(in *Input) []int {
 // find returns the id of an identifier; if the message at i holds it, without a look-up.
 func (n *names) find(x mention, i int) (id int32, ok bool) {
 	if i >= 0 && i < len(n.inMessage) && int(x.nth) < len(n.inMessage[i]) {
-		if id = n.inMessage[i][x.nth]; n.stats[id].norm == x.norm {
+		if id = n.inMessage[i][x.nth]; id >= 0 && n.stats[id].norm == x.norm {
 			return id, true
 		}
 	}
@@ -206,16 +209,19 @@ func (n *names) find(x mention, i int) (id int32, ok bool) {
 
 // see notes that message i holds an identifier.
 func (n *names) see(x mention, i int, from source) int32 {
-	if int(x.nth) == len(n.inMessage[i]) {
-		id, ok := n.id[x.norm]
-		if !ok {
+	for int(x.nth) >= len(n.inMessage[i]) {
+		n.inMessage[i] = append(n.inMessage[i], -1) // there was no room for the pieces that hold some
+	}
+	id := n.inMessage[i][x.nth]
+	if id < 0 {
+		known, ok := n.id[x.norm]
+		if id = known; !ok {
 			id = int32(len(n.stats))
 			n.id[x.norm] = id
 			n.stats = append(n.stats, stat{norm: x.norm, kind: x.kind, last: -1, near: farOff})
 		}
-		n.inMessage[i] = append(n.inMessage[i], id)
+		n.inMessage[i][x.nth] = id
 	}
-	id := n.inMessage[i][x.nth]
 	st := &n.stats[id]
 	if st.last != int32(i) {
 		st.messages++

@@ -54,7 +54,7 @@ func paragraphs(work *effort.Budget, s string) []piece {
 			under = ""
 		}
 		line++
-		p.idents, p.terms = mentions(nil, p.text), termsOf(p.text)
+		p.idents, p.terms = mentionsWhile(work, nil, p.text), termsOf(p.text)
 		if !code {
 			p.cues, p.reason = cuesOf(p.text)
 		}

@@ -77,3 +77,25 @@ func TestFilesLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// TestRoomOfWords: of messages whose words have no room, the calls stay, with what they name.
+func TestRoomOfWords(t *testing.T) {
+	var messages []thread.Message
+	for i := range 40 {
+		var words strings.Builder
+		for k := range 200 {
+			fmt.Fprintf(&words, "relay_%d_%d.go is read.\n\n", i, k)
+		}
+		id := fmt.Sprintf("call_%d", i)
+		messages = append(messages,
+			thread.Message{ID: thread.ID(id), Turn: 1, Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: words.String()}, thread.ToolCall{ID: id, Name: "Read", Arguments: fmt.Sprintf(`{"file_path":"list_%d.txt"}`, i)}}},
+			thread.Message{ID: thread.ID(id + "r"), Turn: 1, Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: id, Tool: "Read", Content: []thread.Part{thread.Text{Text: "ok"}}}}})
+	}
+	made, err := (&Extractive{}).Summarize(t.Context(), Input{Messages: messages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := made.Render(); !strings.Contains(text, "list_0.txt") || strings.Contains(text, "relay_0_0.go") || !strings.Contains(text, "relay_39_0.go") {
+		t.Errorf("the summary says\n%.3000s", text)
+	}
+}

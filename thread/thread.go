@@ -143,7 +143,11 @@ func (t *Thread) Append(messages ...Message) (*Thread, error) {
 		}
 		l.index[m.ID] = len(t.messages) + i
 	}
-	l.messages = append(l.messages, added...)
+	if len(l.messages) == 0 {
+		l.messages = added
+	} else {
+		l.messages = append(l.messages, added...)
+	}
 	next.log, next.messages = l, slices.Clip(l.messages)
 	return next, nil
 }

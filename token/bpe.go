@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 )
 
 // encoding counts the tokens of one byte-pair encoding exactly. It is read-only
@@ -170,19 +172,25 @@ func hashBytes(s string) uint32 {
 	return uint32(h>>32) ^ uint32(h>>7)
 }
 
+// countEffort is about what counting a byte takes, in units of effort.
+const countEffort = 8
+
 // count returns the number of tokens of s. Each invalid byte counts as U+FFFD, which a JSON
-// encoder sends in its place.
-func (e *encoding) count(s string) int {
+// encoder sends in its place. Once its context is done the number means nothing.
+func (e *encoding) count(live *effort.Budget, s string) int {
 	if !utf8.ValidString(s) {
 		s = string([]rune(s))
 	}
 	n := 0
 	for i := 0; i < len(s); {
 		end := e.split(e.classes, s, i)
+		if !live.Live(countEffort * (end - i)) {
+			return 0
+		}
 		if end-i == 1 || e.rank(s[i:end]) != noRank {
 			n++
 		} else {
-			n += e.merge(s[i:end])
+			n += e.merge(live, s[i:end])
 		}
 		i = end
 	}
@@ -190,11 +198,11 @@ func (e *encoding) count(s string) int {
 }
 
 // merge returns the number of tokens of a piece that is not a token itself.
-func (e *encoding) merge(piece string) int {
+func (e *encoding) merge(live *effort.Budget, piece string) int {
 	if len(piece) <= shortPiece {
 		return e.mergeShort(piece)
 	}
-	return e.mergeLong(piece)
+	return e.mergeLong(live, piece)
 }
 
 // shortPiece is the longest piece, in bytes, whose merges are found by a linear search. Longer

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -16,16 +17,20 @@ import (
 // errUnknownCounter is wrapped by errors about an unknown name of a counter.
 var errUnknownCounter = errors.New("unknown token counter")
 
+// textCounter counts the tokens of a text, as long as its context lasts.
+type textCounter func(live *effort.Budget, s string) int
+
 // Counter counts the tokens of a text, a message or a whole request for one family of models.
 //
 // Make one with New or ForModel; the zero value is not usable. A Counter never changes and is
 // safe for concurrent use.
 type Counter struct {
 	name   string
-	text   func(string) int
+	text   textCounter
 	band   float64
 	family family
 	images imageFormula
+	live   *effort.Budget // of a counter that Until made
 
 	// base and factor are set in a counter that Scaled made.
 	base   *Counter
@@ -44,7 +49,7 @@ type Options struct {
 // counters are the counters by name, except chars/N and bytes/N.
 var counters = []struct {
 	name           string
-	text           func(string) int
+	text           textCounter
 	band           float64
 	family, images string
 }{
@@ -55,8 +60,8 @@ var counters = []struct {
 	{"gemini", gemini.count, geminiBand, "gemini", "gemini-768"},
 }
 
-func countO200k(s string) int  { return o200k().count(s) }
-func countCl100k(s string) int { return cl100k().count(s) }
+func countO200k(live *effort.Budget, s string) int  { return o200k().count(live, s) }
+func countCl100k(live *effort.Budget, s string) int { return cl100k().count(live, s) }
 
 // New returns the counter of the given name:
 //
@@ -85,7 +90,7 @@ func New(name string, o *Options) (*Counter, error) {
 		if unit == "bytes" {
 			size = func(s string) int { return len(s) }
 		}
-		text := func(s string) int { return int(math.Ceil(float64(size(s)) / ratio)) }
+		text := func(_ *effort.Budget, s string) int { return int(math.Ceil(float64(size(s)) / ratio)) }
 		return newCounter(name, text, ratioBand, cmp.Or(o.Family, "none"), cmp.Or(o.Images, "fixed-1600"))
 	}
 	return nil, fmt.Errorf("token counter %q, known are %s, chars/N, bytes/N: %w", name, strings.Join(Counters(), ", "), errUnknownCounter)
@@ -100,7 +105,7 @@ func Counters() []string {
 	return names
 }
 
-func newCounter(name string, text func(string) int, band float64, familyName, imagesName string) (*Counter, error) {
+func newCounter(name string, text textCounter, band float64, familyName, imagesName string) (*Counter, error) {
 	f, ok := families[familyName]
 	if !ok {
 		return nil, fmt.Errorf("token counter %q: family %q is none of openai, anthropic, gemini, none", name, familyName)
@@ -138,6 +143,17 @@ func (c *Counter) Scaled(factor float64) *Counter {
 	return &Counter{name: fmt.Sprintf("%s*%.3g", c.name, factor), band: max(c.band, strangerBand), base: c, factor: factor}
 }
 
+// Until returns the counter for work that may be broken off: once ctx, a context, has an error,
+// which is looked at within long texts too, its counts mean nothing. It is for one goroutine.
+func (c *Counter) Until(ctx interface{ Err() error }) *Counter {
+	out := *c
+	if c.base != nil {
+		out.base = c.base.Until(ctx)
+	}
+	out.live = effort.New(ctx, 0)
+	return &out
+}
+
 // Factor is what Scaled multiplies counts with; 1 for a counter that is not scaled.
 func (c *Counter) Factor() float64 {
 	if c.base == nil {
@@ -173,7 +189,7 @@ func (c *Counter) Text(s string) int {
 	case c.base != nil:
 		return c.scale(c.base.Text(s))
 	}
-	return max(1, c.text(s))
+	return max(1, c.text(c.live, s))
 }
 
 // Message returns the tokens of a message, including the overhead of its role. It is 0 for a result

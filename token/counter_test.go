@@ -1,6 +1,7 @@
 package token
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -322,5 +323,41 @@ func TestScaled(t *testing.T) {
 	}
 	if c.Scaled(0) != c || c.Scaled(1) != c {
 		t.Error("no factor makes another counter")
+	}
+}
+
+// leaving is a context that is done from the n-th look at it on; 0 is never.
+type leaving struct {
+	context.Context
+	looks, n int
+}
+
+func (l *leaving) Err() error {
+	if l.looks++; l.n > 0 && l.looks >= l.n {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestUntil: counting one text looks at its context again and again, also in one unbroken run, ends
+// soon after it is done, and until then counts as ever.
+func TestUntil(t *testing.T) {
+	const size = 1 << 19
+	for _, name := range []string{"o200k", "cl100k"} {
+		for _, piece := range []string{"a", "\"", "é", "word ", "a.go:1: b\n", "0123456789abcdef"} {
+			c, text := counter(t, name).Scaled(1.5), strings.Repeat(piece, size/len(piece))
+			whole := &leaving{Context: t.Context()}
+			if got, want := c.Until(whole).Text(text), c.Text(text); got != want {
+				t.Errorf("%s, %q: %d tokens, want %d", name, piece, got, want)
+			}
+			if whole.looks < size/(16<<10) {
+				t.Errorf("%s, %q: %d bytes are counted with %d looks at the context", name, piece, size, whole.looks)
+			}
+			gone := &leaving{Context: t.Context(), n: whole.looks / 2}
+			c.Until(gone).Text(text)
+			if gone.looks > gone.n {
+				t.Errorf("%s, %q: it went on for %d looks", name, piece, gone.looks-gone.n)
+			}
+		}
 	}
 }

@@ -1,6 +1,10 @@
 package token
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
+)
 
 // estimate counts by class of content in one pass: a text is a sequence of runs (words, digits,
 // punctuation, white space, other scripts), and a run has a cost for its beginning and for each
@@ -28,11 +32,17 @@ type estimate struct {
 	control   int64 // each control character or invalid byte
 }
 
-func (e *estimate) count(s string) int { return int((e.millis(s) + 999) / 1000) }
+func (e *estimate) count(live *effort.Budget, s string) int {
+	return int((e.millis(live, s) + 999) / 1000)
+}
 
-func (e *estimate) millis(s string) int64 {
+func (e *estimate) millis(live *effort.Budget, s string) int64 {
 	var n int64
-	for i := 0; i < len(s); {
+	for i, from := 0, 0; i < len(s); {
+		if !live.Live(countEffort * (i - from)) {
+			return 0
+		}
+		from = i
 		c := s[i]
 		switch {
 		case isLetter(c) || c-'0' < 10:

@@ -15,7 +15,7 @@ import (
 // It is safe for concurrent use.
 type lineMemo struct {
 	counter *Counter
-	raw     func(string) int // nil: counts are not sums over lines
+	raw     textCounter // nil: counts are not sums over lines
 
 	mu       sync.Mutex
 	now, old map[string]int
@@ -74,7 +74,7 @@ func (l *lineMemo) line(s string) int {
 		return n
 	}
 	if n, ok = l.old[s]; !ok {
-		n = l.raw(s)
+		n = l.raw(nil, s)
 	}
 	if l.bytes > maxLines {
 		l.now, l.old, l.bytes = map[string]int{}, l.now, 0

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -50,7 +51,7 @@ func TestMemoIsBoundedAndConcurrent(t *testing.T) {
 // A message counted before is found, not counted again.
 func TestMemoCountsOnce(t *testing.T) {
 	counted := 0
-	c := &Counter{text: func(s string) int { counted++; return len(s) }}
+	c := &Counter{text: func(_ *effort.Budget, s string) int { counted++; return len(s) }}
 	memo := NewMemo(c, 10)
 	messages := make([]thread.Message, 5)
 	for i := range messages {

@@ -58,7 +58,15 @@ func Brief(s string, limit int) string {
 	if !whole {
 		head = s[:CutBefore(s, 2*limit)] // what is behind it has words too
 	}
-	head = strings.Join(strings.Fields(head), " ")
+	var b strings.Builder
+	b.Grow(len(head))
+	for word := range strings.FieldsSeq(head) {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(word)
+	}
+	head = b.String()
 	if whole && len(head) <= limit {
 		return head
 	}

@@ -5,7 +5,11 @@
 // The definition is that of the benchmark for future references (lab/README.md). All functions are pure.
 package ident
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
+)
 
 // Type is the kind of an identifier.
 type Type uint8
@@ -48,12 +52,19 @@ type Ident struct {
 }
 
 // Extract calls found for each identifier in a text, in order. Identifiers are as long as possible and do not overlap.
-func Extract(text string, found func(Ident)) {
-	s := scanner{text: text, found: found}
-	for s.at < len(text) {
+func Extract(text string, found func(Ident)) { ExtractWhile(nil, text, found) }
+
+// ExtractWhile is Extract as long as the work goes on.
+func ExtractWhile(live *effort.Budget, text string, found func(Ident)) {
+	s := scanner{text: text, found: found, live: live}
+	for from := 0; s.at < len(text) && live.Live(byteEffort*(s.at-from)); {
+		from = s.at
 		s.step()
 	}
 }
+
+// byteEffort is about what reading a byte takes, in units of effort.
+const byteEffort = 32
 
 // All returns the identifiers in a text.
 func All(text string) []Ident {
@@ -65,6 +76,7 @@ func All(text string) []Ident {
 type scanner struct {
 	text  string
 	at    int
+	live  *effort.Budget
 	found func(Ident)
 	// sentence says that the next word begins a sentence or a line.
 	sentence bool
@@ -187,7 +199,7 @@ func trimPunctuation(chunk string, at int) (string, int) {
 const maxChunk = 2048
 
 func (s *scanner) classify(chunk string, at int, first bool) {
-	for {
+	for s.live.Live(byteEffort * min(len(chunk), maxChunk) / 8) {
 		if i := strings.Index(chunk[:min(len(chunk), maxChunk)], "://"); i > 1 && len(chunk) > i+5 {
 			s.emit(URL, strings.TrimRight(chunk, "/"), chunk, at)
 			return

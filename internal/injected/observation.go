@@ -130,8 +130,8 @@ func endsWithAction(text string) bool {
 	if at := strings.LastIndex(text, "</"); at >= 0 && strings.HasSuffix(text, ">") && actionTags[lowerLetters(text[at:])] {
 		return true
 	}
-	at := strings.LastIndex("\n"+text, "\nAction:")
-	if at < 0 {
+	at := strings.LastIndex(text, "\nAction:") + 1
+	if at == 0 && !strings.HasPrefix(text, "Action:") {
 		return false
 	}
 	action := text[at+len("Action:"):]

@@ -90,6 +90,9 @@ func UserWords(m *thread.Message) string {
 
 // wordsIn is what the person wrote in a text.
 func wordsIn(passages []Passage) string {
+	if len(passages) == 1 && passages[0].Author == thread.ByPerson {
+		return strings.TrimSpace(passages[0].Text)
+	}
 	var b strings.Builder
 	for _, p := range passages {
 		if p.Author == thread.ByPerson {
@@ -170,8 +173,10 @@ func userPassages(m *thread.Message) [][]Passage {
 			continue
 		}
 		words := t.Text
-		if at := strings.Index("\n"+words, mentionedFiles); at >= 0 {
-			words, by = words[:max(at-1, 0)], thread.ByAttachment
+		if strings.HasPrefix(words, mentionedFiles[1:]) {
+			words, by = "", thread.ByAttachment
+		} else if at := strings.Index(words, mentionedFiles); at >= 0 {
+			words, by = words[:at], thread.ByAttachment
 		}
 		all[n] = textPassages(words)
 		if rest := t.Text[len(words):]; rest != "" {

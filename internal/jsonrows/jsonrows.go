@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
@@ -21,18 +22,22 @@ const (
 
 // Lines writes a document. With tables, an object in a list that has the same keys as the
 // one in the line before it shows only its values, in the same order. The result is nil if the text is
-// no JSON object or list.
-func Lines(text string, tables bool) []string {
+// no JSON object or list, and what was written until then where the work ended.
+func Lines(live *effort.Budget, text string, tables bool) []string {
 	text = strings.TrimSpace(text)
-	if len(text) < 2 || text[0] != '{' && text[0] != '[' || !rawjson.Valid(text) {
+	if len(text) < 2 || text[0] != '{' && text[0] != '[' || !live.Live(len(text)) || !rawjson.Valid(text) {
 		return nil
 	}
-	w := writer{tables: tables}
+	w := writer{live: live, tables: tables}
 	w.value("", gjson.Parse(text), maxDepth)
 	return w.lines
 }
 
+// byteEffort is about what writing a byte takes, in units of effort.
+const byteEffort = 32
+
 type writer struct {
+	live   *effort.Budget
 	lines  []string
 	tables bool
 }
@@ -43,26 +48,30 @@ func (w *writer) value(label string, v gjson.Result, depth int) {
 	case depth == 0 || !v.IsObject() && !v.IsArray():
 		w.line(label, plainText(v))
 	case v.IsArray():
-		w.list(label, v.Array(), depth)
+		w.list(label, v, depth)
 	default:
 		w.object(label, v, nil, depth)
 	}
 }
 
-func (w *writer) list(label string, items []gjson.Result, depth int) {
-	if short, ok := flatList(items); ok {
+func (w *writer) list(label string, v gjson.Result, depth int) {
+	if short, ok := flatList(v, 2*len(v.Raw)); ok {
 		w.line(label, short)
 		return
 	}
 	var before []string
-	for _, item := range items {
+	v.ForEach(func(_, item gjson.Result) bool {
+		if !w.live.Live(byteEffort * (1 + len(item.Raw))) {
+			return false
+		}
 		if item.IsObject() && depth > 1 {
 			before = w.object(label, item, before, depth-1)
-			continue
+			return true
 		}
 		before = nil
 		w.value(label, item, depth-1)
-	}
+		return true
+	})
 }
 
 // object writes the plain members on one line and the others below it. It returns the keys
@@ -75,6 +84,9 @@ func (w *writer) object(label string, v gjson.Result, before []string, depth int
 	var below []member
 	var values []string
 	v.ForEach(func(k, m gjson.Result) bool {
+		if !w.live.Live(byteEffort * (1 + len(m.Raw))) {
+			return false
+		}
 		text, ok := inlineText(m, k.Str)
 		if !ok {
 			below = append(below, member{k.Str, m})
@@ -117,8 +129,8 @@ func (w *writer) line(label, text string) {
 func inlineText(v gjson.Result, key string) (string, bool) {
 	switch {
 	case v.IsArray():
-		text, ok := flatList(v.Array())
-		return "[" + text + "]", ok && len(text) <= inline
+		text, ok := flatList(v, inline)
+		return "[" + text + "]", ok
 	case v.IsObject():
 		if len(v.Raw) > 3*inline {
 			return "", false
@@ -138,16 +150,22 @@ func inlineText(v gjson.Result, key string) (string, bool) {
 	return plainText(v), true
 }
 
-// flatList writes a list of plain values.
-func flatList(items []gjson.Result) (string, bool) {
-	parts := make([]string, len(items))
-	for i, item := range items {
-		if item.IsObject() || item.IsArray() {
-			return "", false
+// flatList writes a list of plain values. It is false if there are others, or no room for all.
+func flatList(v gjson.Result, room int) (string, bool) {
+	var b strings.Builder
+	first, ok := true, true
+	v.ForEach(func(_, item gjson.Result) bool {
+		text := plainText(item)
+		if !first {
+			text = ", " + text
 		}
-		parts[i] = plainText(item)
-	}
-	return strings.Join(parts, ", "), true
+		first = false
+		if ok = !item.IsObject() && !item.IsArray() && b.Len()+len(text) <= room; ok {
+			b.WriteString(text)
+		}
+		return ok
+	})
+	return b.String(), ok
 }
 
 func plainText(v gjson.Result) string {

@@ -34,7 +34,7 @@ func TestLines(t *testing.T) {
 		{"empty", `{}`, false, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Lines(c.text, c.tables); !slices.Equal(got, c.want) {
+			if got := Lines(nil, c.text, c.tables); !slices.Equal(got, c.want) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			}
 		})
@@ -47,7 +47,7 @@ func FuzzLines(f *testing.F) {
 	f.Add(`[[[["deep"]]], {"a": {"b": {"c": [1, {"d": "e"}]}}}]`, false)
 	f.Add(strings.Repeat(`[`, 40)+`"x"`+strings.Repeat(`]`, 40), true)
 	f.Fuzz(func(t *testing.T, text string, tables bool) {
-		lines := Lines(text, tables)
+		lines := Lines(nil, text, tables)
 		if lines == nil {
 			return
 		}

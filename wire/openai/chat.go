@@ -9,6 +9,7 @@ package openai
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/tidwall/gjson"
 
@@ -132,6 +133,9 @@ func chatReadMessages(array gjson.Result) (messages []thread.Message, system []p
 		}
 		m := d.message(&e)
 		m.Frame = thread.NewFrame(wire.Chat, v.Raw, i-len(system), 1, 1)
+		if len(messages) == cap(messages) {
+			messages = slices.Grow(messages, max(16, len(messages))) // smaller steps would leave much garbage
+		}
 		messages = append(messages, m)
 	}
 	return messages, system, nil

@@ -207,7 +207,7 @@ func trial(t *testing.T, c *child, cases iter.Seq[hostile.Case], sample, ordinar
 		if k.Encoding != "" {
 			bytes = max(8<<20, 8*len(ordinary)) // what is unpacked
 		}
-		for again := 0; again < tries && d.CPU > limit.mostCPU(bytes); again++ {
+		for again := 0; again < 3 && d.CPU > limit.mostCPU(bytes); again++ {
 			d.CPU = min(d.CPU, c.do(t, orders(k.Data)).CPU)
 		}
 		t.Run(k.Name, func(t *testing.T) {

@@ -42,14 +42,18 @@ import (
 const (
 	growth   = 2
 	mostTime = 2.6
-	// tries is how often what looks slow is measured again: on a machine that others share,
-	// the time that they take counts as ours, for seconds on end.
-	tries = 10
+	// doublings is how often the larger input is doubled where the work looks slow. Others on the
+	// machine slow a measure down by some factor, for seconds on end. That factor weighs less the
+	// larger the input: eight times as much may take 17.6 times as long, where a square takes 64.
+	doublings = 3
+	// mostSpent bounds one measure after the first two, in processor time: what takes longer is broken.
+	mostSpent = 10 * time.Second
 )
 
 // linear holds that the work for an input grows with its size: made gives the work for
 // about n bytes. The size is doubled until the work takes some time that can be
-// measured; what does most bytes in less is fast enough.
+// measured; what does most bytes in less is fast enough. All times are processor time of this
+// process, in which nothing else runs meanwhile.
 func linear(t *testing.T, n, most int, made func(n int) func()) {
 	t.Helper()
 	enough := 15 * time.Millisecond
@@ -61,39 +65,52 @@ func linear(t *testing.T, n, most int, made func(n int) func()) {
 	// The limit is for work that needs the collector in between.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(3 << 30))
-	best := func(n, times int) time.Duration {
-		work := made(n)
-		least := time.Duration(1 << 62)
-		for range times {
-			runtime.GC()
-			began := spent()
-			work()
-			least = min(least, spent()-began)
-		}
-		return least
+	timed := func(work func()) time.Duration {
+		runtime.GC()
+		began := spent()
+		work()
+		return spent() - began
 	}
-	small := best(n, 2)
+	work := made(n)
+	small := min(timed(work), timed(work))
 	for small < enough && n < most {
-		n *= 2
-		small = best(n, 2)
+		n *= growth
+		work = made(n)
+		small = min(timed(work), timed(work))
 	}
 	if small < enough {
 		return
 	}
-	slow := func(small, large time.Duration) bool { return float64(large) > mostTime*float64(small) }
-	large := best(growth*n, 1)
-	for again := 0; slow(small, large) && again < tries; again++ {
-		// Others were at work, or the memory was new: once more, with care, and with twice as
-		// much every other time, so that either weighs less. What grows with the square does so
-		// each time.
-		if again%2 == 1 && again < 4 {
-			n *= 2
+	var told []string
+	allowed := 1.0
+	for k := 1; k <= doublings; k++ {
+		allowed *= mostTime
+		more := made(n << k)
+		large := timed(more)
+		if float64(large) <= allowed*float64(small) {
+			return
 		}
-		small, large = best(n, 3), best(growth*n, 2)
+		if k == 1 {
+			continue // twice as much again tells more than the same once more
+		}
+		// Others were at work, or the memory was new: once more, and the small one just before and
+		// behind it, so that all find the same machine.
+		work = made(n) // some works share a file
+		before := timed(work)
+		more = made(n << k)
+		large = timed(more)
+		work = made(n)
+		small = (before + timed(work)) / 2
+		times := float64(large) / float64(small)
+		if times <= allowed {
+			return
+		}
+		told = append(told, fmt.Sprintf("%d times as many %v beside %v, %.1f times as long", 1<<k, large, small, times))
+		if k > 1 && growth*large > mostSpent {
+			break
+		}
 	}
-	if slow(small, large) {
-		t.Errorf("%d bytes take %v, %d times as many %v, %.1f times as long", n, small, growth, large, float64(large)/float64(small))
-	}
+	t.Errorf("%d bytes: %s", n, strings.Join(told, ", "))
 }
 
 // TestTextsAreLinear: each reader of texts takes a time that grows with the text,

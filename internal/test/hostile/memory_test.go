@@ -19,7 +19,7 @@ import (
 // takes more: of messages and calls so short that the proxy just looks at them.
 const timesBytes = 12
 
-var knownMore = map[string]int64{"short calls": 20, "short messages": 20}
+var knownMore = map[string]int64{"short calls": 18, "short messages": 18}
 
 // repeatedCalls is a Chat request of about n bytes that repeats a call of a tool and its result.
 func repeatedCalls(tool string, arguments, result func(i int) string) func(n int) []byte {

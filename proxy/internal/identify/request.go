@@ -169,7 +169,7 @@ const cancelStride = 64
 // markKinds is injected.MarkKinds in stretches that can be canceled. Messages of one element stay
 // together.
 func markKinds(messages []thread.Message, before *thread.Message, canceled Canceled) ([]thread.Message, error) {
-	var out []thread.Message
+	out := make([]thread.Message, 0, len(messages))
 	for len(messages) > 0 {
 		if err := canceled(); err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
@@ -168,8 +169,9 @@ const (
 )
 
 // ReadResult reads a result; text is what it holds, terminal escapes taken out. What
-// the text says of a failure is for the caller to note: First, Failing, Why.
-func ReadResult(r *thread.ToolResult, text string) (w Result) {
+// the text says of a failure is for the caller to note: First, Failing, Why. It is not whole where
+// the work ended.
+func ReadResult(live *effort.Budget, r *thread.ToolResult, text string) (w Result) {
 	w.CallID, w.Outcome = r.CallID, r.Outcome
 	class := toolclass.ClassOf(r.Tool)
 	head := strings.TrimSpace(text[:min(len(text), maxHead)])
@@ -178,11 +180,11 @@ func ReadResult(r *thread.ToolResult, text string) (w Result) {
 		return w
 	}
 	if w.Outcome != thread.Failure && (class == toolclass.Search || class == toolclass.Shell) {
-		w.places = readPlaces(text)
+		w.places = readPlaces(live, text)
 	}
 	switch class {
 	case toolclass.Shell:
-		w.readOutput(text)
+		w.readOutput(live, text)
 	case toolclass.Edit, toolclass.Write:
 		w.readEdited(text)
 		w.Unread = saysUnread(head, text) // of an editor that can also show a file
@@ -194,7 +196,7 @@ func ReadResult(r *thread.ToolResult, text string) (w Result) {
 		w.readEnded(head)
 	case toolclass.Other:
 		if r.Tool == "" {
-			w.readOutput(text)
+			w.readOutput(live, text)
 		} else {
 			w.stripHarness(text)
 		}
@@ -255,12 +257,18 @@ const (
 // to the project's directory.
 const ResetNote = "Shell cwd was reset to "
 
+// lineEffort is about what a byte of a line takes, in units of effort.
+const lineEffort = 32
+
 // readOutput reads the output of a command.
-func (w *Result) readOutput(s string) {
+func (w *Result) readOutput(live *effort.Budget, s string) {
 	s = w.stripHarness(s)
 	fails := 0
 	for _, p := range scan.Lines(s) {
 		line := s[p.From:p.To]
+		if !live.Live(lineEffort * (1 + len(line))) {
+			return
+		}
 		if line == "" {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
@@ -112,10 +113,13 @@ func (c *Call) readMassEdit(line []shell.Command) {
 }
 
 // readPlaces reads the lines "path:line:text" of an output; nil if they are too many to go through.
-func readPlaces(output string) []state.Place {
+func readPlaces(live *effort.Budget, output string) []state.Place {
 	var places []state.Place
 	lines := 0
 	for line := range strings.Lines(output) {
+		if !live.Live(lineEffort + len(line)) {
+			return nil
+		}
 		file, rest, _ := strings.Cut(line, ":")
 		number, text, ok := strings.Cut(rest, ":")
 		n, err := strconv.Atoi(number)
