@@ -85,6 +85,7 @@ type sessionState struct {
 	step          document[savedStep]  // guarded by lock
 	lastPrompt    document[lastPrompt] // guarded by lock
 	hasPrompted   bool                 // a prompt was made; guarded by lock
+	foundValid    foundValid           // guarded by lock
 	measureAfter  time.Time            // no request for sizes before; guarded by lock
 	monitoredPlan int                  // the plan version that the monitor knows; guarded by lock
 

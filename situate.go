@@ -39,7 +39,7 @@ func situate(ctx context.Context, s *Session, l snapshot, q planRequest) (*polic
 }
 
 // trySituate is situate without an event: broken says that the plan does not hold for the
-// log any more, so that its records are not used.
+// log any more, or that the API would refuse its request, so that its records are not used.
 func trySituate(ctx context.Context, s *Session, l snapshot, q planRequest) (situation *policy.Situation, broken, err error) {
 	given, err := buildSituation(ctx, s, l, q)
 	if err != nil {
@@ -47,8 +47,12 @@ func trySituate(ctx context.Context, s *Session, l snapshot, q planRequest) (sit
 	}
 	given = calibrateSituation(given, l.usage.factor(l.log.Len(), l.version))
 	situation, err = policy.Situate(given)
-	if err != nil && l.plan != nil {
-		broken = err
+	if broken = err; err == nil {
+		if broken, err = refusedSince(s.state(), l, situation); err != nil {
+			return nil, nil, err
+		}
+	}
+	if broken != nil && l.plan != nil {
 		given.Current = l.plan.WithoutRecords(l.log)
 		situation, err = policy.Situate(given)
 	}

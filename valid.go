@@ -46,14 +46,10 @@ func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *pol
 		return nil, err
 	}
 	own, _ := brokenRules(s.Profile.API, plain.Prompt)
-	isNew := func(b wire.Problem) bool {
-		return !slices.ContainsFunc(own, func(o wire.Problem) bool { return o.Rule == b.Rule })
-	}
-	at := slices.IndexFunc(broken, isNew)
-	if at < 0 {
+	refusal, cut := firstNew(broken, own), lastHidden(s.Thread, f.Plan)
+	if refusal == nil {
 		return f, nil
 	}
-	refusal, cut := broken[at], lastHidden(s.Thread, f.Plan)
 	var keep []int
 	for n := 0; n < maxCuts && cut-n >= 0 && ctx.Err() == nil; n++ {
 		keep = append(keep, cut-n)
@@ -64,12 +60,12 @@ func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *pol
 			continue
 		}
 		next.Summaries = append(slices.Clip(f.Summaries), next.Summaries...)
-		if broken, _ = brokenRules(s.Profile.API, next.Prompt); !slices.ContainsFunc(broken, isNew) {
+		if broken, _ = brokenRules(s.Profile.API, next.Prompt); firstNew(broken, own) == nil {
 			return next, nil
 		}
 		f.Summaries = next.Summaries
 	}
-	return nil, &policy.FailedError{Summaries: f.Summaries, Err: fmt.Errorf("%w: %w", errRefusedPlan, refusal)}
+	return nil, &policy.FailedError{Summaries: f.Summaries, Err: fmt.Errorf("%w: %w", errRefusedPlan, *refusal)}
 }
 
 // brokenRules are the rules that the request breaks, and its size. Of an API that is not known
@@ -85,6 +81,96 @@ func brokenRules(api string, p *prompt.Prompt) ([]wire.Problem, wire.Size) {
 	}
 	size.Bytes = len(body)
 	return slices.DeleteFunc(codec.Validate(body), func(b wire.Problem) bool { return b.Advice }), size
+}
+
+// foundValid is up to which message the requests under a plan have kept the rules of an API.
+type foundValid struct {
+	plan *plan.Plan
+	api  string
+	last thread.ID
+}
+
+// refusedSince is the rule that the request under the plan in force breaks by what came after the plan, and
+// would keep without it: nil for none. It looks only at what is new since the last step and has to do with
+// something before the plan: what answers only what came behind it stands as it would without. The lock is held.
+func refusedSince(k *sessionState, l snapshot, s *policy.Situation) (broken, err error) {
+	if l.plan.Empty() || l.log.Len() == 0 {
+		return nil, nil
+	}
+	now, first := foundValid{l.plan, s.Profile.API, l.log.Last()}, l.plan.ThreadVersion
+	if before := k.foundValid; before.plan == now.plan && before.api == now.api {
+		if i, ok := l.log.Index(before.last); ok {
+			first = i + 1
+		}
+	}
+	start := firstAnswered(s, first)
+	if start >= l.plan.ThreadVersion {
+		k.foundValid = now
+		return nil, nil
+	}
+	if refusals := brokenSince(s, s.Rendered, start); len(refusals) > 0 {
+		plain := *s
+		plain.Current = l.plan.WithoutRecords(l.log)
+		whole, err := policy.Situate(plain)
+		if err != nil {
+			return nil, err
+		}
+		if b := firstNew(refusals, brokenSince(whole, whole.Rendered, start)); b != nil {
+			return fmt.Errorf("%w: %w", errRefusedPlan, *b), nil
+		}
+	}
+	k.foundValid = now
+	return nil, nil
+}
+
+// firstAnswered is the position of the first message that those from a position on have to do with: the
+// answer before them, or the calls whose results come late.
+func firstAnswered(s *policy.Situation, from int) int {
+	if from >= s.Thread.Len() {
+		return from
+	}
+	start := from
+	for start > 0 && (start == from || s.Thread.At(start).Role != thread.Assistant || s.Thread.At(start-1).Role == thread.Assistant) {
+		start--
+	}
+	if _, whole := thread.PairFrom(s.Thread, start); !whole {
+		for i := from; i < s.Thread.Len(); i++ {
+			call, ok := s.Pairs().Call(i)
+			if first, _ := s.Pairs().Unit(i); !ok || first < call {
+				call = first
+			}
+			start = min(start, call, slices.Min(append(s.Pairs().Late(i), i)))
+		}
+	}
+	return start
+}
+
+// brokenSince are the rules that the end of a rendering breaks by itself, from a position in the log on.
+func brokenSince(s *policy.Situation, f *policy.Fitted, start int) []wire.Problem {
+	at := len(f.Prompt.Messages)
+	for at > 0 {
+		if i, ok := s.Thread.Index(f.Manifest.Messages[at-1].ID); ok && i < start {
+			break
+		}
+		at--
+	}
+	end := prompt.Prompt{Model: cmp.Or(f.Prompt.Model, "any"), MaxOutput: 1, Messages: f.Prompt.Messages[at:]}
+	if len(end.Messages) > 0 && end.Messages[0].Role != thread.User { // who speaks first is the whole's business
+		end.Messages = append([]thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "before"}}}}, end.Messages...)
+	}
+	broken, _ := brokenRules(s.Profile.API, &end)
+	return broken
+}
+
+// firstNew is the first broken rule that is not among a request's own; nil for none.
+func firstNew(broken, own []wire.Problem) *wire.Problem {
+	at := slices.IndexFunc(broken, func(b wire.Problem) bool {
+		return !slices.ContainsFunc(own, func(o wire.Problem) bool { return o.Rule == b.Rule })
+	})
+	if at < 0 {
+		return nil
+	}
+	return &broken[at]
 }
 
 // lastHidden is the position of the last message that the plan takes away; -1 for none.

@@ -194,7 +194,7 @@ func (a *agent) peek0() said {
 }
 
 // TestRefusedForUs: a request that the provider finds invalid after we changed
-// it goes out once more as the client wrote it.
+// it goes out once more as the client wrote it, and the plan that was made for it is not kept. G8
 func TestRefusedForUs(t *testing.T) {
 	up := strict(t)
 	up.Window = 0
@@ -215,5 +215,8 @@ func TestRefusedForUs(t *testing.T) {
 	}
 	if totals, all := p.Totals(), l.failures(); totals.Faults != 1 || !slices.Equal(all, []string{"internal proxy_invalid"}) {
 		t.Errorf("totals: %+v, failures %v", totals, all)
+	}
+	if kept, n, err := f.Current(t.Context(), s.thread()); err != nil || n != 2 || !kept.Empty() {
+		t.Errorf("plan %d is in force: %+v, %v", n, kept, err)
 	}
 }

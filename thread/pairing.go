@@ -102,6 +102,7 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 					continue
 				}
 				if c.Parent != "" && !within(c.Parent, i) {
+					p.comesLate(i, given, c.Parent)
 					whole = false
 				}
 				if a := open[c.ID]; a == nil || a.at != i {
@@ -215,8 +216,8 @@ func (p *Pairing) Call(i int) (int, bool) { return p.call[i-p.from], p.call[i-p.
 // Hosted reports whether the tool message at i answers a hosted call, which is no ToolCall.
 func (p *Pairing) Hosted(i int) bool { return p.hosted[i] }
 
-// Late returns the positions of the calls of which the message at i has the result after somebody
-// else has spoken, or the model has gone on without it. They may be hidden while it stays.
+// Late returns the positions of the calls of which the message at i has the result, or a nested call, after
+// somebody else has spoken, or the model has gone on without it. They may be hidden while it stays.
 func (p *Pairing) Late(i int) []int { return p.late[i] }
 
 // Answered returns the call that the tool message at i answers. It is false for

@@ -30,6 +30,45 @@ func TestFaultyInputIsCompacted(t *testing.T) {
 	}
 }
 
+// TestCutMovesToValid: where a policy would cut between code at the provider and a call that it makes later,
+// compact cuts at the nearest place before the code; where that is too far away, it says why. G8
+func TestCutMovesToValid(t *testing.T) {
+	var body strings.Builder
+	body.WriteString(`{"model":"claude-opus-5","max_tokens":9,"tools":[{"name":"read","input_schema":{"type":"object"}},{"type":"code_execution_20260120","name":"code_execution"}],"messages":[{"role":"user","content":"Begin."}`)
+	for n := range 40 {
+		id := strconv.Itoa(n)
+		body.WriteString(`,{"role":"assistant","content":"Answer ` + id + `."},{"role":"user","content":"Question ` + id + strings.Repeat(", of the bolts", 40) + `"}`)
+	}
+	body.WriteString(`,{"role":"assistant","content":[{"type":"text","text":"I count."},{"type":"server_tool_use","id":"srvtoolu_1","name":"code_execution","input":{"code":"read()"}}]}`)
+	loop := `,{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"read","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"row"}]}`
+	called := `,{"role":"assistant","content":[{"type":"tool_use","id":"toolu_2","name":"read","input":{},"caller":{"type":"code_execution_20260120","tool_id":"srvtoolu_1"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_2","content":"row"}]}]}`
+	dir := t.TempDir()
+	for steps, want := range map[int]int{1: exitDone, 9: exitFailed} {
+		in, out := filepath.Join(dir, "in.json"), filepath.Join(dir, "out.json")
+		whole := body.String()
+		for n := range steps {
+			whole += strings.ReplaceAll(loop, "toolu_1", "toolu_1"+strconv.Itoa(n))
+		}
+		if err := os.WriteFile(in, []byte(whole+called), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if status, said, _ := run(t, "check", in, "--to", "anthropic"); status != 0 {
+			t.Fatalf("the input is refused: %s", said)
+		}
+		status, _, stderr := run(t, "compact", in, "--policy", "last-messages:2", "--budget", "2000", "--store", "memory:", "-o", out)
+		if status != want || want == exitFailed && !strings.Contains(stderr, `"srvtoolu_1", is not in the request (caller)`) {
+			t.Errorf("%d steps between: status %d: %s", steps, status, stderr)
+		}
+		if want != exitDone {
+			continue
+		}
+		data, err := os.ReadFile(out)
+		if checked, said, _ := run(t, "check", out, "--to", "anthropic"); err != nil || checked != 0 || !strings.Contains(string(data), "I count.") || strings.Contains(string(data), "Question 1,") {
+			t.Errorf("%v, %s%.1500s", err, said, data)
+		}
+	}
+}
+
 // TestLargeSessionIsCompacted: a session of 34 MB in few tokens comes out in a size that the API reads. G5
 func TestLargeSessionIsCompacted(t *testing.T) {
 	const n = 40
