@@ -110,9 +110,9 @@ func (c *Client) Answer(ctx context.Context, threadID string, toolCall neutral.P
 	return call[neutral.Message](ctx, c, "POST", c.address(nil, threadID, "answer"), Any, toolCall)
 }
 
-// Overflowed compacts harder, after the provider refused the prompt of the step as too
-// long. The step must bring no messages: they are in the log already.
-func (c *Client) Overflowed(ctx context.Context, threadID string, q Step) (*Prepared, error) {
+// Overflowed compacts harder, or takes out what it was refused for, after the provider refused
+// the prompt of the step for its size. A Problem of kind OverBudget says that no smaller one would help.
+func (c *Client) Overflowed(ctx context.Context, threadID string, q Overflow) (*Prepared, error) {
 	return call[Prepared](ctx, c, "POST", c.address(nil, threadID, "overflowed"), Any, q)
 }
 

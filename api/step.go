@@ -45,6 +45,15 @@ type Step struct {
 	Instructions string `json:"instructions,omitempty"`
 }
 
+// Overflow says that the provider refused the request of a step. The step must bring no messages: they are
+// in the thread already.
+type Overflow struct {
+	Step
+	// Why is what the provider refused it for: "tokens" or empty, "pictures" (too many, or too large),
+	// "bytes" (of the body), or "output" (the answer that was asked for leaves no room).
+	Why string `json:"why,omitempty"`
+}
+
 // Compact asks for a compaction now. The step must bring no messages.
 type Compact struct {
 	Step

@@ -204,7 +204,7 @@ func TestOverflowed(t *testing.T) {
 				t.Fatal(err)
 			}
 			for n := 0; ; n++ {
-				smaller, err := c.Overflowed(ctx, "t", step)
+				smaller, err := c.Overflowed(ctx, "t", api.Overflow{Step: step})
 				if api.IsKind(err, api.OverBudget) && n > 0 {
 					break
 				}
@@ -223,5 +223,43 @@ func TestOverflowed(t *testing.T) {
 				p = smaller
 			}
 		})
+	}
+}
+
+// TestOverflowedWhy: of a request that was refused for its pictures or its bytes only those go, and one that
+// was refused for its answer stays as it is, under no plan. G5
+func TestOverflowedWhy(t *testing.T) {
+	const n = 20
+	var body strings.Builder
+	body.WriteString(`{"model":"gpt-5.6","tools":[{"type":"function","function":{"name":"shot","parameters":{"type":"object"}}}],"messages":[{"role":"user","content":"Look."}`)
+	picture := "iVBORw0KGgoAAAANSUhEUgAAADwAAAA8" + strings.Repeat("AAAA", 25<<10)
+	for i := range n {
+		fmt.Fprintf(&body, `,{"role":"assistant","content":"Show %d."},{"role":"user","content":[{"type":"text","text":"Seen %d."},{"type":"image_url","image_url":{"url":"data:image/png;base64,%s"}}]}`, i, i, picture)
+	}
+	whole := body.String() + "]}"
+	c := start(t, daemon.Config{Store: mem.New()}).client(t, "")
+	for why, left := range map[string]int{"pictures": n / 2, "bytes": 14, "output": -1} {
+		if _, err := c.CreateThread(t.Context(), api.NewThread{ID: why}); err != nil {
+			t.Fatal(err)
+		}
+		step := api.Step{API: wire.Chat, Window: 1_000_000, Body: json.RawMessage(whole)}
+		if _, err := c.Prepare(t.Context(), why, api.Any, step); err != nil {
+			t.Fatal(err)
+		}
+		step.Body = json.RawMessage(`{"model":"gpt-5.6","messages":[]}`)
+		less, err := c.Overflowed(t.Context(), why, api.Overflow{Step: step, Why: why})
+		plans, failed := c.Plans(t.Context(), why, "", 10)
+		if left < 0 && (!api.IsKind(err, api.OverBudget) || failed != nil || len(plans.Items) > 0) {
+			t.Errorf("%s: %v, %+v, %v", why, err, plans, failed)
+		}
+		if left < 0 {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", why, err)
+		}
+		if got := strings.Count(string(less.Body), "data:image/png"); got != left || strings.Count(string(less.Body), "Seen ") != n {
+			t.Errorf("%s: %d pictures and %d texts left", why, got, strings.Count(string(less.Body), "Seen "))
+		}
 	}
 }

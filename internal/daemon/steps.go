@@ -12,6 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/event/quality"
 	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -299,16 +300,23 @@ func (h steps) cutOff(c *call, info store.Info, q *api.CutOff) (any, error) {
 	return answerPrepared(c, info.ID, &q.Step, made)
 }
 
-func (h steps) overflowed(c *call, info store.Info, q *api.Step) (any, error) {
-	step, err := h.readPrepared(c, q, "")
+// refusals are why a provider refuses a request for its size.
+var refusals = map[string]llm.Kind{"": llm.ErrOverflow, "tokens": llm.ErrOverflow, "pictures": llm.ErrPictures, "bytes": llm.ErrBytes, "output": llm.ErrOutput}
+
+func (h steps) overflowed(c *call, info store.Info, q *api.Overflow) (any, error) {
+	why, ok := refusals[q.Why]
+	if !ok {
+		return nil, badField("why", "want tokens, pictures, bytes or output, got %.40q", q.Why)
+	}
+	step, err := h.readPrepared(c, &q.Step, "")
 	if err != nil {
 		return nil, err
 	}
-	made, err := c.session(info.ID).Overflowed(c.r.Context(), c.tenant.lastPrepared(info.ID, step), nil)
+	made, err := c.session(info.ID).Overflowed(c.r.Context(), c.tenant.lastPrepared(info.ID, step), why)
 	if err != nil {
 		return nil, err
 	}
-	return answerPrepared(c, info.ID, q, made)
+	return answerPrepared(c, info.ID, &q.Step, made)
 }
 
 func (h steps) outcome(c *call, info store.Info, q *quality.Outcome) (any, error) {

@@ -44,8 +44,9 @@ export class Client {
     return this.#request('POST', `/v1/threads/${encodeURIComponent(thread)}/prepare`, step, version)
   }
 
-  /** After the provider refused what prepare gave as too long: compact harder, and get what to send instead.
-   * @param {string} thread @param {import('./api.js').Step} step as it was given to prepare, without its messages
+  /** After the provider refused what prepare gave for its size: compact harder, or take out what it was refused for, and get
+   * what to send instead.
+   * @param {string} thread @param {import('./api.js').Overflow} step as it was given to prepare, without its messages, and why
    * @returns {Promise<import('./api.js').Prepared>} */
   overflowed(thread, step) {
     return this.#request('POST', `/v1/threads/${encodeURIComponent(thread)}/overflowed`, step)
