@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/internal/describe"
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/strategy"
@@ -210,6 +211,7 @@ func inspect(in *input, count *token.Counter, outOfDate []string) *inspection {
 	t := &tally{
 		thread: in.Thread, count: count, pairs: thread.Pair(in.Thread), kinds: rows[string, kindRow]{}, parts: map[string]rows[string, kindRow]{},
 		tools: rows[string, toolRow]{}, calls: rows[string, repeatRow]{}, files: rows[string, fileRow]{}, turns: rows[int, turnRow]{},
+		hosted: map[string]string{},
 	}
 	for i, m := range in.Thread.All() {
 		size := count.Message(m)
@@ -363,6 +365,7 @@ type tally struct {
 	calls  rows[string, repeatRow] // by tool and arguments
 	files  rows[string, fileRow]   // by path
 	turns  rows[int, turnRow]
+	hosted map[string]string // names of tools of the provider, by call
 }
 
 // addMessage adds the message at position i.
@@ -380,7 +383,9 @@ func (t *tally) addMessage(i int, m *thread.Message, size int) {
 			if t.parts[who] == nil {
 				t.parts[who] = rows[string, kindRow]{}
 			}
-			addKind(t.parts[who], partName(part), t.count.Message(&one)-t.count.Message(&empty))
+			tokens := t.count.Message(&one) - t.count.Message(&empty)
+			addKind(t.parts[who], partName(part), tokens)
+			t.addHosted(one, tokens)
 		case thread.ToolCall:
 			tool := t.tool(part.Name)
 			tool.Calls++
@@ -393,6 +398,27 @@ func (t *tally) addMessage(i int, m *thread.Message, size int) {
 			}
 			if c, ok := t.pairs.Answered(i); ok {
 				t.addCall(c, size)
+			}
+		}
+	}
+}
+
+// addHosted adds a message with a call of the provider, its result, or both, of so many tokens; other
+// messages are passed over.
+func (t *tally) addHosted(one thread.Message, tokens int) {
+	for _, m := range hosted.Unfold([]thread.Message{one}) {
+		for _, c := range m.Calls() {
+			t.hosted[c.ID] = c.Name
+			tool := t.tool(c.Name)
+			tool.Calls++
+			tool.Arguments += tokens
+			tokens = 0 // one that holds its result counts as a call
+		}
+		if r, ok := m.Result(); ok {
+			tool := t.tool(cmp.Or(t.hosted[r.CallID], r.Tool, partName(one.Parts[0])))
+			tool.Results += tokens
+			if r.Outcome == thread.Failure {
+				tool.Failed++
 			}
 		}
 	}

@@ -4,8 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tidwall/gjson"
 )
 
 // actionSums adds up the tokens of a report's records by action.
@@ -102,5 +106,35 @@ func TestTooSmall(t *testing.T) {
 	status := Run(t.Context(), []string{"inspect", "-"}, Streams{In: in, Out: &out, Err: &errs})
 	if status != exitDone || !strings.Contains(out.String(), "it is too small to be compacted") || strings.Contains(out.String(), "see: ") {
 		t.Errorf("status %d: %s%s", status, out.String(), errs.String())
+	}
+}
+
+// TestInspectCountsHostedCalls: calls that ran at the provider are calls, alone and with a call of the client's in
+// them. G6
+func TestInspectCountsHostedCalls(t *testing.T) {
+	for form, row := range map[string]struct{ body, calls, tools string }{
+		"anthropic": {`{"model":"claude-opus-5","max_tokens":9,"messages":[{"role":"user","content":"Count."},{"role":"assistant","content":[{"type":"server_tool_use","id":"srvtoolu_1","name":"code_execution","input":{"code":"read()"}},{"type":"tool_use","id":"toolu_1","name":"read","input":{},"caller":{"type":"code_execution_20260120","tool_id":"srvtoolu_1"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"row"}]},{"role":"assistant","content":[{"type":"code_execution_tool_result","tool_use_id":"srvtoolu_1","content":{"type":"code_execution_result","stdout":"1","stderr":"","return_code":0,"content":[]}},{"type":"text","text":"One."}]}]}`, "2 tool calls", "code_execution 1,read 1"},
+		"responses": {`{"model":"gpt-5.6","input":[{"role":"user","content":"Look."},{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"bolts"}},{"type":"mcp_call","id":"mcp_1","server_label":"notes","name":"find","arguments":"{}","output":"none","error":"down"},{"role":"assistant","content":"None."}]}`, "2 tool calls", "find 1 1,web_search 1"},
+	} {
+		file := filepath.Join(t.TempDir(), "body.json")
+		if err := os.WriteFile(file, []byte(row.body), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if status, out, stderr := run(t, "inspect", file); status != 0 || !strings.Contains(out, row.calls) {
+			t.Errorf("%s: status %d: %s%s", form, status, out, stderr)
+		}
+		_, out, _ := run(t, "inspect", file, "--json")
+		var got []string
+		for _, tool := range gjson.Get(out, "by_tool").Array() {
+			name := tool.Get("tool").Str + " " + tool.Get("calls").Raw
+			if tool.Get("failed").Int() > 0 {
+				name += " " + tool.Get("failed").Raw
+			}
+			got = append(got, name)
+		}
+		slices.Sort(got)
+		if strings.Join(got, ",") != row.tools {
+			t.Errorf("%s: the tools are %q: %s", form, got, gjson.Get(out, "by_tool"))
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/describe"
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -201,7 +202,7 @@ func countRecord(t *thread.Thread, res *palimpsest.Result, ref plan.Ref) (before
 
 func (in *input) summary() inputSummary {
 	calls := 0
-	for _, m := range in.Thread.All() {
+	for _, m := range hosted.Unfold(in.Thread.Messages()) {
 		calls += len(m.Calls())
 	}
 	return inputSummary{

@@ -1,12 +1,14 @@
 package injected
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -38,6 +40,10 @@ var askers = []asker{
 	{"gemini-cli", "ask_user", "questions", keyedAnswers, example{asksTwo, `{"answers":{"1":"5544"}}`, "5544"}},
 	{"gemini-cli", "exit_plan_mode", "", planFeedback, example{`{}`, "Plan rejected. User feedback: \"Never push\"\n\nThe plan is stored at: /p.md\nRevise the plan based on the feedback.", "Never push"}},
 	{"qwen-code", "ask_user_question", "questions", headedAnswers, example{asksTwo, "User has provided the following answers:\n\n**Unit**: Grams\n**Port**: 5544", "Grams|5544"}},
+	{"crush", "question", "questions", numberedAnswers, example{asksTwo, "Q1: Which unit?\nUser selected: [\"grams\"]\nUser provided: to two\ndigits\n\nQ2: Which port?\nUser answered: no\n\nNotes:\n- [a]: never 80", "grams|to two\ndigits|no|never 80"}},
+	// extensions that come with pi as examples
+	{"pi", "question", "question", soleAnswer, example{asksOne, "User selected: 2. 5544", "5544"}},
+	{"pi", "questionnaire", "questions", labeledAnswers, example{`{"questions":[{"id":"a","label":"Unit","prompt":"Which unit?"},{"id":"b","prompt":"Which port?"}]}`, "Unit: user selected: 1. Grams\nQ2: user wrote: 5544", "Grams|5544"}},
 	// Cline, Roo
 	{"cline", "ask_followup_question", "question", taggedAnswer, example{asksOne, "<answer>\n5544\n</answer>\n\nFiles attached: a", "5544"}},
 }
@@ -85,7 +91,7 @@ func Settle(agent, schema string, call *thread.ToolCall, r *thread.ToolResult) {
 var userAgents = []struct{ begins, agent string }{
 	{"claude-cli/", "claude-code"}, {"codex", "codex"}, {"opencode/", "opencode"},
 	{"GeminiCLI/", "gemini-cli"}, {"KimiCLI/", "kimi-code"}, {"kimi-code", "kimi-code"},
-	{"Cline/", "cline"}, {"RooCode/", "cline"}, {"QwenCode/", "qwen-code"},
+	{"Charm-Crush/", "crush"}, {"Cline/", "cline"}, {"RooCode/", "cline"}, {"QwenCode/", "qwen-code"},
 }
 
 // Agent names the agent that sends a header User-Agent, as its format of sessions is named; "" is unknown.
@@ -237,6 +243,53 @@ func taggedAnswer(call gjson.Result, result string) []thread.Said {
 		}
 	}
 	return nil
+}
+
+// numberedAnswers reads the answers behind numbered questions.
+func numberedAnswers(call gjson.Result, result string) (all []thread.Said) {
+	n := 0
+	return statedIn(result, answersBehind(call, result, 0, func(q gjson.Result) string {
+		n++
+		return "Q" + strconv.Itoa(n) + ": " + q.Get("question").Str + "\n"
+	}))
+}
+
+// labeledAnswers reads a line for each question, behind its label or number.
+func labeledAnswers(call gjson.Result, result string) []thread.Said {
+	n := 0
+	return statedIn(result, answersBehind(call, result, 0, func(q gjson.Result) string {
+		n++
+		return cmp.Or(q.Get("label").Str, "Q"+strconv.Itoa(n)) + ": "
+	}))
+}
+
+// soleAnswer reads the answer to the one question.
+func soleAnswer(call gjson.Result, result string) []thread.Said {
+	return statedIn(result, []thread.Said{{Asked: call.Get("question").Str, To: len(result)}})
+}
+
+// stated matches how programs say what the user did; what the user chose or wrote stands behind it.
+var stated = lazyregexp.New(`(?m)^(?:[Uu]ser (?:answered|provided|wrote): |[Uu]ser selected: (?:\d+\. |\[")?|Notes:\n- (?:\[[^]\n]*\]: )?|- (?:\[[^]\n]*\]: )?)`)
+
+// statedIn are the words of the user in places that say what the user did.
+func statedIn(result string, places []thread.Said) (all []thread.Said) {
+	for _, place := range places {
+		text := result[place.From:place.To]
+		found := stated().FindAllStringIndex(text, -1)
+		for n, at := range found {
+			end := len(text)
+			if n+1 < len(found) {
+				end = found[n+1][0]
+			}
+			words := strings.TrimSuffix(strings.TrimRight(text[at[1]:end], " \n"), `"]`)
+			one := said(place.Asked, result, place.From+at[1], place.From+at[1]+len(words))
+			for i := range one {
+				one[i].Text = strings.ReplaceAll(one[i].Text, `","`, "; ") // several choices
+			}
+			all = append(all, one...)
+		}
+	}
+	return all
 }
 
 // editedPlan reads the lines of an approved plan that were not in the proposed one.
