@@ -31,7 +31,7 @@ var errRefusedPlan = errors.New("the API would refuse the compacted request")
 // they are too many, and has the policy cut at the nearest places before.
 func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *policy.Fitted) (*policy.Fitted, error) {
 	broken, size := brokenRules(s.Profile.API, f.Prompt)
-	if goal := goalOf(s.Profile.API, "", size); isLarger(size, goal) {
+	if goal := goalOf(s.Profile.API, f.Prompt.Model, "", size); isLarger(size, goal) {
 		if lighter, err := takeOut(s, f.Plan, size, goal); err == nil {
 			lighter.Summaries, lighter.Pinned, lighter.Tail, lighter.Proposals = f.Summaries, f.Pinned, f.Tail, f.Proposals
 			f = lighter
@@ -229,10 +229,10 @@ func weigh(m *thread.Message) (size wire.Size, inMedia int) {
 }
 
 // goalOf is what a request of that size must come down to, so that the next ones fit as well: to half
-// of the pictures that its API takes, and three quarters of the bytes. Where it is small enough, or
+// of the pictures that its API takes for the model, and three quarters of the bytes. Where it is small enough, or
 // nothing is known, there is no bound.
-func goalOf(api string, refusal llm.Kind, size wire.Size) wire.Size {
-	limits, goal := wire.LimitsOf(api), wire.Size{Bytes: math.MaxInt, Pictures: math.MaxInt, Side: math.MaxInt}
+func goalOf(api, model string, refusal llm.Kind, size wire.Size) wire.Size {
+	limits, goal := wire.LimitsOf(api, model), wire.Size{Bytes: math.MaxInt, Pictures: math.MaxInt, Side: math.MaxInt}
 	if most := limits.Bytes; most > 0 && size.Bytes > most || refusal == llm.ErrBytes {
 		goal.Bytes = min(size.Bytes, cmp.Or(most, size.Bytes)) / 4 * 3
 	}
@@ -324,7 +324,7 @@ type smaller struct{ policy.Policy }
 // Plan takes them out.
 func (p smaller) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	size := sizeOf(s.Rendered.Prompt)
-	goal := goalOf(s.Profile.API, s.Refusal, size)
+	goal := goalOf(s.Profile.API, s.Rendered.Prompt.Model, s.Refusal, size)
 	f, err := takeOut(s, s.Current, size, goal)
 	if s.Refusal == llm.ErrBytes && (err != nil || sizeOf(f.Prompt).Bytes > goal.Bytes) {
 		return p.Policy.Plan(ctx, s)

@@ -21,6 +21,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
@@ -191,6 +192,40 @@ func TestSizesAreBudgets(t *testing.T) {
 				t.Errorf("the next step compacted again: %v", err)
 			}
 		})
+	}
+}
+
+// TestPicturesByModel: how many pictures a request may hold is what the catalogue's window says of a model, and for
+// a model that takes more nothing is taken out. G5
+func TestPicturesByModel(t *testing.T) {
+	for _, m := range token.Models().All() {
+		if m.Provider != "anthropic" {
+			continue
+		}
+		want := 100
+		if m.Window > 200_000 {
+			want = 600
+		}
+		for _, name := range append([]string{m.Name, "anthropic/" + m.Name}, m.Aliases...) {
+			if got := wire.LimitsOf(wire.Anthropic, name).Pictures; got != want {
+				t.Errorf("%s takes %d pictures, with its window of %d tokens %d", name, got, m.Window, want)
+			}
+		}
+	}
+	for model, left := range map[string]int{"claude-opus-4-5": 50, "claude-opus-5": 120, "": 50} {
+		c, err := palimpsest.New(palimpsest.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		base := *picturedBase
+		base.Model = model
+		made, err := c.Session("t").PrepareStep(t.Context(), palimpsest.Step{Base: &base, Profile: render.For(wire.Anthropic), Window: 1_000_000, Messages: pictured(120, pngOf(60, 0), false)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, _ := pictures(made.Prompt); n != left {
+			t.Errorf("%q: %d pictures are left, want %d", model, n, left)
+		}
 	}
 }
 

@@ -1,6 +1,9 @@
 package wire
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Size is what a request takes beside its tokens.
 type Size struct {
@@ -19,7 +22,7 @@ type Limits struct {
 // limits are the published ones, as of November 2026. Compatible servers have others.
 var limits = map[string]Limits{
 	// https://docs.anthropic.com/en/api/overview (request size limits)
-	// https://docs.anthropic.com/en/docs/build-with-claude/vision (for windows of 200,000 tokens)
+	// https://platform.claude.com/docs/en/build-with-claude/vision (general limits)
 	Anthropic: {Size{Bytes: 32 << 20, Pictures: 100, Side: 8000}, 20, 2000},
 	// https://developers.openai.com/api/docs/guides/images-vision (image input requirements)
 	Chat:      {Size: Size{Bytes: 512 << 20, Pictures: 1500}},
@@ -29,8 +32,29 @@ var limits = map[string]Limits{
 	Gemini: {Size: Size{Bytes: 100 << 20, Pictures: 3600}},
 }
 
-// LimitsOf returns the limits of an API, the zero value for one without known limits.
-func LimitsOf(api string) Limits { return limits[api] }
+// pictures are how many images a request may hold for models that take another number than their API; each
+// is for names that contain one of the words, such as "anthropic/claude-opus-5".
+var pictures = []struct {
+	api, words string
+	most       int
+}{
+	// Anthropic's with a window of more than 200,000 tokens
+	{Anthropic, "claude-fable-5 claude-mythos-5 claude-opus-5 claude-sonnet-5 claude-haiku-5-5 claude-opus-4-6 claude-opus-4-7 claude-opus-4-8 claude-sonnet-4-6", 600},
+}
+
+// LimitsOf returns the limits of an API for a model, the zero value for an API without known limits. An empty or
+// unknown model has those that hold for all.
+func LimitsOf(api, model string) Limits {
+	l := limits[api]
+	for _, row := range pictures {
+		for word := range strings.FieldsSeq(row.words) {
+			if row.api == api && strings.Contains(model, word) {
+				l.Pictures = row.most
+			}
+		}
+	}
+	return l
+}
 
 // Broken returns the limits that a request of this size breaks.
 func (l Limits) Broken(s Size) (broken []Problem) {

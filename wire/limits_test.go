@@ -26,25 +26,28 @@ func TestLimits(t *testing.T) {
 		api     string
 		n, side int
 		rule    string
+		model   string
 	}{
-		{wire.Anthropic, 100, 60, ""}, {wire.Anthropic, 101, 60, "pictures"},
-		{wire.Anthropic, 1, 8000, ""}, {wire.Anthropic, 1, 8001, "pixels"},
-		{wire.Anthropic, 20, 2001, ""}, {wire.Anthropic, 21, 2001, "pixels"},
-		{wire.Chat, 1500, 9000, ""}, {wire.Chat, 1501, 60, "pictures"},
-		{wire.Responses, 1500, 9000, ""}, {wire.Responses, 1501, 60, "pictures"},
-		{wire.Gemini, 3600, 9000, ""}, {wire.Gemini, 3601, 60, "pictures"},
+		{wire.Anthropic, 100, 60, "", "m"}, {wire.Anthropic, 101, 60, "pictures", "m"},
+		{wire.Anthropic, 1, 8000, "", "m"}, {wire.Anthropic, 1, 8001, "pixels", "m"},
+		{wire.Anthropic, 20, 2001, "", "m"}, {wire.Anthropic, 21, 2001, "pixels", "m"},
+		{wire.Chat, 1500, 9000, "", "m"}, {wire.Chat, 1501, 60, "pictures", "m"},
+		{wire.Responses, 1500, 9000, "", "m"}, {wire.Responses, 1501, 60, "pictures", "m"},
+		{wire.Gemini, 3600, 9000, "", "m"}, {wire.Gemini, 3601, 60, "pictures", "m"},
+		{wire.Anthropic, 600, 60, "", "claude-opus-5"}, {wire.Anthropic, 601, 60, "pictures", "us.anthropic.claude-sonnet-4-6-v1:0"},
+		{wire.Anthropic, 101, 60, "pictures", "claude-haiku-4-5"}, {wire.Anthropic, 21, 2001, "pixels", "claude-opus-5"},
 	} {
 		form := forms[row.api]
 		list := strings.Repeat(","+fmt.Sprintf(form[1], picture(row.side)), row.n)[1:]
 		var rules []string
-		for _, p := range apicodec.For(row.api).Validate([]byte(fmt.Sprintf(form[0], list))) {
+		for _, p := range apicodec.For(row.api).Validate([]byte(strings.Replace(fmt.Sprintf(form[0], list), `"model":"m"`, `"model":"`+row.model+`"`, 1))) {
 			rules = append(rules, p.Rule)
 		}
 		if strings.Join(rules, " ") != row.rule {
 			t.Errorf("%s, %d of %d pixels: %q, want %q", row.api, row.n, row.side, rules, row.rule)
 		}
 	}
-	if p := wire.LimitsOf(wire.Gemini).Broken(wire.Size{Bytes: 101 << 20}); len(p) != 1 || p[0].Rule != "size" {
+	if p := wire.LimitsOf(wire.Gemini, "").Broken(wire.Size{Bytes: 101 << 20}); len(p) != 1 || p[0].Rule != "size" {
 		t.Errorf("%v", p)
 	}
 }

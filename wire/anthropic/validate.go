@@ -75,7 +75,7 @@ func (Codec) Validate(body []byte) []wire.Problem {
 	}) {
 		c.request()
 	}
-	c.CheckSize(wire.Anthropic, len(body))
+	c.CheckSize(wire.Anthropic, c.Value("model").Str, len(body))
 	return c.Problems()
 }
 

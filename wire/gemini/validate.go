@@ -88,7 +88,7 @@ func validate(body []byte) []wire.Problem {
 	}) {
 		c.body()
 	}
-	c.CheckSize(wire.Gemini, len(body))
+	c.CheckSize(wire.Gemini, "", len(body))
 	return c.Problems()
 }
 

@@ -107,7 +107,7 @@ func (Chat) Validate(body []byte) []wire.Problem {
 	}) {
 		v.body()
 	}
-	v.CheckSize(wire.Chat, len(body))
+	v.CheckSize(wire.Chat, "", len(body))
 	return v.Problems()
 }
 

@@ -120,7 +120,7 @@ func (Responses) Validate(body []byte) []wire.Problem {
 	if c.Open(body, nil, nil) {
 		c.body()
 	}
-	c.CheckSize(wire.Responses, len(body))
+	c.CheckSize(wire.Responses, "", len(body))
 	return c.Problems()
 }
 

@@ -129,11 +129,11 @@ func (c *Checker) Problems() []wire.Problem {
 	return list
 }
 
-// CheckSize reports the limits of an API that a body of so many bytes breaks, with the images that
-// were checked.
-func (c *Checker) CheckSize(api string, bytes int) {
+// CheckSize reports the limits of an API and a model that a body of so many bytes breaks, with the images
+// that were checked.
+func (c *Checker) CheckSize(api, model string, bytes int) {
 	c.size.Bytes = bytes
-	for _, p := range wire.LimitsOf(api).Broken(c.size) {
+	for _, p := range wire.LimitsOf(api, model).Broken(c.size) {
 		c.Refuse(0, p.Path, p.Rule, "%s", p.Message)
 	}
 }
