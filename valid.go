@@ -268,25 +268,35 @@ func takeOut(s *policy.Situation, base *plan.Plan, size, goal wire.Size) (*polic
 		for i := range s.Thread.Len() {
 			m := s.Thread.At(i)
 			_, isResult := m.Result()
-			if !isResult && (m.Role != thread.User || fields == nil) || actions[m.ID].Action != plan.Include || slices.Contains(unseen, i) || slices.Contains(s.Keep, i) || slices.Contains(next.Pinned, m.ID) {
+			if !isResult && (m.Role != thread.User || fields == nil) || s.Pairs().Open(i) {
 				continue
 			}
-			w, freed := weigh(m)
-			goes := w.Side > goal.Side || w.Pictures > 0 && size.Pictures > goal.Pictures || freed >= largeResult && size.Bytes > goal.Bytes
-			if fields == nil {
-				freed = w.Bytes
-				goes = freed >= largeResult && size.Bytes > goal.Bytes
+			var w wire.Size
+			var ids []thread.ID
+			freed, tokens, stays := 0, 0, false
+			for _, at := range together(s, i) {
+				m := s.Thread.At(at)
+				one, inMedia := weigh(m)
+				if fields == nil {
+					inMedia = one.Bytes
+				}
+				w = wire.Size{Pictures: w.Pictures + one.Pictures, Side: max(w.Side, one.Side)}
+				ids, freed, tokens = append(ids, m.ID), freed+inMedia, tokens+s.PlainSizes[at]
+				stays = stays || actions[m.ID].Action != plan.Include || slices.Contains(unseen, at) || slices.Contains(s.Keep, at) || slices.Contains(next.Pinned, m.ID)
 			}
-			if first, last := s.Pairs().Unit(i); !goes || first != last || s.Pairs().Open(i) {
+			goes := freed >= largeResult && size.Bytes > goal.Bytes || fields != nil && (w.Side > goal.Side || w.Pictures > 0 && size.Pictures > goal.Pictures)
+			if !goes || stays {
 				continue
 			}
-			span, err := thread.NewSpan(s.Thread, m.ID)
+			span, err := thread.NewSpan(s.Thread, ids...)
 			if err != nil {
 				return nil, err
 			}
-			record := plan.Clearing{Span: span, PreservedFields: fields, Origin: plan.Origin{Strategy: "size", Reason: "the API takes no more pictures or bytes", TokensBefore: s.PlainSizes[i]}}
+			record := plan.Clearing{Span: span, PreservedFields: fields, Origin: plan.Origin{Strategy: "size", Reason: "the API takes no more pictures or bytes", TokensBefore: tokens}}
 			next.Add(record)
-			actions[m.ID] = plan.Ref{Action: plan.Clear}
+			for _, id := range ids {
+				actions[id] = plan.Ref{Action: plan.Clear}
+			}
 			size.Bytes, size.Pictures, added = size.Bytes-freed, size.Pictures-w.Pictures, true
 		}
 	}
@@ -301,6 +311,24 @@ func takeOut(s *policy.Situation, base *plan.Plan, size, goal wire.Size) (*polic
 		next.CompactedTokens = f.Tokens
 	}
 	return f, err
+}
+
+// together are the positions that change with the one at i: itself or, where it is the first result for the
+// program of a hosted call, all of them. It is empty for the others.
+func together(s *policy.Situation, i int) (all []int) {
+	first, last := s.Pairs().Unit(i)
+	if first == last {
+		return []int{i}
+	}
+	for at := first; at <= last; at++ {
+		if _, isResult := s.Thread.At(at).Result(); !isResult || s.Pairs().Hosted(at) {
+			continue
+		}
+		if all = append(all, at); all[0] != i {
+			return nil
+		}
+	}
+	return all
 }
 
 // kindOf is the kind of a refusal for another size than the text's; empty for none.

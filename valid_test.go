@@ -314,3 +314,91 @@ func TestCompactedIsValid(t *testing.T) {
 		t.Error("nothing was compacted")
 	}
 }
+
+// programs is a request in which programs at the provider call a tool of the client, each several times, with a
+// small and a last, open one. sizes are the bytes of the results, by program.
+func programs(api string, sizes [][]int) string {
+	var b strings.Builder
+	items := func(format string, args ...any) { fmt.Fprintf(&b, ","+format, args...) }
+	row := func(p, r, n int) string { return fmt.Sprintf("row %d.%d %s", p, r, strings.Repeat("x", n)) }
+	for p, results := range sizes {
+		open := p == len(sizes)-1
+		if api == wire.Anthropic {
+			items(`{"role":"user","content":"Count shelf %d."}`, p)
+			code := fmt.Sprintf(`{"type":"server_tool_use","id":"srvtoolu_%d","name":"code_execution","input":{"code":"read()"}},`, p)
+			for r, n := range results {
+				items(`{"role":"assistant","content":[%s{"type":"tool_use","id":"toolu_%d_%d","name":"read","input":{},"caller":{"type":"code_execution_20260120","tool_id":"srvtoolu_%d"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%d_%d","content":%q}]}`, code, p, r, p, p, r, row(p, r, n))
+				code = ""
+			}
+			if !open {
+				items(`{"role":"assistant","content":[{"type":"code_execution_tool_result","tool_use_id":"srvtoolu_%d","content":{"type":"code_execution_result","stdout":"%d","stderr":"","return_code":0,"content":[]}},{"type":"text","text":"Counted %d."}]}`, p, p, p)
+			}
+			continue
+		}
+		items(`{"role":"user","content":"Count shelf %d."},{"type":"program","id":"prog_%d","call_id":"call_%d","code":"read()","fingerprint":"f"}`, p, p, p)
+		for r, n := range results {
+			items(`{"type":"function_call","call_id":"call_%d_%d","name":"read","arguments":"{}","caller":{"type":"program","caller_id":"call_%d"}},{"type":"function_call_output","call_id":"call_%d_%d","output":%q,"caller":{"type":"program","caller_id":"call_%d"}}`, p, r, p, p, r, row(p, r, n), p)
+		}
+		if !open {
+			items(`{"type":"program_output","id":"out_%d","call_id":"call_%d","result":"%d","status":"completed"},{"role":"assistant","content":"Counted %d."}`, p, p, p, p)
+		}
+	}
+	if api == wire.Anthropic {
+		return `{"model":"claude-opus-5","max_tokens":9,"tools":[{"name":"read","input_schema":{"type":"object"}},{"type":"code_execution_20260120","name":"code_execution"}],"messages":[` + b.String()[1:] + `]}`
+	}
+	return `{"model":"gpt-5.6","tools":[{"type":"function","name":"read","parameters":{"type":"object"}},{"type":"programmatic_tool_calling"}],"input":[` + b.String()[1:] + `]}`
+}
+
+// TestProgramResultsByBytes: of a request that is too large in bytes the results for programs that have ended go,
+// all of a program or none; those of one that runs stay, and nothing else changes. G2, G5
+func TestProgramResultsByBytes(t *testing.T) {
+	property.Few(t, 30, func(t *rapid.T) {
+		api := rapid.SampledFrom([]string{wire.Anthropic, wire.Responses}).Draw(t, "api")
+		sizes := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]int{10, 5_000, 40_000, 90_000, 200_000}), 1, 4), 1, 5).Draw(t, "sizes")
+		sizes = append(append([][]int{{70_000, 70_000}}, sizes...), []int{10, 200})
+		body := programs(api, sizes)
+		codec := apicodec.For(api)
+		p, err := codec.Decode(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := palimpsest.New(palimpsest.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		base := *p
+		base.Messages = nil
+		s := c.Session("t")
+		made, err := s.PrepareStep(context.Background(), palimpsest.Step{Base: &base, Profile: render.For(api), Window: 10_000_000, Messages: p.Messages})
+		if err != nil || made.Compacted != nil {
+			t.Fatalf("before the refusal: %v, %v", made, err)
+		}
+		made, err = s.Overflowed(context.Background(), made, llm.ErrBytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent, err := codec.Encode(made.Prompt)
+		if err != nil || len(sent) > len(body)*8/10 {
+			t.Fatalf("%d of %d bytes are left, %v", len(sent), len(body), err)
+		}
+		for _, broken := range codec.Validate(sent) {
+			if !broken.Advice {
+				t.Fatalf("%s would refuse: %v", api, broken)
+			}
+		}
+		for program, results := range sizes {
+			left := 0
+			for r, n := range results {
+				if strings.Contains(string(sent), fmt.Sprintf("row %d.%d %s\"", program, r, strings.Repeat("x", n))) {
+					left++
+				}
+			}
+			if left != len(results) && (left != 0 || program == len(sizes)-1) {
+				t.Fatalf("%s: of program %d, %d of %d results are left", api, program, left, len(results))
+			}
+			if asked := fmt.Sprintf("Count shelf %d.", program); !strings.Contains(string(sent), asked) || program < len(sizes)-1 && !strings.Contains(string(sent), fmt.Sprintf("Counted %d.", program)) {
+				t.Fatalf("%s: the words around program %d are gone", api, program)
+			}
+		}
+	})
+}
