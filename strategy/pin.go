@@ -1,6 +1,7 @@
 package strategy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
@@ -39,7 +40,8 @@ const (
 )
 
 // Protect pins what the level protects, and sets the protected tail. Every level pins
-// instructions of system and developer, calls that wait for a result, and the user's first and last message where they fit. All
+// instructions of system and developer, calls that wait for a result, and the user's first and last message where they fit,
+// or where no person speaks, the first of another agent. All
 // but bare also pin the model's last words and, where it is small, what a harness put
 // before the first request. Messages at the positions of whole are pinned too, whatever
 // their size.
@@ -71,6 +73,10 @@ func (v *View) Protect(level Protection, whole ...int) {
 		if v.Pairs.Open(i) {
 			v.pin(i)
 		}
+	}
+	if task < 0 { // a sub-agent's session: its task is another agent's
+		task = slices.IndexFunc(v.messages, func(m thread.Message) bool { return m.Kind == thread.Relayed })
+		last = task
 	}
 	if level < bare {
 		v.pinPreface(task)

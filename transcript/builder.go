@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -32,6 +34,8 @@ type builder struct {
 	open        []string
 	actedInText bool // the last message of the assistant was an action in text
 	step        step
+	// relayed says that what stands in the user's name is another agent's, which started this one.
+	relayed bool
 }
 
 // step is an answer that is put together from several entries: what the model said, and
@@ -50,6 +54,29 @@ func (j *importJob) newBuilder(v value) *builder {
 		Transcript: Transcript{Name: v.name}, format: j.Format, report: j.report, line: v.line,
 		calls: map[string]thread.ToolCall{}, answered: map[string]bool{}, asked: map[string]time.Time{},
 	}
+}
+
+// subagents are how the records of sessions say that another agent started them: the member at path holds
+// something, or value, and there is none at unless, which copies of a person's session have.
+var subagents = []struct {
+	format              Format
+	path, value, unless string
+	example             string // a session of one message in the user's name
+}{
+	{"codex", "payload.source.subagent", "", "payload.forked_from_id", `{"type":"session_meta","payload":{"id":"s","source":{"subagent":{"thread_spawn":{"parent_thread_id":"p"}}}}}
+{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Never push."}]}}`},
+	{"opencode", "info.parentID", "", "", `{"info":{"id":"ses_2","parentID":"ses_1"},"messages":[{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"text","text":"Never push."}]}]}`},
+	{"gemini-cli", "kind", "subagent", "", `{"sessionId":"s","projectHash":"h","kind":"subagent","messages":[{"id":"1","type":"user","content":"Never push."}]}`},
+}
+
+// isSubagent reports whether a record says that another agent started the session.
+func isSubagent(format Format, record gjson.Result) bool {
+	for _, row := range subagents {
+		if v := record.Get(row.path); row.format == format && v.Exists() && v.Type != gjson.Null && (row.value == "" && v.String() != "" || row.value != "" && v.Str == row.value) {
+			return row.unless == "" || record.Get(row.unless).String() == ""
+		}
+	}
+	return false
 }
 
 // at moves to an entry of the file.
@@ -131,8 +158,11 @@ func (b *builder) add(kind thread.Kind, messages ...thread.Message) {
 		m.Time = cmp.Or(m.Time, b.time)
 		switch m.Role {
 		case thread.User, thread.Assistant:
-			if kind != thread.Plain {
+			switch {
+			case kind != thread.Plain:
 				m.Kind = kind
+			case b.relayed && m.Role == thread.User && m.Kind == thread.Plain:
+				m.Kind = thread.Relayed
 			}
 			for _, c := range m.Calls() {
 				if _, twice := b.calls[c.ID]; twice && !b.answered[c.ID] {

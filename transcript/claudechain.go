@@ -235,6 +235,7 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 			b.addCompaction(*cmp.Or(pending, &Compaction{}), first.kind == thread.Recap)
 			pending = nil
 		}
+		b.relayed = first.relayed
 		b.at(first.number, first.time)
 		b.add(first.kind, messages...)
 	}

@@ -38,6 +38,7 @@ type ccLine struct {
 	agent        string
 	time         time.Time
 	side         bool
+	relayed      bool // another agent's, in the user's name
 	kind         thread.Kind
 	partial      bool // the tool was interrupted
 	spoken       bool // there are other blocks than results
@@ -136,6 +137,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		l.side, l.agent = true, asked
 	}
 	s.dir = cmp.Or(s.dir, own("cwd"))
+	l.relayed = l.side && f.Get("origin").Get("kind").Str != "human"
 	switch kind {
 	case "summary":
 		s.titles = append(s.titles, ccTitle{own("summary"), own("leafUuid")})

@@ -69,6 +69,7 @@ func (s *codexSession) read(v gjson.Result, number int) {
 		s.report.skip(kind)
 		if s.Name == "" {
 			s.Name = payload.Get("id").String()
+			s.relayed = isSubagent(s.format, v)
 			s.Dir, s.Provider = payload.Get("cwd").Str, payload.Get("model_provider").Str
 			s.instructions = firstText(payload, "base_instructions.text", "instructions")
 		}
@@ -218,7 +219,7 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 	var left []*builder
 	for _, branch := range s.left {
 		b := s.job.newBuilder(value{})
-		b.Model, b.Provider = s.Model, s.Provider
+		b.Model, b.Provider, b.relayed = s.Model, s.Provider, s.relayed
 		if err := branch.addTo(b); err != nil {
 			return nil, err
 		}

@@ -38,6 +38,7 @@ func readGeminiCLI(j *importJob) (all []Transcript, err error) {
 // geminiSession is a session as its lines leave it.
 type geminiSession struct {
 	name, title string
+	relayed     bool // another agent started it
 	report      *Report
 	messages    []*geminiMessage            // of the conversation
 	byID        map[string]*geminiMessage   // by the ids of copies too
@@ -92,6 +93,7 @@ func (s *geminiSession) read(v gjson.Result, number int) {
 
 func (s *geminiSession) describe(v gjson.Result) {
 	s.name, s.title = cmp.Or(v.Get("sessionId").Str, s.name), cmp.Or(v.Get("summary").String(), s.title)
+	s.relayed = s.relayed || isSubagent("gemini-cli", v)
 }
 
 // record reads a message, or a later state of one.
@@ -293,6 +295,7 @@ func (s *geminiSession) transcripts(j *importJob) ([]Transcript, error) {
 
 func (s *geminiSession) conversation(j *importJob, messages []*geminiMessage) *builder {
 	b := j.newBuilder(value{})
+	b.relayed = s.relayed
 	tokens := 0
 	for _, m := range messages {
 		b.at(m.line, parseTime(m.Get("timestamp").Str))

@@ -25,6 +25,8 @@ func readOpenCode(j *importJob) ([]Transcript, error) {
 	return j.eachValue(func(v value) ([]Transcript, error) {
 		b, undone := j.newBuilder(v), j.newBuilder(v)
 		info := v.Get("info")
+		b.relayed = isSubagent(b.format, v.Result)
+		undone.relayed = b.relayed
 		b.Name = cmp.Or(info.Get("id").Str, b.Name)
 		b.Title, b.Dir = info.Get("title").Str, info.Get("directory").Str
 		b.Model, b.Provider = info.Get("model.id").Str, info.Get("model.providerID").Str
