@@ -58,3 +58,44 @@ func TestCutMovesToValid(t *testing.T) {
 		}
 	}
 }
+
+// TestLateResult: the result of a call that a plan hides comes steps later: it is shown as text behind the same
+// prefix under the same plan, with a result of the client's as with one of the provider's. G2, G8
+func TestLateResult(t *testing.T) {
+	for name, c := range map[string]struct{ call, result, says string }{
+		"the provider's": {`{"type":"multi_agent_call","call_id":"call_late","action":"spawn_agent","arguments":"{}"}`,
+			`{"type":"multi_agent_call_output","call_id":"call_late","action":"spawn_agent","output":[{"type":"output_text","text":"late report"}]}`, "late report"},
+		"the client's": {`{"type":"function_call","call_id":"call_late","name":"run","arguments":"{}"}`,
+			`{"type":"function_call_output","call_id":"call_late","output":"late report"}`, "late report"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			up := proxytest.New(t)
+			url, p := start(t, up, proxy.Options{Window: 12_000, Config: palimpsest.Config{Counter: counter()}})
+			a := newAgent(t, wire.Responses, url, false)
+			a.user("Begin.")
+			a.history = append(a.history, c.call)
+			for n := range 120 {
+				a.user(fmt.Sprintf("Question %d%s", n, strings.Repeat(", of the bolts", 40)))
+				a.history = append(a.history, fmt.Sprintf(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Answer %d.","annotations":[]}]}`, n))
+			}
+			a.user("Go on.")
+			if s := a.ask(); s.action() != proxy.Compacted || strings.Contains(string(up.Requests()[0].Body), `"call_late"`) {
+				t.Fatalf("status %d, %q: %.300s", s.status, s.action(), s.raw)
+			}
+			a.history = append(a.history, c.result)
+			a.user("And?")
+			for range 2 {
+				s := a.ask()
+				a.user("Then?")
+				sent := up.Requests()
+				if last := string(sent[len(sent)-1].Body); s.status != 200 || s.action() != proxy.Planned || !strings.Contains(last, c.says) || strings.Contains(last, `"call_late"`) {
+					t.Errorf("status %d, %q: %.600s ... %s", s.status, s.action(), last, last[max(0, len(last)-600):])
+				}
+			}
+			prefixes(t, up.Requests(), 1)
+			if totals := p.Totals(); totals.Compactions != 1 || totals.Faults != 0 {
+				t.Errorf("totals: %+v", totals)
+			}
+		})
+	}
+}
