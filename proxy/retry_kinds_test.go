@@ -2,10 +2,14 @@ package proxy_test
 
 import (
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -32,6 +36,24 @@ func TestOutputRefusalPasses(t *testing.T) {
 	full = false
 	if s := a.peek(); s.status != 200 || s.action() != proxy.Passed {
 		t.Errorf("then: status %d, %q", s.status, s.action())
+	}
+}
+
+// TestOutputOverflowCase: the same over a request that was written elsewhere. G5
+func TestOutputOverflowCase(t *testing.T) {
+	request, err := os.ReadFile(filepath.Join(corpus.Dir(t, "cases/providers"), "output-overflow", "request.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := proxytest.New(t)
+	const body = `{"error":{"message":"This endpoint's maximum context length is 65536 tokens. However, you requested about 70000 tokens (4464 of text input, 65536 in the output). Please reduce the length of either one.","code":400}}`
+	up.Model = func(*proxytest.Request) proxytest.Answer { return proxytest.Answer{Status: 400, Body: body} }
+	url, p := start(t, up, proxy.Options{Config: palimpsest.Config{Counter: counter()}})
+	res := post(t, url+"/v1/chat/completions", request, nil)
+	said, err := io.ReadAll(res.Body)
+	sent := up.Requests()
+	if err != nil || res.StatusCode != 400 || string(said) != body || len(sent) != 1 || string(sent[0].Body) != string(request) || p.Totals().Compactions != 0 {
+		t.Errorf("status %d after %d requests, %+v: %.300s", res.StatusCode, len(sent), p.Totals(), said)
 	}
 }
 

@@ -38,6 +38,7 @@ func TestHostedCases(t *testing.T) {
 	}{
 		{"anthropic-caller/closed.json", "anthropic", "messages", 0},
 		{"anthropic-caller/open.json", "anthropic", "messages", 4},
+		{"anthropic-caller/pause-turn.json", "anthropic", "messages", 0},
 		{"ptc/closed.json", "responses", "input", 0},
 		{"ptc/open.json", "responses", "input", 7},
 	} {
@@ -52,6 +53,36 @@ func TestHostedCases(t *testing.T) {
 	}
 	if status, _, stderr := run(t, "check", filepath.Join(dir, "toolsets/browser.json"), "--to", "anthropic"); status != 0 {
 		t.Errorf("toolsets: status %d, %s", status, stderr)
+	}
+}
+
+// TestReasoningCases: requests of servers that demand the model's reasoning on what it says are taken by check, and
+// what comes out of a compaction still has that of the loop that runs.
+func TestReasoningCases(t *testing.T) {
+	dir := filepath.Join(corpus.Dir(t, "cases/providers"), "reasoning-content")
+	for _, member := range []string{"reasoning", "reasoning_content", "reasoning_details"} {
+		for _, kind := range []string{"loop", "turns"} {
+			file := filepath.Join(dir, member+"-"+kind+".json")
+			if status, _, stderr := run(t, "check", file, "--to", "openai"); status != 0 {
+				t.Errorf("%s: status %d, %s", file, status, stderr)
+			}
+			for _, budget := range []string{"4000", "2500"} {
+				out := filepath.Join(t.TempDir(), "out.json")
+				if status, _, stderr := run(t, "compact", file, "--to", "openai", "--budget", budget, "--store", "memory:", "-o", out); status != 0 {
+					t.Errorf("%s at %s: status %d, %s", file, budget, status, stderr)
+					continue
+				}
+				if status, _, stderr := run(t, "check", out, "--to", "openai"); status != 0 {
+					t.Errorf("%s at %s: what came out is refused: %s", file, budget, stderr)
+				}
+				for _, element := range elements(t, out, "messages") {
+					m, _ := element.(map[string]any)
+					if m["role"] == "assistant" && m["tool_calls"] != nil && m[member] == nil {
+						t.Errorf("%s at %s: a call has no %s: %v", file, budget, member, m)
+					}
+				}
+			}
+		}
 	}
 }
 
