@@ -111,8 +111,8 @@ func (c *Client) Answer(ctx context.Context, threadID string, toolCall neutral.P
 }
 
 // Overflowed compacts harder, or takes out what it was refused for, after the provider refused
-// the prompt of the step for its size. A Problem of kind OverBudget says that no smaller one would help.
-func (c *Client) Overflowed(ctx context.Context, threadID string, q Overflow) (*Prepared, error) {
+// the prompt of the step for its size. The step must bring no messages: they are in the log already. A Problem of kind OverBudget says that no smaller one would help.
+func (c *Client) Overflowed(ctx context.Context, threadID string, q Step) (*Prepared, error) {
 	return call[Prepared](ctx, c, "POST", c.address(nil, threadID, "overflowed"), Any, q)
 }
 

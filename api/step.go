@@ -43,14 +43,9 @@ type Step struct {
 	// Instructions are the user's wishes for the summaries of a compaction, for compact and
 	// for prepare with Force. Other operations refuse them.
 	Instructions string `json:"instructions,omitempty"`
-}
-
-// Overflow says that the provider refused the request of a step. The step must bring no messages: they are
-// in the thread already.
-type Overflow struct {
-	Step
-	// Why is what the provider refused it for: "tokens" or empty, "pictures" (too many, or too large),
-	// "bytes" (of the body), or "output" (the answer that was asked for leaves no room).
+	// Why is for overflowed: what the provider refused the request for. "tokens" or empty, "pictures" (too many,
+	// or too large), "bytes" (of the body), or "output" (the answer that was asked for leaves no room). Other
+	// operations refuse it.
 	Why string `json:"why,omitempty"`
 }
 

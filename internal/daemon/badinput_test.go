@@ -154,6 +154,7 @@ func TestBadInput(t *testing.T) {
 		{"render brings messages", "POST", one + "/render", `{"step":{"messages":[` + message + `]}}`, nil, 400, api.BadRequest, "adds no messages"},
 		{"render under no plan", "POST", one + "/render", `{"plan_version":3}`, nil, 404, api.NotFound, "no plan 3"},
 		{"refused, and brings messages", "POST", one + "/overflowed", `{"messages":[` + message + `]}`, nil, 400, api.BadRequest, "without them"},
+		{"refused, but prepared", "POST", one + "/prepare", `{"why":"bytes","messages":[` + message + `]}`, nil, 400, api.BadRequest, "only overflowed"},
 		{"refused, for a word of its own", "POST", one + "/overflowed", `{"why":"mood"}`, nil, 400, api.BadRequest, "want tokens, pictures, bytes or output"},
 		{"refused, but small", "POST", one + "/overflowed", `{"window":100000}`, nil, 422, api.OverBudget, "no smaller"},
 		{"plan", "GET", one + "/plans/7", "", nil, 404, api.NotFound, "no plan 7"},

@@ -204,7 +204,7 @@ func TestOverflowed(t *testing.T) {
 				t.Fatal(err)
 			}
 			for n := 0; ; n++ {
-				smaller, err := c.Overflowed(ctx, "t", api.Overflow{Step: step})
+				smaller, err := c.Overflowed(ctx, "t", step)
 				if api.IsKind(err, api.OverBudget) && n > 0 {
 					break
 				}
@@ -246,8 +246,8 @@ func TestOverflowedWhy(t *testing.T) {
 		if _, err := c.Prepare(t.Context(), why, api.Any, step); err != nil {
 			t.Fatal(err)
 		}
-		step.Body = json.RawMessage(`{"model":"gpt-5.6","messages":[]}`)
-		less, err := c.Overflowed(t.Context(), why, api.Overflow{Step: step, Why: why})
+		step.Body, step.Why = json.RawMessage(`{"model":"gpt-5.6","messages":[]}`), why
+		less, err := c.Overflowed(t.Context(), why, step)
 		plans, failed := c.Plans(t.Context(), why, "", 10)
 		if left < 0 && (!api.IsKind(err, api.OverBudget) || failed != nil || len(plans.Items) > 0) {
 			t.Errorf("%s: %v, %+v, %v", why, err, plans, failed)

@@ -238,7 +238,7 @@ func TestForced(t *testing.T) {
 	if _, err = c.Prepare(t.Context(), th.ID, api.Any, step); !api.IsKind(err, api.BadRequest) {
 		t.Errorf("instructions for nothing: %v", err)
 	}
-	if _, err := c.Overflowed(t.Context(), th.ID, api.Overflow{Step: api.Step{Force: true, Window: 200_000}}); !api.IsKind(err, api.BadRequest) {
+	if _, err := c.Overflowed(t.Context(), th.ID, api.Step{Force: true, Window: 200_000}); !api.IsKind(err, api.BadRequest) {
 		t.Errorf("another operation: %v", err)
 	}
 }

@@ -114,7 +114,7 @@ func TestHarderAlike(t *testing.T) {
 					if anew {
 						c = client()
 					}
-					if made, err = c.Overflowed(t.Context(), "t", api.Overflow{Step: step}); api.IsKind(err, api.OverBudget) {
+					if made, err = c.Overflowed(t.Context(), "t", step); api.IsKind(err, api.OverBudget) {
 						return sizes
 					} else if err != nil {
 						t.Fatal(err)

@@ -42,6 +42,9 @@ func (r stepReader) read(c *call, q *api.Step, path string) (palimpsest.Step, er
 	if q.Force && c.op.ID != "prepare" {
 		return out, badField(path+"force", "only prepare takes it; compact is what compacts now")
 	}
+	if q.Why != "" && c.op.ID != "overflowed" {
+		return out, badField(path+"why", "only overflowed takes why the provider refused a request")
+	}
 	if q.Instructions != "" && !q.Force && c.op.ID != "compact" && c.op.ID != "preview" {
 		return out, badField(path+"instructions", "only compact takes them, and prepare with force")
 	}
@@ -303,12 +306,12 @@ func (h steps) cutOff(c *call, info store.Info, q *api.CutOff) (any, error) {
 // refusals are why a provider refuses a request for its size.
 var refusals = map[string]llm.Kind{"": llm.ErrOverflow, "tokens": llm.ErrOverflow, "pictures": llm.ErrPictures, "bytes": llm.ErrBytes, "output": llm.ErrOutput}
 
-func (h steps) overflowed(c *call, info store.Info, q *api.Overflow) (any, error) {
+func (h steps) overflowed(c *call, info store.Info, q *api.Step) (any, error) {
 	why, ok := refusals[q.Why]
 	if !ok {
 		return nil, badField("why", "want tokens, pictures, bytes or output, got %.40q", q.Why)
 	}
-	step, err := h.readPrepared(c, &q.Step, "")
+	step, err := h.readPrepared(c, q, "")
 	if err != nil {
 		return nil, err
 	}
@@ -316,7 +319,7 @@ func (h steps) overflowed(c *call, info store.Info, q *api.Overflow) (any, error
 	if err != nil {
 		return nil, err
 	}
-	return answerPrepared(c, info.ID, &q.Step, made)
+	return answerPrepared(c, info.ID, q, made)
 }
 
 func (h steps) outcome(c *call, info store.Info, q *quality.Outcome) (any, error) {

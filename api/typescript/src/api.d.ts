@@ -64,6 +64,8 @@ export type Compact = {
   output?: number
   /** Policy names another policy than the daemon's to make the plan. Favor is what the policy auto favors: quality, balanced or cost. */
   policy?: string
+  /** Why is for overflowed: what the provider refused the request for. "tokens" or empty, "pictures" (too many, or too large), "bytes" (of the body), or "output" (the answer that was asked for leaves no room). Other operations refuse it. */
+  why?: string
   /** Window is the context window in tokens. 0 for that of the model where it is known, else the daemon's setting. */
   window?: number
 }
@@ -120,34 +122,6 @@ export type NewThread = {
   id?: string
   /** Labels are the caller's own; at most 32, names and values of at most 200 bytes each. */
   labels?: { [name: string]: string }
-}
-
-/** Overflow says that the provider refused the request of a step. The step must bring no messages: they are in the thread already. */
-export type Overflow = {
-  /** API names the provider's form: anthropic, openai, responses or gemini. The answer holds a request body of it. Empty asks for a neutral prompt. */
-  api?: string
-  /** Base is the request around the messages in neutral form. Send Body or Base, not both. */
-  base?: Prompt
-  /** Body is a request body of that API, whose messages are those since the last step. */
-  body?: unknown
-  /** Budget bounds the whole request in tokens, if it should be smaller than the window. Compact, its dry run and its preview fill it; without one the policy's own target holds. */
-  budget?: number
-  /** Edits asks for the prompt as edits of the messages of the thread, for hosts that hold the messages themselves, with the ids that they sent. */
-  edits?: boolean
-  /** Force has prepare compact now, for hosts that decide themselves when: to what the policy keeps or, when the conversation takes less, to half of it. Other operations refuse it. */
-  force?: boolean
-  /** Instructions are the user's wishes for the summaries of a compaction, for compact and for prepare with Force. Other operations refuse them. */
-  instructions?: string
-  /** Messages are those since the last step, in neutral form; they follow those of Body. */
-  messages?: Array<Message>
-  /** Model replaces the one in Body or Base. */
-  model?: string
-  /** Output is what is kept free for the answer, in tokens. 0 for what the request asks for, at most 20,000. */
-  output?: number
-  /** Why is what the provider refused it for: "tokens" or empty, "pictures" (too many, or too large), "bytes" (of the body), or "output" (the answer that was asked for leaves no room). */
-  why?: string
-  /** Window is the context window in tokens. 0 for that of the model where it is known, else the daemon's setting. */
-  window?: number
 }
 
 /** Plan is a plan with its version. */
@@ -264,6 +238,8 @@ export type Step = {
   model?: string
   /** Output is what is kept free for the answer, in tokens. 0 for what the request asks for, at most 20,000. */
   output?: number
+  /** Why is for overflowed: what the provider refused the request for. "tokens" or empty, "pictures" (too many, or too large), "bytes" (of the body), or "output" (the answer that was asked for leaves no room). Other operations refuse it. */
+  why?: string
   /** Window is the context window in tokens. 0 for that of the model where it is known, else the daemon's setting. */
   window?: number
 }

@@ -46,7 +46,7 @@ export class Client {
 
   /** After the provider refused what prepare gave for its size: compact harder, or take out what it was refused for, and get
    * what to send instead.
-   * @param {string} thread @param {import('./api.js').Overflow} step as it was given to prepare, without its messages, and why
+   * @param {string} thread @param {import('./api.js').Step} step as it was given to prepare, without its messages, and why
    * @returns {Promise<import('./api.js').Prepared>} */
   overflowed(thread, step) {
     return this.#request('POST', `/v1/threads/${encodeURIComponent(thread)}/overflowed`, step)
