@@ -8,15 +8,18 @@
 //	go run . peers ../../shared/transcripts --split test
 //	go run . locomo locomo10.json
 //	go run . learn ../../shared/transcripts > ../summarize/salience_table.go
+//	go run . standing standing/sentences -o ../internal/standing/table.bin
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,6 +32,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/lab/locomo"
 	"github.com/palimpsest-ai/palimpsest/lab/peers"
 	"github.com/palimpsest-ai/palimpsest/lab/progress"
+	"github.com/palimpsest-ai/palimpsest/lab/standing"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -48,7 +52,7 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: false,
 	}
-	root.AddCommand(driftCommand(), estimatorsCommand(), peersCommand(), locomoCommand(), learnCommand())
+	root.AddCommand(driftCommand(), estimatorsCommand(), peersCommand(), locomoCommand(), learnCommand(), standingCommand())
 	return root
 }
 
@@ -233,4 +237,36 @@ func learnCommand() *cobra.Command {
 			return err
 		},
 	}
+}
+
+func standingCommand() *cobra.Command {
+	var out string
+	var folds bool
+	c := &cobra.Command{
+		Use:   "standing DIR",
+		Short: "Learn the table of what stands from labelled sentences, or measure it hand by hand",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			all, err := standing.ReadFolder(args[0])
+			if err != nil {
+				return err
+			}
+			pairs, err := standing.ReadPairs(filepath.Join(args[0], "../pairs"))
+			if err != nil {
+				return err
+			}
+			if folds {
+				sentences, joined := standing.Folds(all)
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s\nmessages of four sentences, of which at most one stands\n\n%s\n%s\n%s", standing.Measure(sentences).Text(), standing.Measure(joined).Text(), standing.Thresholds(sentences), standing.MeasureChanges(all, pairs))
+				return err
+			}
+			if out == "" {
+				return errors.New("say where to write the table (-o FILE), or --folds")
+			}
+			return os.WriteFile(out, []byte(standing.Train(all, pairs)), 0o644)
+		},
+	}
+	c.Flags().StringVarP(&out, "output", "o", "", "write the table to `FILE`")
+	c.Flags().BoolVar(&folds, "folds", false, "measure instead: each hand by a table learned from the others")
+	return c
 }

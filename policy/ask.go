@@ -275,7 +275,7 @@ func (a *summaryModel) summarizeStructured(ctx context.Context, in summarize.Inp
 	if summarizer == nil {
 		summarizer = &summarize.Extractive{Counter: a.situation.Counter.Text}
 	}
-	in.Budget = strategy.Uncorrected(in.Budget, a.situation.Correction)
+	in.Budget, in.Standing = strategy.Uncorrected(in.Budget, a.situation.Correction), standingRoom(a.situation.PromptTokens)
 	in.Answers, in.Instructions = a.situation.Answers, a.situation.Instructions
 	out, err := summarizer.Summarize(ctx, in)
 	if out.Report.By != "" {

@@ -193,7 +193,7 @@ func (l Loop) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
 			if err != nil {
 				return "", err
 			}
-			return joinBlocks(taken, userBlock(userHeading, taken, requests, sum.Constraints), model.entriesFromLog(taken, &sum)), nil
+			return joinBlocks(taken, userBlock(userHeading, taken, requests), model.entriesFromLog(taken, &sum)), nil
 		},
 		func(failure error) (string, error) {
 			if extracted == nil && (failure == nil || isRejected(failure)) {
@@ -214,7 +214,7 @@ func (l Loop) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
 	}
 	why := fmt.Sprintf("%d of %d messages go into the summary", len(o.entries), len(entries))
 	f, err = s.planReplacement(l.Name(), o, sum, why,
-		plan.Replacement{Role: thread.User, Text: summaryMark + strings.TrimRight(text, "\n")},
+		plan.Replacement{Role: thread.User, Text: summaryMark + withStanding(strings.TrimRight(text, "\n"), &sum)},
 		plan.Replacement{Role: thread.Assistant, Text: understood})
 	if err != nil {
 		return nil, err

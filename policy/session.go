@@ -202,7 +202,7 @@ func (p Session) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) 
 	}
 	why := fmt.Sprintf("round %d: the messages take about %s tokens, %d of them go into the summary",
 		form.round, clip.Number(s.estimateTokens(entries)), len(o.entries))
-	f, err = s.planReplacement(p.Name(), o, sum, why, plan.Replacement{Role: thread.Assistant, Text: text})
+	f, err = s.planReplacement(p.Name(), o, sum, why, plan.Replacement{Role: thread.Assistant, Text: withStanding(text, &sum)})
 	if err != nil {
 		return nil, err
 	}
@@ -368,7 +368,7 @@ func (f sessionForm) formatAnswer(model *summaryModel, g *summarize.Grounds, ans
 	}
 	texts[0] = f.task
 	texts[3] = joinBlocks(strings.Join(missingEntries(strings.Join(texts, "\n"), f.latestRequests), "\n"), texts[3])
-	texts[2] = strings.TrimLeft(texts[2]+"\n"+strings.Join(missingEntries(strings.Join(texts, "\n"), slices.Concat(sum.Constraints, f.requests)), "\n"), "\n")
+	texts[2] = strings.TrimLeft(texts[2]+"\n"+strings.Join(missingEntries(strings.Join(texts, "\n"), f.requests), "\n"), "\n")
 	return f.format(texts), nil
 }
 
@@ -431,7 +431,7 @@ func (f sessionForm) sectionBodies(sum *summary.Summary) []string {
 	return []string{
 		f.task,
 		work,
-		strings.Join(slices.Concat(renderEntries(summary.Summary{Decisions: sum.Decisions}), summary.Lines(slices.Concat(sum.Constraints, requests), true)), "\n"),
+		strings.Join(slices.Concat(renderEntries(summary.Summary{Decisions: sum.Decisions}), summary.Lines(requests, true)), "\n"),
 		joinBlocks(strings.Join(state, "\n"), toolQuotes(slices.Concat(sum.Facts, sum.Identifiers))),
 		strings.Join(pending, "\n"),
 		toolQuotes(sum.FailedAttempts),

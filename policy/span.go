@@ -144,7 +144,7 @@ func (s *Situation) oldPartBefore(entries []entry, end int) (*oldPart, error) {
 // budget tokens if the task allows it.
 func (s *Situation) extractSummary(ctx context.Context, o *oldPart, budget int) (summary.Summary, error) {
 	all := s.Thread.Messages()
-	in := summarize.Input{Log: all, Previous: o.knownSummary, Context: all[o.end:], Budget: budget, Instructions: s.Instructions}
+	in := summarize.Input{Log: all, Previous: o.knownSummary, Context: all[o.end:], Budget: budget, Standing: standingRoom(s.PromptTokens), Instructions: s.Instructions}
 	var hidden plan.Actions
 	if s.Current != nil {
 		hidden = s.Current.Actions()

@@ -396,7 +396,7 @@ func (w *timelineWriter) newRecord(ctx context.Context, prev *plan.Summarization
 	if s.Forced {
 		why = "forced"
 	}
-	record := s.newSummarization(w.policy.Name(), why, span, plan.Replacement{Text: blockText(next)})
+	record := s.newSummarization(w.policy.Name(), why, span, plan.Replacement{Text: withStanding(blockText(next), &sum)})
 	record.Range, record.Summary = next, sum
 	return &record, nil
 }
@@ -454,12 +454,11 @@ func (w *timelineWriter) summarizeByModel(ctx context.Context, task string, limi
 	return known, err
 }
 
-// addUserWords adds what the user asked for and the rules that the text lacks, in at most
+// addUserWords adds what the user asked for and the text lacks, in at most
 // half of the limit, and what code found where something was rejected.
 func (w *timelineWriter) addUserWords(r *plan.Range, sum *summary.Summary, at, limit int) string {
 	text := joinBlocks(r.Text, r.TurnContext)
-	room := limit/2 - w.situation.Counter.Text(userBlock(userHeading, text, sum.Constraints)) - 20
-	block := w.situation.clipText(userBlock(userHeading, text, w.situation.userRequests(at, min(limit, maxRequestBytes(w.policy.Limit(w.situation))), room), sum.Constraints), limit/2)
+	block := w.situation.clipText(userBlock(userHeading, text, w.situation.userRequests(at, min(limit, maxRequestBytes(w.policy.Limit(w.situation))), limit/2-20)), limit/2)
 	if block == "" {
 		return r.Text
 	}

@@ -203,6 +203,19 @@ func userBlock(heading, text string, said ...[]summary.Item) string {
 	return heading + "\n" + strings.Join(entries, "\n")
 }
 
+// standingHeading is the heading of what the user laid down.
+const standingHeading = "What the user laid down, or may have (the user's words)"
+
+// standingRoom is how many tokens what the user laid down may take behind a summary, beyond the limit of
+// the summary's own form: a fortieth of the request, at least as much as a few sentences.
+func standingRoom(request int) int { return max(300, request/40) }
+
+// withStanding adds what the user laid down and a text does not hold word for word. It stands behind the
+// text: a form of a summary that has no room for it keeps it all the same.
+func withStanding(text string, sum *summary.Summary) string {
+	return joinBlocks(text, userBlock(standingHeading, text, sum.Standing()))
+}
+
 // missingEntries lists the items that a text does not contain word for word, as entries.
 func missingEntries(text string, items []summary.Item) []string {
 	var missing []string

@@ -248,7 +248,7 @@ func (w Workstream) Plan(ctx context.Context, s *Situation) (f *Fitted, err erro
 		return nil, err
 	}
 	next.summary.Span = span
-	record := s.newSummarization(w.Name(), fmt.Sprintf("everything before the last %d messages", s.Thread.Len()-at), span, plan.Replacement{Role: w.Role, Text: w.summaryText(next)})
+	record := s.newSummarization(w.Name(), fmt.Sprintf("everything before the last %d messages", s.Thread.Len()-at), span, plan.Replacement{Role: w.Role, Text: withStanding(w.summaryText(next), &next.summary)})
 	record.Summary, record.State = next.summary, &next.state
 	p := s.Draft(w.Name())
 	p.Add(record)

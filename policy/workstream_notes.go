@@ -133,15 +133,15 @@ func (w *workstreamStep) applyAnswer(ctx context.Context, n workstreamNotes, a *
 // them, and to the state.
 func (w *workstreamStep) addUserWords(ctx context.Context, next workstreamNotes) (workstreamNotes, error) {
 	s := w.situation
-	in := summarize.Input{Messages: w.policy.extractAllowed(w.newMessages), Previous: &summary.Summary{CurrentTask: w.prev.summary.CurrentTask, Constraints: w.prev.summary.Constraints}}
+	in := summarize.Input{Messages: w.policy.extractAllowed(w.newMessages), Budget: 1 << 30, Standing: standingRoom(s.PromptTokens), Previous: &summary.Summary{CurrentTask: w.prev.summary.CurrentTask, Constraints: w.prev.summary.Constraints, Stated: w.prev.summary.Stated}}
 	sum, err := (&summarize.Extractive{Counter: s.Counter.Text}).Summarize(ctx, in)
 	if err != nil {
 		return workstreamNotes{}, err
 	}
-	next.summary.CurrentTask, next.summary.Constraints = sum.CurrentTask, sum.Constraints
+	next.summary.CurrentTask, next.summary.Constraints, next.summary.Stated = sum.CurrentTask, sum.Constraints, sum.Stated
 	var delta state.Delta
 	words, items := w.userWords()
-	for _, it := range sum.Constraints {
+	for _, it := range likelyConstraints(&sum.Summary) {
 		items = append(items, it)
 		words = append(words, it)
 		delta.ActiveConstraints.Set = append(delta.ActiveConstraints.Set, state.Item{Text: it.Text, By: "user", Pinned: true})

@@ -119,7 +119,7 @@ func TestWorkstreamChunks(t *testing.T) {
 			t.Errorf("the third request does not build on the second:\n%s", text)
 		}
 	}
-	text := f.Prompt.Messages[0].Text()
+	text, _, _ := strings.Cut(f.Prompt.Messages[0].Text(), "\n\nWhat the user laid down")
 	if !strings.Contains(text, "newest fact") || strings.Contains(text, "long long") || len(text) > 400 {
 		t.Errorf("%s", text)
 	}
@@ -294,7 +294,10 @@ func TestWorkstreamBound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := strings.TrimPrefix(f.Prompt.Messages[0].Text(), "Compacted context summary:\n\n")
+		text, laid, _ := strings.Cut(strings.TrimPrefix(f.Prompt.Messages[0].Text(), "Compacted context summary:\n\n"), "\n\nWhat the user laid down")
+		if rules := strings.Count(laid, "Never restart"); rules < 10 || len(laid) > len(paste)/4 {
+			t.Errorf("%s: behind the summary stand %d rules in %d bytes", name, rules, len(laid))
+		}
 		if tokens := (len([]rune(text)) + 2) / 3; tokens > bound {
 			t.Errorf("%s: %d tokens, the bound is %d", name, tokens, bound)
 		}

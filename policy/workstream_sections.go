@@ -136,7 +136,7 @@ func sectionsOf(s *summary.Summary) workstreamSections {
 	if s.CurrentTask != "" {
 		fact("Task, in the user's words: " + s.CurrentTask)
 	}
-	facts("The user's rule: ", s.Constraints)
+	facts("The user laid down: ", likelyConstraints(s))
 	for _, d := range s.Decisions {
 		text := "Decision: " + d.Decision
 		if d.Rationale != "" {
@@ -187,6 +187,15 @@ func sectionsOf(s *summary.Summary) workstreamSections {
 
 func isDone(status string) bool { return status == "completed" || status == "done" }
 
+// likelyStanding is the score from which what the user said goes into the state, which holds a few
+// constraints only: where half of the clauses stand, it is more likely than not.
+const likelyStanding = 0
+
+// likelyConstraints is what the user most likely laid down.
+func likelyConstraints(s *summary.Summary) []summary.Item {
+	return slices.DeleteFunc(s.Standing(), func(it summary.Item) bool { return it.Score < likelyStanding })
+}
+
 // deltaOf makes the state's delta from a structured summary. Constraints there are the
 // user's own words, so they are pinned.
 func deltaOf(s *summary.Summary) state.Delta {
@@ -199,7 +208,7 @@ func deltaOf(s *summary.Summary) state.Delta {
 	for _, x := range s.Decisions {
 		d.KeyDecisions.Set = append(d.KeyDecisions.Set, state.Item{Text: x.Decision, By: "assistant"})
 	}
-	items(&d.ActiveConstraints, "user", true, s.Constraints)
+	items(&d.ActiveConstraints, "user", true, likelyConstraints(s))
 	for _, step := range s.CurrentPlan {
 		d.Tasks.Set = append(d.Tasks.Set, state.Item{Text: step.Text, Status: step.Status})
 	}

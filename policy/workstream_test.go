@@ -242,7 +242,7 @@ func TestWorkstreamByRule(t *testing.T) {
 	}
 	last := prompts[len(prompts)-1].Messages
 	text := last[0].Text()
-	for _, want := range []string{"Compacted context summary:\n\nKEY FACTS:\n- ", "\nCONVERSATION FLOW:\n- ", "\n\nWORKSTREAM STATE:\nActive constraints:\n- ", "LIN-1"} {
+	for _, want := range []string{"Compacted context summary:\n\n", "\nKEY FACTS:\n- ", "\nCONVERSATION FLOW:\n- ", "\n\nWORKSTREAM STATE:\nActive constraints:\n- ", "LIN-1"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

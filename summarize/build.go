@@ -30,7 +30,8 @@ func (s *selection) build() summary.Summary {
 		}
 		pieces[k] = append(pieces[k], i)
 	}
-	out.Constraints = pick(p.Constraints, plain[secConstraint])
+	out.Constraints, out.Stated = s.laid.divide()
+	out.Unlisted = s.laid.unlisted
 	out.CurrentPlan = pick(p.CurrentPlan, plain[secPlan])
 	out.Files = pick(p.Files, plain[secFile])
 	out.Decisions = pick(p.Decisions, plain[secDecision])

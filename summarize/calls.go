@@ -222,10 +222,6 @@ func (f *callFacts) readEdit(live *effort.Budget, args gjson.Result, path string
 		f.old, f.body, f.all = old, body, args.Get("replace_all").Bool()
 	}
 	f.readReplacement(live, path, old, body)
-	all := args.Get("replace_all").Bool() || args.Get("replaceAll").Bool()
-	for n := range f.Replaced {
-		f.Replaced[n].All = all
-	}
 }
 
 // readPatch reads the text of apply_patch.
@@ -276,11 +272,6 @@ var patchMarks = map[string]string{"*** Update File": "edited", "*** Add File": 
 
 // readReplacement notes that an edit replaces texts of a file by others.
 func (f *callFacts) readReplacement(live *effort.Budget, path string, old, body []string) {
-	if f.Class == toolclass.Edit && len(old) == len(body) {
-		for n := range old {
-			f.Replaced = append(f.Replaced, work.Replacement{Old: old[n], New: body[n]})
-		}
-	}
 	for n, text := range body {
 		if !live.Live(len(text)) {
 			return

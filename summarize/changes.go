@@ -172,8 +172,8 @@ type fileHunk struct {
 	gone bool // a later change took a line of it out again
 }
 
-// standing are the hunks of a file that no later change touched.
-type standing struct {
+// newestHunks are the hunks of a file that no later change touched.
+type newestHunks struct {
 	all    []int
 	byLine map[string][]int
 }
@@ -185,10 +185,10 @@ func (b *builder) recordHunks(i int, asked *thread.Message, c *callFacts) {
 		return
 	}
 	path = b.ledgerPath(path)
-	file := b.standing[path]
+	file := b.newest[path]
 	if file == nil {
-		file = &standing{byLine: map[string][]int{}}
-		b.standing[path] = file
+		file = &newestHunks{byLine: map[string][]int{}}
+		b.newest[path] = file
 	}
 	for _, h := range c.hunks {
 		n := len(b.hunks)
@@ -210,7 +210,7 @@ func (b *builder) dropHunks(c *callFacts, files []shell.FileOp) {
 			continue
 		}
 		path := b.ledgerPath(op.Path)
-		file := b.standing[path]
+		file := b.newest[path]
 		if file == nil {
 			continue
 		}
@@ -218,7 +218,7 @@ func (b *builder) dropHunks(c *callFacts, files []shell.FileOp) {
 			for _, n := range file.all {
 				b.hunks[n].gone = true
 			}
-			delete(b.standing, path)
+			delete(b.newest, path)
 			continue
 		}
 		for _, line := range gone() {

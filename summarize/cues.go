@@ -12,31 +12,17 @@ import (
 type cue uint8
 
 const (
-	constraintCue cue = 1 << iota // the user perhaps sets a rule or a preference
-	decisionCue                   // the assistant chooses or explains
-	openCue                       // something is left to do
-	failureCue                    // something did not work
-	reasonCue                     // a reason follows
-	ruleCue                       // the user surely sets a rule
-	choiceCue                     // the assistant surely says that it chose
+	decisionCue cue = 1 << iota // the assistant chooses or explains
+	openCue                     // something is left to do
+	failureCue                  // something did not work
+	reasonCue                   // a reason follows
+	choiceCue                   // the assistant surely says that it chose
 )
 
 // phrases are the cues of English, German, French and Spanish, in lower case. They match
 // from the start of a word; a trailing space matches the end of a word. The list is short
 // on purpose: a missed rule still stands in the user's message, a false one takes room.
 var phrases = map[cue][]string{
-	ruleCue: {
-		"must ", "must not", "mustn't", "never ", "always ", "don't ", "dont ", "do not ", "avoid ", "prefer", "make sure", "deadline", "shouldn't",
-		"no need to", "at most ", "at least ", "stick to", "has to ", "not allowed", "forbidden", "as long as", "under no circumstances", "only use",
-		"muss ", "müssen ", "niemals ", "immer ", "vermeide", "darf ", "statt ", "keinesfalls",
-		"jamais ", "toujours ", "ne pas ", "il faut ", "évite", "doit ", "doivent ", "plutôt ",
-		"nunca ", "siempre ", "no uses ", "debe ", "deben ", "evita", "prefiero", "en lugar de", "hay que ",
-	},
-	constraintCue: {
-		"only ", "instead ", "instead of", "keep ", "ensure ", "budget", "should ", "without ", "use ", "i want ", "i like ", "i hate ", "have to ", "needs to ",
-		"required", "remember", "nie ", "nicht ", "nur ", "verwende", "soll ", "keine ", "kein ", "uniquement ", "utilise", "n'utilise",
-		"solo ", "sólo ", "usa ",
-	},
 	choiceCue: {
 		"i'll use", "i will use", "i'll go with", "we'll go with", "i went with", "we'll use", "going with", "let's use", "let's go with", "decided ", "decision:", "i chose", "i've chosen", "we chose",
 		"we decided", "i opted", "opted for", "opting for", "i'm choosing", "i picked", "settled on",
@@ -60,9 +46,6 @@ var phrases = map[cue][]string{
 	reasonCue: {"because ", "since ", "so that ", "due to ", "as it ", "weil ", "parce que", "porque "},
 }
 
-// wideCues are cues of languages that do not put spaces between words.
-var wideCues = []string{"必须", "不要", "不能", "只能", "始终", "永远不", "请用", "使用", "避免", "优先", "务必", "禁止", "して下さい", "してください", "しないで", "必ず", "하지 마", "반드시"}
-
 // phrase is one entry of the index below.
 type phrase struct {
 	text string
@@ -72,7 +55,7 @@ type phrase struct {
 // index lists the phrases by their first two bytes.
 var index = func() map[[2]byte][]phrase {
 	m := map[[2]byte][]phrase{}
-	for _, c := range []cue{ruleCue, constraintCue, choiceCue, decisionCue, openCue, failureCue, reasonCue} {
+	for _, c := range []cue{choiceCue, decisionCue, openCue, failureCue, reasonCue} {
 		for _, p := range phrases[c] {
 			k := [2]byte{p[0], p[1]}
 			m[k] = append(m[k], phrase{p, c})
@@ -84,16 +67,12 @@ var index = func() map[[2]byte][]phrase {
 // cuesOf returns the cues of a sentence, and where its reason begins; -1 if it gives none.
 func cuesOf(s string) (found cue, reason int) {
 	reason = -1
-	wide := false
 	start := true
 	for i := 0; i+1 < len(s); i++ {
 		c := scan.Lower(s[i])
-		if c >= 0x80 {
-			wide = true
-		}
 		if start {
 			for _, p := range index[[2]byte{c, scan.Lower(s[i+1])}] {
-				if scan.MatchPhrase(s[i:], p.text) && !(p.cue == ruleCue && reported(s[:i])) {
+				if scan.MatchPhrase(s[i:], p.text) {
 					found |= p.cue
 					if p.cue == reasonCue && reason < 0 {
 						reason = i
@@ -103,26 +82,7 @@ func cuesOf(s string) (found cue, reason int) {
 		}
 		start = !(c >= 'a' && c <= 'z' || c >= 0x80 || c >= '0' && c <= '9' || c == '\'' || c == '_')
 	}
-	if wide && found&ruleCue == 0 {
-		for _, w := range wideCues {
-			if strings.Contains(s, w) {
-				found |= ruleCue
-				break
-			}
-		}
-	}
 	return found, reason
-}
-
-// reported reports whether the words before a rule cue end in a pronoun that makes it a
-// statement: "I don't have it", "we always did".
-func reported(before string) bool {
-	for _, p := range [...]string{"i ", "we ", "they ", "it ", "ich ", "wir "} {
-		if at := len(before) - len(p); at >= 0 && scan.HasPrefixFold(before[at:], p) && (at == 0 || !scan.WordByte(before[at-1]) && strings.IndexByte("./:-@#%+~$\\", before[at-1]) < 0) {
-			return true
-		}
-	}
-	return false
 }
 
 // lastAnnouncement is the last sentence of a message if it says what the assistant will do.

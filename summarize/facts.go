@@ -54,11 +54,11 @@ func (p place) follows(q place) bool {
 // facts is what was read from one message. It depends on no other message, so it is
 // cached (see Memory).
 type facts struct {
-	user    string  // a plain user message, cleaned
-	command bool    // the text of a slash command, which the user did not write
-	rules   []piece // sentences of it that set a rule or a preference
-	said    []piece // paragraphs of an assistant message, in order
-	recap   []piece // lines of a summary by the agent's own compaction
+	user    string   // a plain user message, cleaned
+	command bool     // the text of a slash command, which the user did not write
+	clauses []clause // of it, as far as they may stand
+	said    []piece  // paragraphs of an assistant message, in order
+	recap   []piece  // lines of a summary by the agent's own compaction
 	// artifacts are pointers in a recap. Those in tool output do not count: a web page
 	// could plant them.
 	artifacts []artifactMention
@@ -95,7 +95,6 @@ const (
 	maxSentence   = 420      // bytes of one piece of what people and models said
 	maxIDLines    = 1500     // lines with identifiers of one result
 	maxErrorLines = 24       // error lines of one result
-	maxRules      = 24       // rules of one user message
 	maxReport     = 24 << 10 // bytes of a sub-agent's report
 )
 
@@ -119,7 +118,7 @@ func readWhile(live *effort.Budget, m *thread.Message) *facts {
 			text, ok := p.(thread.Text)
 			return ok && injected.Command(text.Text) != ""
 		})
-		f.readRules(live)
+		f.clauses = readClauses(live, f.user)
 		f.idents = mentionsWhile(live, nil, f.user)
 	case thread.ByModel:
 		f.said = paragraphs(live, scan.Clean(m.Text()))
@@ -179,50 +178,6 @@ func (f *facts) linkWork() {
 	if f.result != nil && !f.result.added {
 		f.work.Result = &f.result.Result
 	}
-}
-
-// readRules finds the sentences of a user message that set a rule or a preference, outside
-// of code blocks.
-func (f *facts) readRules(work *effort.Budget) {
-	for line := range scan.Prose(f.user) {
-		if len(f.rules) >= maxRules || !work.Live(readingByte*len(line)) {
-			break
-		}
-		if strings.HasPrefix(line, `{"`) || strings.HasPrefix(line, `[{"`) {
-			continue // a line of a log, pasted
-		}
-		for p := range scan.Sentences(line) {
-			s := line[p.From:p.To]
-			if len(s) > maxSentence || len(s) < 8 || pasted(s) || pointsAt(s) || s[len(s)-1] == '?' && !asksFor(s) {
-				continue
-			}
-			// Weak cues count only in short messages, and not in a bare "yes please".
-			cues, _ := cuesOf(s)
-			if cues&ruleCue != 0 || cues&constraintCue != 0 && len(f.user) < 1500 && len(s) >= 16 && s[len(s)-1] != '?' {
-				f.rules = append(f.rules, piece{text: s, cues: cues, idents: mentions(nil, s), reason: -1})
-			}
-		}
-	}
-}
-
-// pasted reports whether a sentence was copied from a screen: it has a quotation mark of a
-// mail, or frames and lines.
-func pasted(s string) bool {
-	return s[0] == '>' || strings.ContainsFunc(s, func(r rune) bool { return r >= 0x2500 && r < 0x2600 })
-}
-
-// pointsAt reports whether a short sentence means nothing without the one before it: "I'd prefer
-// that".
-func pointsAt(s string) bool {
-	low := " " + strings.ToLower(strings.TrimRight(s, ".!"))
-	return len(s) < 24 && (strings.HasSuffix(low, " that") || strings.HasSuffix(low, " this") || strings.HasSuffix(low, " it"))
-}
-
-// asksFor reports whether a question is a request.
-func asksFor(s string) bool {
-	low := strings.ToLower(s)
-	return slices.ContainsFunc([]string{"can you", "could you", "would you", "will you", "please", "make sure", "kannst du", "könntest du", "puedes", "peux-tu", "pouvez-vous"},
-		func(w string) bool { return strings.Contains(low, w) })
 }
 
 // lines splits text into lines.

@@ -272,6 +272,9 @@ const (
 
 // errorText joins the most telling lines of a failed output, in their order.
 func errorText(r *resultFacts) (string, []mention) {
+	if line := r.ownError(); line != "" {
+		return clip.Brief(line, maxLine), mentions(nil, line)
+	}
 	chosen := map[string]bool{}
 	size, n := 0, 0
 	for score := float32(3); score >= 1; score-- {
@@ -302,6 +305,16 @@ func errorText(r *resultFacts) (string, []mention) {
 	return strings.Join(lines, "\n"), idents
 }
 
+// ownError is what a tool for files says of its own failure, in its first line: the lines below may
+// quote the file. It is empty for programs, which print their errors anywhere.
+func (r *resultFacts) ownError() string {
+	switch toolclass.ClassOf(r.tool) {
+	case toolclass.Edit, toolclass.Write, toolclass.Read, toolclass.List:
+		return r.First
+	}
+	return ""
+}
+
 // reason returns the lines that say why a call failed, on one line.
 func reason(r *resultFacts) (string, []mention) {
 	switch {
@@ -309,6 +322,8 @@ func reason(r *resultFacts) (string, []mention) {
 		return r.Stopped, nil
 	case r.Claim != "":
 		return r.Claim, nil
+	case r.ownError() != "":
+		return clip.Brief(r.ownError(), 160), mentions(nil, r.ownError())
 	}
 	found := diagnostics(r)
 	best := float32(0)

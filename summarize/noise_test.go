@@ -61,7 +61,7 @@ func TestOpenWhileItGoesOn(t *testing.T) {
 func TestPastedLog(t *testing.T) {
 	k := (&talk{}).user("Then look at this:\n\n{\"type\":\"message\",\"errorMessage\":\"400: each tool_use block must have a tool_result block in the next message.\"}\n\nNever drop a result.")
 	s := summarizeNow(t, Input{Messages: k.done(t)})
-	if got := texts(s.Constraints); len(got) != 1 || !strings.Contains(got[0], "Never drop") {
+	if got := strings.Join(texts(s.Standing()), "|"); strings.Contains(got, "errorMessage") || !strings.Contains(got, "Never drop") {
 		t.Errorf("rules: %q", got)
 	}
 }

@@ -76,28 +76,6 @@ func TestLoggedRecap(t *testing.T) {
 	}
 }
 
-// TestRules: a question is a rule only if it asks for something, and text from a screen is none.
-func TestRuleSentences(t *testing.T) {
-	for s, want := range map[string]bool{
-		"Never change the public API.":                             true,
-		"Can you make sure it stays below 4 KB?":                   true,
-		"I'd prefer that":                                          false,
-		"Always use tabs.":                                         true,
-		"Why does it never return an error?":                       false,
-		"> ╭ - 654274e make sure calling it twice works":           false,
-		"this explain is back to 19 instead of 26 entries in main": true, // weak: it may be a preference
-	} {
-		f := &facts{user: s}
-		f.readRules(nil)
-		if got := len(f.rules) > 0; got != want {
-			t.Errorf("%q: %v", s, got)
-		}
-		if len(f.rules) > 0 && strings.Contains(s, "instead of") && f.rules[0].cues&ruleCue != 0 {
-			t.Errorf("%q counts as a sure rule", s)
-		}
-	}
-}
-
 // TestTurnsBack: that the assistant undoes something is told though it only announces it: without
 // it, the edits of both ways look like steps forward.
 func TestTurnsBack(t *testing.T) {

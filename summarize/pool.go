@@ -20,8 +20,7 @@ import (
 type section uint8
 
 const (
-	secConstraint section = iota
-	secPlan
+	secPlan section = iota
 	secFile
 	secDecision
 	secFailed
@@ -41,14 +40,15 @@ const (
 type pool struct {
 	// Summary holds the plain entries, and the user's requests in full: selection trims them.
 	summary.Summary
-	requests []request      // for each of Requests
-	task     int            // index of the request that is the current task, or -1
-	oldTask  string         // the task of the previous summary, for a span without one
-	byModel  bool           // a model wrote some items of the previous summary
-	later    bool           // the prompt shows a newer task, so this summary names none
-	together int            // Input.Together
-	omitted  []summary.Item // what cannot be shown
-	rules    []rule         // for each of the constraints
+	requests []request         // for each of Requests
+	task     int               // index of the request that is the current task, or -1
+	oldTask  string            // the task of the previous summary, for a span without one
+	byModel  bool              // a model wrote some items of the previous summary
+	later    bool              // the prompt shows a newer task, so this summary names none
+	together int               // Input.Together
+	standing int               // Input.Standing
+	omitted  []summary.Item    // what cannot be shown
+	stands   standingSentences // what the user laid down
 	changes  []change
 	attempts map[int]*attempt // the failed attempts, by their index
 	// groups are entries of which single pieces may be taken: messages of the assistant,
@@ -68,13 +68,6 @@ type pool struct {
 type request struct {
 	idents  []mention
 	command bool
-}
-
-// rule is what is known of a constraint: the whole user message that states it, and whether
-// it is weak, that is, perhaps no rule at all.
-type rule struct {
-	message string
-	weak    bool
 }
 
 // group is an entry made of pieces, some of which may be chosen.
@@ -129,7 +122,7 @@ type builder struct {
 	edits    map[editKey]*edits // what was changed, by turn and file
 	edited   []editKey          // in the order of the first change
 	hunks    []fileHunk         // what edits wrote, in order
-	standing map[string]*standing
+	newest   map[string]*newestHunks
 	replied  []bool // by message: the user's next message repeats what was asked
 	agreed   []bool // by message: the user's next message answers it, and means nothing without it
 	expanded []bool // by message: it is the text of the slash command before it
@@ -155,7 +148,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	b := &builder{
 		pool: &pool{task: -1, attempts: map[int]*attempt{}, effort: effort.New(ctx, in.bytes())}, in: in, read: of, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
 		outcomes: map[string]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{}, placed: map[string]bool{},
-		edits: map[editKey]*edits{}, standing: map[string]*standing{}, flags: map[string]bool{}, contents: map[string]string{}, progress: map[progressKey]progressCount{},
+		edits: map[editKey]*edits{}, newest: map[string]*newestHunks{}, flags: map[string]bool{}, contents: map[string]string{}, progress: map[progressKey]progressCount{},
 	}
 	var left room
 	b.facts, left = readSpan(in, of)
@@ -187,7 +180,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	if in.Previous != nil {
 		b.previous(in.Previous)
 	}
-	b.together = in.Together
+	b.together, b.standing = in.Together, in.Standing
 	b.Span, b.asked = span, stemsOf(in.Instructions)
 	log, _ := b.logged()
 	b.recaps = loggedRecaps(log)
@@ -212,6 +205,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 			b.result(i, m, f.result)
 		}
 	}
+	b.addStanding()
 	b.later = b.newerTaskShown()
 	b.elsewhere()
 	if !in.Continued {
@@ -378,7 +372,6 @@ type seenKind uint8
 
 const (
 	seenRequest seenKind = iota
-	seenRule
 	seenDecision
 	seenFailure
 	seenQuoted // words of the assistant that a failed attempt quotes

@@ -18,13 +18,6 @@ func (b *builder) previous(s *summary.Summary) {
 		b.requests = append(b.requests, request{idents: mentions(nil, it.Text)})
 		b.unseen(seenRequest, it.Text+it.Asked)
 	}
-	for _, it := range s.Constraints {
-		if b.unseen(seenRule, it.Text) {
-			b.Constraints = append(b.Constraints, it)
-			b.rules = append(b.rules, rule{message: it.Text})
-			b.entry(secConstraint, -1, ruleBase(it.Text)+2, nil)
-		}
-	}
 	b.CurrentPlan, b.before = slices.Clone(s.CurrentPlan), s.CurrentPlan
 	for _, f := range s.Files {
 		b.fileAt[f.Path] = len(b.Files)

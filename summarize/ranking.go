@@ -26,7 +26,7 @@ const (
 	// baseWeight is the weight of a candidate's base value beside the chances that its
 	// identifiers are written again. Tuned on the dev split (lab/README.md).
 	baseWeight = 0.01
-	// ruleWeight is the weight of the user's rules, the plan, open items, artifacts, and of
+	// ruleWeight is the weight of the plan, open items, artifacts, and of
 	// what a model or an earlier summary found worth saying: they come before any line of
 	// output.
 	ruleWeight = 0.2
@@ -60,10 +60,6 @@ func (s *selection) plusNew(v float32, idents []int32) float32 {
 // weight is the weight of a candidate's base value.
 func (s *selection) weight(c *candidate) float32 {
 	switch c.section {
-	case secConstraint:
-		if !s.inFull[s.pool.rules[c.entry].message] {
-			return ruleWeight
-		}
 	case secPlan, secOpen, secArtifact:
 		return ruleWeight
 	case secDecision, secFact:
@@ -88,21 +84,8 @@ func (s *selection) weight(c *candidate) float32 {
 	return baseWeight
 }
 
-// redundantRule reports whether a candidate is only perhaps a rule, and its message stands in
-// full anyway.
-func (s *selection) redundantRule(c *candidate) bool {
-	if c.section != secConstraint {
-		return false
-	}
-	r := s.pool.rules[c.entry]
-	return r.weak && s.inFull[r.message]
-}
-
 // density is the value per token, by estimated length.
 func (s *selection) density(c *candidate) float32 {
-	if s.redundantRule(c) {
-		return 0
-	}
 	cost := float32(len(s.text(c)))/bytesPerToken + 2
 	if c.piece >= 0 {
 		if g := s.group(c); !g.open {
@@ -165,7 +148,7 @@ type floor struct {
 
 var largeShares = shares{
 	floors: []floor{
-		{secConstraint, 0.08}, {secPlan, 0.08}, {secFile, 0.12}, {secDecision, 0.06}, {secFailed, 0.14}, {secSaid, 0.45}, {secReport, 0.06},
+		{secPlan, 0.08}, {secFile, 0.12}, {secDecision, 0.06}, {secFailed, 0.14}, {secSaid, 0.45}, {secReport, 0.06},
 		{secOutcome, 0.05}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secChange, 0.10}, {secSnippet, 0.07},
 	},
 	requests: 0.30, mostRequests: 0.55, snippets: 0.10, words: wordsWeight, changes: wordsWeight,
@@ -174,7 +157,7 @@ var largeShares = shares{
 // smallShares are for a small budget: its reader needs the story.
 var smallShares = shares{
 	floors: []floor{
-		{secConstraint, 0.08}, {secPlan, 0.08}, {secFile, 0.08}, {secDecision, 0.06}, {secFailed, 0.14}, {secSaid, 0.60}, {secReport, 0.04},
+		{secPlan, 0.08}, {secFile, 0.08}, {secDecision, 0.06}, {secFailed, 0.14}, {secSaid, 0.60}, {secReport, 0.04},
 		{secOutcome, 0.0167}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secChange, 0.10}, {secSnippet, 0.025},
 	},
 	requests: 0.20, mostRequests: 0.55, snippets: 0.05, words: wordsWeight, changes: wordsWeight / 2,
@@ -183,7 +166,7 @@ var smallShares = shares{
 // modelFloors replace the others where a model wrote facts, decisions and open items: what
 // it understood comes before sentences that code found.
 var modelFloors = []floor{
-	{secConstraint, 0.08}, {secPlan, 0.10}, {secOpen, 0.10}, {secDecision, 0.15}, {secFact, 0.45}, {secFailed, 0.15}, {secFile, 0.06}, {secSaid, 0.12},
+	{secPlan, 0.10}, {secOpen, 0.10}, {secDecision, 0.15}, {secFact, 0.45}, {secFailed, 0.15}, {secFile, 0.06}, {secSaid, 0.12},
 	{secChange, 0.05}, {secOutcome, 0.03}, {secArtifact, 0.03}, {secSnippet, 0.03},
 }
 

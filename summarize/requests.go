@@ -85,7 +85,7 @@ func (s *selection) trimRequests(tokens int) {
 	if size(each) > limit {
 		each = largest(leastRequest, 1<<20, func(n int) bool { return size(n) <= limit })
 		share := s.shares.mostRequests
-		if most := int(share * float32(s.budget) * bytesPerToken); each < keptRequest && most > limit {
+		if most := int((share*float32(s.budget) - float32(s.laid.tokens)) * bytesPerToken); each < keptRequest && most > limit {
 			each = largest(each, keptRequest, func(n int) bool { return size(n) <= most })
 			limit, tokens = most, int(share*float32(s.budget))
 		}
@@ -97,7 +97,7 @@ func (s *selection) trimRequests(tokens int) {
 		s.reset(kept, each)
 		s.spent = s.countWhole(summary.Summary{CurrentTask: s.task, Requests: s.requests}.Render())
 		enough := s.spent <= max(tokens*6/5, tokens+64) || kept <= 1 && each <= leastRequest/2
-		s.spent += s.workTokens
+		s.spent += s.workTokens + s.laid.beside(s.requests)
 		if enough {
 			return
 		}

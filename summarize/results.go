@@ -27,7 +27,7 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	if ref, ok := b.calls[r.CallID]; ok {
 		c = &b.facts[ref.message].calls[ref.call]
 		asked = &b.messages[ref.message]
-		if b.answered(m) {
+		if len(answersIn(m)) > 0 {
 			return
 		}
 	}

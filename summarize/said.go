@@ -139,18 +139,6 @@ func (b *builder) report(i int, m *thread.Message, asked string, report []piece)
 	b.groups[secReport] = append(b.groups[secReport], g)
 }
 
-// ruleBase is the base value of a rule. A sentence that is only perhaps a rule gets so little
-// that it never displaces a sure one.
-func ruleBase(s string) float32 {
-	if cues, _ := cuesOf(s); cues&ruleCue != 0 {
-		return 6
-	}
-	return 1
-}
-
-// commandRule is the base value of a rule in the text of a slash command.
-const commandRule = 0.5
-
 // isTask reports whether a user message can be the task: not a bare "yes", "go on" or
 // "thanks".
 func isTask(s string) bool { return len(s) >= 40 || strings.Count(s, " ") >= 6 }
@@ -195,38 +183,6 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 			b.task = len(b.Requests) - 1
 		}
 	}
-	for _, r := range f.rules {
-		// A short message can be one rule as a whole. It also stands among the requests, but
-		// those may be trimmed later.
-		if !b.unseen(seenRule, r.text) {
-			continue
-		}
-		b.Constraints = append(b.Constraints, summary.Item{Text: r.text, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-		b.rules = append(b.rules, rule{f.user, r.cues&ruleCue == 0})
-		base := ruleBase(r.text)
-		if command {
-			base = commandRule
-		}
-		b.entry(secConstraint, i, base*(0.5+b.age(i)/2), r.idents)
-	}
-}
-
-// answered takes what the user answered through a tool that asks, as words of the user. It is false
-// for a result that holds none.
-func (b *builder) answered(m *thread.Message) (some bool) {
-	result, _ := m.Result()
-	for _, a := range result.Said {
-		if a.Asked == "" {
-			continue
-		}
-		some = true
-		it := summary.Item{Text: scan.Clean(a.Text), Asked: clip.Brief(scan.Clean(a.Asked), maxSentence), Turn: m.Turn, Sources: []thread.ID{m.ID}}
-		if b.unseen(seenRequest, it.Text+it.Asked) {
-			b.Requests = append(b.Requests, it)
-			b.requests = append(b.requests, request{idents: mentions(nil, it.Text)})
-		}
-	}
-	return some
 }
 
 // lookAhead counts the agent's steps after each message of the span, and looks whether it went on

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -15,9 +16,6 @@ const (
 	workShare, operationShare = 0.15, 0.30
 	// enoughWork is how many tokens the state of the work gets at most.
 	enoughWork = 500
-	// searchRoom is how many more it gets, up to a share of 0.03, for places that are still to be
-	// gone through.
-	searchRoom = 200
 	// leastWork is how many tokens it gets of a small budget, up to a third. A budget below
 	// three times that gives only the share.
 	leastWork = 260
@@ -58,6 +56,7 @@ type selection struct {
 	requests       []summary.Item     // as trimmed
 	work           state.Work         // as much of it as has room
 	workTokens     int
+	laid           laidDown // what the user laid down
 	task           string
 	taken          []int // candidates, in the order taken
 	isTaken        []bool
@@ -100,6 +99,11 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 	s.weighAsked()
 	s.rankRequests()
 	s.work = p.Work
+	s.laid = p.stands.choose(cmp.Or(p.standing, int(StandingShare*float32(budget))), count)
+	if p.standing > 0 && budget > 0 {
+		budget += s.laid.tokens
+		s.budget = budget
+	}
 	if budget <= 0 {
 		s.reset(len(p.Requests), 1<<30)
 		s.takeAll()
@@ -151,9 +155,6 @@ func (s *selection) fitWork() {
 	if s.pool.together > s.budget {
 		tokens = max(tokens, min(workRoom(s.pool.together, share), int(mostWork*float32(s.budget))))
 	}
-	if len(s.work.Searches) > 0 {
-		tokens += min(searchRoom, s.budget*3/100)
-	}
 	s.work = summary.FitWork(s.work, tokens, s.count)
 	s.workTokens = s.count(summary.RenderWork(s.work))
 }
@@ -186,7 +187,7 @@ func (s *selection) least() (summary.Summary, error) {
 func (s *selection) renderEntries() {
 	p := s.pool
 	for sec, alone := range map[section]summary.Summary{
-		secConstraint: {Constraints: p.Constraints}, secPlan: {CurrentPlan: p.CurrentPlan}, secFile: {Files: p.Files}, secDecision: {Decisions: p.Decisions},
+		secPlan: {CurrentPlan: p.CurrentPlan}, secFile: {Files: p.Files}, secDecision: {Decisions: p.Decisions},
 		secOutcome: {ToolOutcomes: p.ToolOutcomes}, secOpen: {OpenItems: p.OpenItems}, secArtifact: {Artifacts: p.Artifacts},
 	} {
 		if all := alone.Sections(); len(all) > 0 {

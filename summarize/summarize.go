@@ -37,6 +37,9 @@ type Input struct {
 	// Budget bounds the rendered summary, in tokens of the summarizer's counter; 0 is no
 	// limit.
 	Budget int
+	// Standing is how many tokens what the user laid down may take beyond the budget; 0 gives it
+	// StandingShare of the budget.
+	Standing int
 	// Together bounds all summaries of the prompt, this one included, in tokens: the state
 	// of the work is told once and gets a share of that. Less than Budget means Budget.
 	Together int

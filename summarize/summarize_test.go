@@ -97,18 +97,18 @@ func TestSections(t *testing.T) {
 		calls("Bash", args{"command": "rm src/old_parse.go && echo done > notes/log.txt"}, "", thread.Success).
 		calls("TodoWrite", args{"todos": []args{{"content": "read", "status": "completed"}, {"content": "fix", "status": "completed"}}}, "ok", thread.Success).
 		says("Fixed: Parse_Tree returns an empty tree now. All tests pass.").
-		user("Danke. Bitte verwende immer Tabs.")
+		user("Bitte verwende immer Tabs.")
 	messages := k.done(t)
 	s := summarizeNow(t, Input{Messages: messages})
 
-	if want := []string{"Make the parser in src/parse.go accept empty input. Never change the public API. You can look around freely.", "Danke. Bitte verwende immer Tabs."}; !slices.Equal(texts(s.Requests), want) {
+	if want := []string{"Make the parser in src/parse.go accept empty input. Never change the public API. You can look around freely.", "Bitte verwende immer Tabs."}; !slices.Equal(texts(s.Requests), want) {
 		t.Errorf("requests = %q", texts(s.Requests))
 	}
-	if want := []string{"Never change the public API.", "Bitte verwende immer Tabs."}; !slices.Equal(texts(s.Constraints), want) {
-		t.Errorf("constraints = %q", texts(s.Constraints))
-	}
-	if s.Constraints[1].Turn != 2 || !slices.Equal(s.Constraints[1].Sources, []thread.ID{messages[len(messages)-1].ID}) {
-		t.Errorf("a constraint lost its turn or source: %+v", s.Constraints[1])
+	for said, turn := range map[string]int{"Never change the public API.": 1, "Bitte verwende immer Tabs.": 2} {
+		at := slices.IndexFunc(s.Standing(), func(it summary.Item) bool { return it.Text == said && it.Turn == turn && len(it.Sources) == 1 })
+		if at < 0 {
+			t.Errorf("%q does not stand with its turn and source: %+v", said, s.Standing())
+		}
 	}
 	if want := []summary.Step{{Text: "read", Status: "completed"}, {Text: "fix", Status: "completed"}}; !cmp.Equal(want, s.CurrentPlan, cmpopts.IgnoreFields(summary.Step{}, "Sources")) {
 		t.Errorf("plan = %+v", s.CurrentPlan)
@@ -148,8 +148,8 @@ func TestInjectedAndRecap(t *testing.T) {
 	k.add(thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: "<env>You must never mention this.</env>"}}})
 	k.add(thread.Message{Role: thread.User, Kind: thread.Recap, Parts: []thread.Part{thread.Text{Text: "Earlier we must always deploy build_4711.\n[Externalized Content - artifact:art-9]\nSummary: the build log"}}})
 	s := summarizeNow(t, Input{Messages: k.done(t)})
-	if len(s.Requests) != 1 || s.Requests[0].Text != "Please keep the tests green." || len(s.Constraints) != 1 {
-		t.Errorf("requests %q, constraints %q", texts(s.Requests), texts(s.Constraints))
+	if len(s.Requests) != 1 || s.Requests[0].Text != "Please keep the tests green." || len(s.Standing()) != 1 {
+		t.Errorf("requests %q, standing %q", texts(s.Requests), texts(s.Standing()))
 	}
 	if all := strings.Join(texts(s.Facts), "\n"); !strings.HasPrefix(all, "the agent's earlier summary:\n") || !strings.Contains(all, "build_4711") {
 		t.Errorf("facts = %q", all)
@@ -296,7 +296,7 @@ func TestTenSummarizations(t *testing.T) {
 		if n := (len(out) + 3) / 4; n > budget {
 			t.Fatalf("round %d takes %d tokens", round, n)
 		}
-		if !slices.Contains(texts(s.Constraints), rule) {
+		if !slices.Contains(texts(s.Standing()), rule) {
 			t.Fatalf("round %d lost the constraint\n%s", round, out)
 		}
 		if !strings.Contains(out, "batches of 500 rows") || !strings.Contains(out, "jobs/nightly.go") {

@@ -280,13 +280,6 @@ func TestWorkSays(t *testing.T) {
 		{"an operation broken off", func(l *logOf) {
 			l.call("book_flight", map[string]any{"id": 7}).result("book_flight", thread.Failure, canceled)
 		}, "canceled: book_flight 7 | a call beside it failed"},
-		{"an edit broken off, which may have changed a place that a search showed", func(l *logOf) {
-			l.op("Grep", map[string]any{"pattern": "old(", "output_mode": "content"}, "/a.go:1:old(1)\n/b.go:2:old(2)\n/c.go:3:old(3)\n/d.go:4:old(4)")
-			for _, file := range []string{"/a.go", "/b.go"} {
-				l.op("Edit", map[string]any{"file_path": file, "old_string": "old(", "new_string": "new("}, "The file has been updated.")
-			}
-			l.call("Edit", map[string]any{"file_path": "/c.go", "old_string": "old(", "new_string": "new("}).result("Edit", thread.Failure, canceled)
-		}, "edited, not committed by the assistant (perhaps by the user): /{b.go, a.go}\nof 4 places that a search showed for \"old(\" 2 were changed since, of 1 it is not known; no edit seen of (lines as of then) /d.go:4"},
 		{"refused, then broken off", func(l *logOf) {
 			l.denied("curl x.org").call("Bash", map[string]any{"command": "curl x.org"}).result("Bash", thread.Failure, canceled)
 		}, "not allowed: Bash curl x.org | the user said: \"not now\""},

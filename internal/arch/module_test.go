@@ -160,6 +160,8 @@ var floors = map[string]arch.Package{
 	// What a message, a call or a result is about, in a few words.
 	"internal/describe": {Floor: 1, External: []string{gjson}},
 	"internal/injected": {Floor: 1, Same: []string{"internal/hosted"}, External: []string{gjson}},
+	// Which of what a person said stands.
+	"internal/standing": {Floor: 1},
 	"internal/hosted":   {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
 
 	// 1: the JSON form of messages and prompts.
@@ -258,20 +260,20 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9216},
-		{Of: "floor 1", Floor: 1, Most: 21790},
+		{Of: "floor 0", Floor: 0, Most: 9121},
+		{Of: "floor 1", Floor: 1, Most: 22209},
 		{Of: "floor 2", Floor: 2, Most: 20118},
-		{Of: "floor 3", Floor: 3, Most: 12000},
+		{Of: "floor 3", Floor: 3, Most: 12114},
 		{Of: "floor 4", Floor: 4, Most: 2293},
-		{Of: "floor 5", Floor: 5, Most: 9075},
-		{Of: "floor 6", Floor: 6, Most: 12211},
-		{Of: "floor 7", Floor: 7, Most: 16324},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 17284},
+		{Of: "floor 5", Floor: 5, Most: 9204},
+		{Of: "floor 6", Floor: 6, Most: 12215},
+		{Of: "floor 7", Floor: 7, Most: 16362},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 16831},
 	},
-	Packages: 97, Public: 45, Names: 750,
+	Packages: 98, Public: 45, Names: 750,
 	Methods: 25, Types: map[string]int{
-		"summarize/internal/work.fold":   48,
-		"summarize.selection":            30,
+		"summarize/internal/work.fold":   44,
+		"summarize.selection":            29,
 		"summarize.builder":              64,
 		"strategy.View":                  68,
 		"store/internal/sqlstore.tenant": 37,

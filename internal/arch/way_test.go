@@ -13,9 +13,9 @@ var ways = []struct {
 	dir, function string
 	most          int
 }{
-	{".", "Session.PrepareStep", 66},
+	{".", "Session.PrepareStep", 67},
 	{"internal/cli", "compactCommand", 139},
-	{"proxy", "Transport.RoundTrip", 149},
+	{"proxy", "Transport.RoundTrip", 150},
 }
 
 // TestWays: what a step, a command and a request lead through on the floors that decide and

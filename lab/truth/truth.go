@@ -73,8 +73,6 @@ const (
 	kindCommit      Kind = "work: commit"
 	kindPushed      Kind = "work: pushed"
 	kindEdited      Kind = "work: edited"
-	kindSearch      Kind = "work: search"
-	kindPlace       Kind = "work: place of a search"
 	kindCheck       Kind = "work: check"
 	kindSince       Kind = "work: changed since a check"
 	kindRefused     Kind = "work: refused"

@@ -24,9 +24,6 @@ func (j *judge) work(w state.Work) {
 	for _, c := range w.Checks {
 		j.check(c)
 	}
-	for _, s := range w.Searches {
-		j.search(s)
-	}
 	for _, s := range w.Refused {
 		st := j.claim(s.Text, s.Sources)
 		ok := false

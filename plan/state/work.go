@@ -1,8 +1,6 @@
 package state
 
 import (
-	"slices"
-
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -38,9 +36,6 @@ type Work struct {
 	// Operations are changes in a system that is no code base (bookings, orders,
 	// accounts), with what was refused, and why.
 	Operations []Operation `json:"operations,omitempty"`
-	// Searches are those of which some of the places that they showed were changed since, and not
-	// all: what is left is often still to do.
-	Searches []Search `json:"searches,omitempty"`
 	// Omitted are how many entries, the oldest, were left out for lack of room.
 	Omitted Omitted `json:"omitted,omitzero"`
 }
@@ -58,7 +53,7 @@ type Omitted struct {
 // IsZero reports whether the work says nothing.
 func (w Work) IsZero() bool {
 	return w.Directory.Text == "" && w.Branch.Text == "" && w.PullRequest.Text == "" && w.Newest.Text == "" && w.Next.Text == "" && w.Omitted == Omitted{} &&
-		len(w.Commits)+len(w.Edited)+len(w.Checks)+len(w.Refused)+len(w.Running)+len(w.Operations)+len(w.Searches) == 0
+		len(w.Commits)+len(w.Edited)+len(w.Checks)+len(w.Refused)+len(w.Running)+len(w.Operations) == 0
 }
 
 // Seen is one observation.
@@ -119,51 +114,4 @@ type Operation struct {
 	Reason  string      `json:"reason,omitempty"`
 	Turn    int         `json:"turn,omitempty"`
 	Sources []thread.ID `json:"sources,omitempty"`
-}
-
-// Search is a search in files, with the places that it showed.
-type Search struct {
-	Query string `json:"query"`
-	// Scope is where it searched, as far as it was told.
-	Scope  string  `json:"scope,omitempty"`
-	Places []Place `json:"places"`
-	// Unknown is how many more places it showed of which nobody knows what became.
-	Unknown int `json:"unknown,omitempty"`
-	// Before is how many places were changed that the same search showed earlier.
-	Before int `json:"before,omitempty"`
-	// LastChange is the turn in which a place was changed last.
-	LastChange int         `json:"last_change,omitempty"`
-	Turn       int         `json:"turn,omitempty"`
-	Sources    []thread.ID `json:"sources,omitempty"`
-}
-
-// Place is a text in a file, with the lines that it stood in when it was found.
-type Place struct {
-	Path    string `json:"path"`
-	Text    string `json:"text"`
-	Lines   []int  `json:"lines"`
-	Changed int    `json:"changed,omitempty"` // in how many of the lines an edit replaced it
-}
-
-// Changed is how many of the places were changed since the search.
-func (s Search) Changed() (n int) {
-	for _, p := range s.Places {
-		n += p.Changed
-	}
-	return n
-}
-
-// Left is how many of the places no edit changed, as far as is known.
-func (s Search) Left() (n int) {
-	for _, p := range s.Places {
-		n += len(p.Lines) - p.Changed
-	}
-	return n
-}
-
-// ShownBy reports whether another search shows all that is left of s.
-func (s Search) ShownBy(other Search) bool {
-	return !slices.ContainsFunc(s.Places, func(p Place) bool {
-		return p.Changed < len(p.Lines) && !slices.ContainsFunc(other.Places, func(o Place) bool { return o.Text == p.Text && o.Path == p.Path })
-	})
 }

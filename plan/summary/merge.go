@@ -33,6 +33,8 @@ func Merge(a, b Summary) Summary {
 	out.Requests = mergeItems(requests, b.Requests)
 	out.Elsewhere = union(a.Elsewhere, b.Elsewhere)
 	out.Constraints = mergeItems(a.Constraints, b.Constraints)
+	out.Stated = mergeItems(a.Stated, b.Stated)
+	out.Unlisted = a.Unlisted + b.Unlisted
 	out.Facts = mergeItems(a.Facts, b.Facts)
 	out.FailedAttempts = mergeItems(a.FailedAttempts, b.FailedAttempts)
 	out.Changes = mergeItems(a.Changes, b.Changes)

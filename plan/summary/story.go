@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -13,8 +14,7 @@ type told struct {
 	turn  int
 	label string // whose words it is, or what it says
 	text  string
-	asked string // the question that the text answers
-	at    int    // where in the span it comes from; the request opens its turn
+	at    int // where in the span it comes from; the request opens its turn
 }
 
 // The labels of a turn's lines. Those that name a speaker cannot be forged: inside an item
@@ -37,7 +37,7 @@ func (s Summary) story() [][]told {
 	var all []told
 	add := func(label string, items []Item, before int) {
 		for _, it := range items {
-			x := told{turn: it.Turn, label: label, text: it.Text, asked: it.Asked, at: -before}
+			x := told{turn: it.Turn, label: label, text: it.Text, at: -before}
 			if len(it.Sources) > 0 {
 				x.at += position[it.Sources[0]]
 			}
@@ -75,9 +75,19 @@ func (w *writer) happened(turn []told, elsewhere []int) {
 		w.raw("\n  ").raw(x.label).raw(": ")
 		w.deeper = "  "
 		w.said(x.text, x.label == labelUser)
-		if x.asked != "" {
-			w.raw(" (asked: ").said(x.asked, true).raw(")")
-		}
 		w.deeper = ""
 	}
+}
+
+// Unsaid is what of Stated no request shows whole: only that is rendered under its heading.
+func (s *Summary) Unsaid() []Item {
+	shown := make(map[thread.ID]string, len(s.Requests))
+	for _, r := range s.Requests {
+		if len(r.Sources) > 0 {
+			shown[r.Sources[0]] = r.Text
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(s.Stated), func(it Item) bool {
+		return len(it.Sources) > 0 && strings.Contains(shown[it.Sources[0]], it.Text)
+	})
 }

@@ -30,6 +30,11 @@ type Summary struct {
 	Elsewhere []int `json:"elsewhere,omitempty"`
 	// Constraints are rules and preferences, in the user's words.
 	Constraints []Item `json:"constraints,omitempty"`
+	// Stated is what else the user said that may still hold: decisions, answers, what is less surely
+	// a rule.
+	Stated []Item `json:"stated,omitempty"`
+	// Unlisted is how many more such sentences there was no room for.
+	Unlisted int `json:"unlisted,omitempty"`
 	// Facts are stable pieces of information.
 	Facts     []Item     `json:"facts,omitempty"`
 	Decisions []Decision `json:"decisions,omitempty"`
@@ -64,6 +69,9 @@ type Item struct {
 	Turn int `json:"turn,omitempty"`
 	// Sources are the messages it came from.
 	Sources []thread.ID `json:"sources,omitempty"`
+	// Score is how surely the words of a constraint still hold, by the table that ranked them; 0 where
+	// none did. It is kept so that a later table does not weigh them anew.
+	Score int `json:"score,omitempty"`
 }
 
 // Decision is a choice that was made, and why.
@@ -143,3 +151,6 @@ type ArtifactReference struct {
 	Turn          int         `json:"turn,omitempty"`
 	Sources       []thread.ID `json:"sources,omitempty"`
 }
+
+// Standing is what the user laid down, rules first.
+func (s *Summary) Standing() []Item { return slices.Concat(s.Constraints, s.Stated) }

@@ -37,9 +37,9 @@ func RenderWork(w state.Work) string {
 
 // workCaps are how many entries of each slot stay, step by step, until the section fits:
 // the oldest and least important go first.
-var workCaps = [...]struct{ commits, edited, checks, searches, refused, running, operations, rest int }{
-	{20, 120, 6, 3, 6, 8, 40, 1}, {12, 40, 6, 2, 4, 8, 24, 1}, {8, 24, 6, 2, 3, 6, 16, 1}, {6, 16, 4, 1, 2, 4, 12, 1}, {4, 12, 4, 1, 2, 4, 8, 1}, {3, 8, 3, 1, 1, 3, 6, 1},
-	{2, 6, 3, 1, 1, 2, 4, 1}, {1, 4, 2, 1, 1, 2, 3, 1}, {1, 3, 2, 0, 0, 1, 2, 1}, {1, 2, 1, 0, 0, 1, 1, 1}, {1, 1, 1, 0, 0, 0, 1, 0}, {1, 0, 0, 0, 0, 0, 0, 0}, {},
+var workCaps = [...]struct{ commits, edited, checks, refused, running, operations, rest int }{
+	{20, 120, 6, 6, 8, 40, 1}, {12, 40, 6, 4, 8, 24, 1}, {8, 24, 6, 3, 6, 16, 1}, {6, 16, 4, 2, 4, 12, 1}, {4, 12, 4, 2, 4, 8, 1}, {3, 8, 3, 1, 3, 6, 1},
+	{2, 6, 3, 1, 2, 4, 1}, {1, 4, 2, 1, 2, 3, 1}, {1, 3, 2, 0, 1, 2, 1}, {1, 2, 1, 0, 1, 1, 1}, {1, 1, 1, 0, 0, 1, 0}, {1, 0, 0, 0, 0, 0, 0}, {},
 }
 
 // FitWork returns the work with so few entries that its section takes at most that many
@@ -57,7 +57,6 @@ func FitWork(w state.Work, tokens int, count func(string) int) state.Work {
 		cut.Refused = newestOf(w.Refused, c.refused, &cut.Omitted.Refused)
 		cut.Running = newestOf(w.Running, c.running, &cut.Omitted.Running)
 		cut.Operations = operationsOf(w.Operations, c.operations, &cut.Omitted.Operations)
-		cut.Searches = w.Searches[max(0, len(w.Searches)-c.searches):]
 		if c.rest == 0 {
 			cut.Next, cut.Newest = state.Seen{}, state.Seen{}
 		}
@@ -204,7 +203,6 @@ func workEntries(w state.Work) []string {
 			b.raw(" | no edit seen since")
 		}
 	})...)
-	add(entries(new(writer), w.Searches, func(b *writer, s state.Search) { b.search(s, home) })...)
 	omitted(w.Omitted.Refused, len(w.Refused), "call that was not allowed", "calls that were not allowed")
 	seen("not allowed", w.Refused)
 	const running = "started in the background and not seen to end"

@@ -693,24 +693,6 @@ export type StateOperation = {
   turn?: number
 }
 
-export type StatePlace = {
-  changed?: number
-  lines: Array<number> | null
-  path: string
-  text: string
-}
-
-export type StateSearch = {
-  before?: number
-  last_change?: number
-  places: Array<StatePlace> | null
-  query: string
-  scope?: string
-  sources?: Array<string>
-  turn?: number
-  unknown?: number
-}
-
 export type StateSeen = {
   sources?: Array<string>
   text: string
@@ -741,7 +723,6 @@ export type StateWork = {
   pull_request?: StateSeen
   refused?: Array<StateSeen>
   running?: Array<StateSeen>
-  searches?: Array<StateSearch>
 }
 
 export type SummaryArtifactReference = {
@@ -770,6 +751,7 @@ export type SummaryFile = {
 
 export type SummaryItem = {
   asked?: string
+  score?: number
   sources?: Array<string>
   text: string
   turn?: number
@@ -806,7 +788,9 @@ export type SummarySummary = {
   reports?: Array<SummaryItem>
   requests?: Array<SummaryItem>
   span: ThreadSpan
+  stated?: Array<SummaryItem>
   tool_outcomes?: Array<SummaryToolOutcome>
+  unlisted?: number
   work?: StateWork
 }
 

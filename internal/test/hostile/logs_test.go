@@ -310,18 +310,6 @@ var steep = map[string]large{
 		}
 		return c.end()
 	}},
-	"places of a search": {"", func(n int) []byte {
-		c := newChat()
-		for q := range 9 {
-			var b strings.Builder
-			for i := range 59 {
-				fmt.Fprintf(&b, "/w/a.go:%d: Handle%dOf()\n", i+1, i)
-			}
-			c.does("Grep", fmt.Sprintf(`{"pattern":"Handle.*%d","path":"/w"}`, q), b.String())
-		}
-		c.does("Edit", edit("/w/a.go", strings.Repeat("a\n", n/8), strings.Repeat("b\n", n/8)), updated)
-		return c.end()
-	}},
 	"files that go": {"", func(n int) []byte {
 		c := newChat()
 		for q := range 9 {

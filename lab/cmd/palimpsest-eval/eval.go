@@ -32,6 +32,7 @@ func evalCommand(s cli.Streams) *cobra.Command {
 		Use:   "palimpsest-eval DIR|FILE ...",
 		Short: "Measure compaction policies on your own transcripts",
 		Long:  evalHelp,
+		Args:  cobra.ArbitraryArgs,
 		Example: `  palimpsest-eval ~/.claude/projects
   palimpsest-eval session.jsonl --budgets 8k,20% --misses
   palimpsest-eval ~/.claude/projects --cost
@@ -85,6 +86,7 @@ func evalCommand(s cli.Streams) *cobra.Command {
 		}
 		return pflag.NormalizedName(name)
 	})
+	c.AddCommand(standsCommand(s))
 	return c
 }
 

@@ -7,7 +7,7 @@
 // (how checks report) and operations.go (tools that act on a system). What is read of a message
 // depends on no other message, so a caller can keep it. Fold: Fold goes through the messages in
 // order (fold.go) and applies each to a state.Work: command lines (fold_shell.go), git
-// (fold_git.go), checks (fold_checks.go), searches (searches.go). All of it is pure.
+// (fold_git.go), checks (fold_checks.go). All of it is pure.
 package work
 
 import (
@@ -102,7 +102,6 @@ type fold struct {
 func copyWork(w state.Work) state.Work {
 	w.Commits, w.Edited, w.Checks = slices.Clone(w.Commits), slices.Clone(w.Edited), copyChecks(w.Checks)
 	w.Refused, w.Running, w.Operations = slices.Clone(w.Refused), slices.Clone(w.Running), slices.Clone(w.Operations)
-	w.Searches = slices.Clone(w.Searches)
 	return w
 }
 
@@ -194,29 +193,17 @@ func (f *fold) result(m *thread.Message, r *Result) {
 		if toolclass.Normal(c.Name) == "createdirectory" {
 			break
 		}
-		did, perhaps := c.did(r, 0, false)
-		if files := changedFiles(perhaps); len(files) > 0 {
-			f.forgetPlaces(files...)
-		}
+		did, _ := c.did(r, 0, false)
 		for _, op := range did {
 			if op.Op == "created" && c.Class == toolclass.Write && !r.fileCreated {
 				op.Op = "edited" // it may have existed
 			}
 			f.addEdit(op, f.base(), by)
-			switch file := whole(op.Path, f.base()); {
-			case op.Op == "edited" && c.Class == toolclass.Edit && len(c.Files) == 1:
-				f.applyEdit(c, file, by.turn)
-			case op.Op != "read":
-				f.forgetPlaces(file)
-			}
 		}
-	case toolclass.Search:
-		f.addSearch(c, r, by)
 	case toolclass.Shell:
 		if !r.Canceled {
 			f.removeRefusal(c)
 		}
-		f.addSearch(c, r, by)
 		if f.home == "" && path.IsAbs(r.reset) {
 			f.home = r.reset // where the shell was put back to is where the work is
 		}
@@ -404,5 +391,4 @@ func (f *fold) finish() {
 	f.bound(1, 1)
 	keepNewest(&f.work.Operations, maxOperations, maxOperations, &f.work.Omitted.Operations)
 	keepNewest(&f.work.Edited, maxEdited, maxEdited, &f.work.Omitted.Edited)
-	f.keepSearches()
 }

@@ -27,16 +27,7 @@ func (f *fold) applyShell(p pendingCall, r *Result, by proof) {
 		f.addRunning(c, r.Started, by)
 	}
 	code, known := f.status(c, r)
-	did, perhaps := c.did(r, code, known)
-	if files := changedFiles(append(did, perhaps...)); len(files) > 0 {
-		for i := range files {
-			files[i] = whole(files[i], f.cwd)
-		}
-		f.forgetPlaces(files...)
-	}
-	if c.massEdit != "" || c.mayEdit {
-		f.forgetPlaces()
-	}
+	did, _ := c.did(r, code, known)
 	if c.massEdit != "" {
 		f.changed("what `" + c.massEdit + "` may have changed")
 	}

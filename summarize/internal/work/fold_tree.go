@@ -49,7 +49,6 @@ func (f *fold) changeTree(r *shellRun, s *step, done bool, dir string) {
 	if !a.changesTree(f.branch) || r.output.changedNothing(a) {
 		return
 	}
-	f.forgetPlaces()
 	what := "what `" + a.command + "` may have changed"
 	if done {
 		what = "what `" + a.command + "` changed"

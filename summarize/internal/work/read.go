@@ -13,7 +13,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
-	"github.com/palimpsest-ai/palimpsest/plan/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -23,7 +22,6 @@ type Call struct {
 	Class    toolclass.Class
 	Input    string         // what was asked for, short, on one line
 	Files    []shell.FileOp // what it does to files if it succeeds; see Did
-	Replaced []Replacement  // what an edit replaces in its one file; none if that cannot be told
 
 	steps       []step
 	mayCommit   bool   // nobody knows which of its commands ran; one is "git commit"
@@ -39,10 +37,7 @@ type Call struct {
 	stops       bool   // the poll ends it
 	operates    bool   // the call changes something in a system
 	opensPull   bool   // a tool that opens a pull request
-	query       string // what a search looks for, and where
-	scope       string
 	massEdit    string // the command that may change files which the line does not name
-	mayEdit     bool   // a script may change any file
 }
 
 // step is one command of a command line.
@@ -64,7 +59,6 @@ var stoppers = scan.WordSet("killshell killbash taskstop jobkill closeagent")
 // line are the commands of its command line.
 func (c *Call) Read(args gjson.Result, line []shell.Command) {
 	name := toolclass.Normal(c.Name)
-	c.readSearch(args, line)
 	switch c.Class {
 	case toolclass.Shell:
 		c.readMassEdit(line)
@@ -158,8 +152,7 @@ type Result struct {
 	halted       bool   // the end of the command was not seen
 	Stopped      string // the line in which the harness says that it stopped the command; "" if it did not
 	complaints   []complaint
-	pullRequest  string        // the address of a new pull request
-	places       []state.Place // that a search showed
+	pullRequest  string // the address of a new pull request
 }
 
 const (
@@ -178,9 +171,6 @@ func ReadResult(live *effort.Budget, r *thread.ToolResult, text string) (w Resul
 	w.readDenial(r, head)
 	if w.Unanswered() || w.Claim != "" {
 		return w
-	}
-	if w.Outcome != thread.Failure && (class == toolclass.Search || class == toolclass.Shell) {
-		w.places = readPlaces(live, text)
 	}
 	switch class {
 	case toolclass.Shell:

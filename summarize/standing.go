@@ -1,0 +1,270 @@
+package summarize
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+	"github.com/palimpsest-ai/palimpsest/internal/standing"
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+const (
+	// StandingShare is the share of a summary's room for what the user laid down.
+	StandingShare = 0.30
+	// surelyStanding is the score of what needs no weighing: an answer that the user gave to a question
+	// of a tool.
+	surelyStanding = standing.Rule - 1
+	// likelyStanding is the score from which what has no room is counted.
+	likelyStanding = 0
+	// demandStanding is the least score of what the user said when a call was refused: a demand.
+	demandStanding = 0
+	// mostClauses is how many clauses of one message are kept, those with the highest score.
+	mostClauses = 64
+)
+
+// clause is a clause of a message of the user.
+type clause struct {
+	standing.Clause
+	score int // without what was said before the message
+}
+
+// readClauses finds the clauses of a user message that may stand.
+func readClauses(live *effort.Budget, text string) []clause {
+	var all []clause
+	for _, s := range standing.Clauses(text, "") {
+		if !live.Live(readingByte * (1 + len(s.Text))) {
+			return nil
+		}
+		if len(s.Text) > maxSentence || pasted(s.Text) || strings.HasPrefix(s.Text, `{"`) || strings.HasPrefix(s.Text, `[{"`) { // a line of a log
+			continue
+		}
+		all = append(all, clause{s, standing.Score(s)})
+	}
+	if len(all) > mostClauses {
+		slices.SortStableFunc(all, func(a, b clause) int { return cmp.Compare(b.score, a.score) })
+		all = all[:mostClauses]
+		slices.SortFunc(all, func(a, b clause) int { return cmp.Compare(a.Index, b.Index) })
+	}
+	return all
+}
+
+// pasted reports whether a sentence was copied from a screen: it has a quotation mark of a
+// mail, or frames and lines.
+func pasted(s string) bool {
+	return s[0] == '>' || strings.ContainsFunc(s, func(r rune) bool { return r >= 0x2500 && r < 0x2600 })
+}
+
+// standingSentences are what the user said that may stand, by turn.
+type standingSentences struct {
+	items     []summary.Item
+	changedBy []int // for each of them, a later one that perhaps changes it; else -1
+}
+
+// addStanding collects what the user laid down in the span and in what the summary before stands
+// for: from the log as far as it is at hand, and from the summary before what it holds already.
+func (b *builder) addStanding() {
+	var all []summary.Item
+	inSpan := make(map[thread.ID]bool, len(b.Span.MessageIDs))
+	for _, id := range b.Span.MessageIDs {
+		inSpan[id] = true
+	}
+	at := map[string]int{} // by the words
+	add := func(it summary.Item) {
+		key := strings.ToLower(oneLine(it.Text + it.Asked))
+		if n, again := at[key]; again {
+			all[n].Score = max(all[n].Score, it.Score)
+			return
+		}
+		at[key], all = len(all), append(all, it)
+	}
+	if p := b.in.Previous; p != nil {
+		for _, it := range p.Standing() {
+			add(it)
+		}
+	}
+	log, of := b.logged()
+	before, command := "", false // what was said before a message
+	for i := range log {
+		if !b.effort.Live(messageEffort) {
+			return
+		}
+		m := &log[i]
+		f := of(m)
+		switch {
+		case len(f.said) > 0:
+			before = f.said[len(f.said)-1].text
+		case f.user != "":
+			if inSpan[m.ID] && !f.command && !command {
+				for _, c := range f.clauses {
+					if before != "" && c.Index == 0 {
+						c.Before = before
+						c.score = standing.Score(c.Clause)
+					}
+					add(summary.Item{Text: c.Text, Turn: m.Turn, Sources: []thread.ID{m.ID}, Score: c.score})
+				}
+			}
+			before = ""
+		case inSpan[m.ID]:
+			for _, it := range answersIn(m) {
+				add(it)
+			}
+			for _, said := range refusalsIn(m) {
+				for _, c := range readClauses(b.effort, said) {
+					add(summary.Item{Text: c.Text, Turn: m.Turn, Sources: []thread.ID{m.ID}, Score: max(c.score, demandStanding)})
+				}
+			}
+		}
+		command = f.command
+	}
+	slices.SortStableFunc(all, func(x, y summary.Item) int { return cmp.Compare(x.Turn, y.Turn) })
+	b.stands = linked(b.effort, all)
+}
+
+const (
+	// mostLater is how many of the later sentences are compared with one: those that share its rarest words.
+	mostLater = 16
+	// surelyChanges is the score from which a sentence is taken to change an earlier one.
+	surelyChanges = 60
+)
+
+// linked finds for each sentence the later one that most likely changes it or takes it back: the
+// sentence is not told without it.
+func linked(live *effort.Budget, all []summary.Item) standingSentences {
+	holding := map[string][]int{} // by word, the sentences that hold it
+	words := make([][]string, len(all))
+	for i := range all {
+		for w := range stems(all[i].Text) {
+			words[i], holding[w] = append(words[i], w), append(holding[w], i)
+		}
+	}
+	changedBy := make([]int, len(all))
+	for i := range all {
+		changedBy[i] = -1
+		if !live.Live(messageEffort) {
+			continue
+		}
+		slices.SortStableFunc(words[i], func(x, y string) int { return cmp.Compare(len(holding[x]), len(holding[y])) })
+		compared, best := map[int]bool{}, surelyChanges
+		for _, w := range words[i] {
+			for _, later := range holding[w] {
+				if len(compared) == mostLater {
+					break
+				}
+				if later <= i || compared[later] || all[later].Turn == all[i].Turn {
+					continue
+				}
+				compared[later] = true
+				if score := standing.Changes(all[later].Text, all[i].Text); score >= best {
+					best, changedBy[i] = score, later
+				}
+			}
+		}
+		if later := changedBy[i]; later >= 0 { // it stands about as surely as what it changes
+			all[later].Score = max(all[later].Score, min(all[i].Score, surelyStanding))
+		}
+	}
+	return standingSentences{all, changedBy}
+}
+
+// answersIn lists what the user answered through a tool that asks.
+func answersIn(m *thread.Message) (all []summary.Item) {
+	result, _ := m.Result()
+	for _, a := range result.Said {
+		if text := scan.Clean(a.Text); text != "" && a.Asked != "" {
+			all = append(all, summary.Item{Text: text, Asked: clip.Brief(scan.Clean(a.Asked), maxSentence), Turn: m.Turn, Sources: []thread.ID{m.ID}, Score: surelyStanding})
+		}
+	}
+	return all
+}
+
+// refusalsIn lists what the user said about calls that were not allowed.
+func refusalsIn(m *thread.Message) (all []string) {
+	result, _ := m.Result()
+	for _, a := range result.Said {
+		if text := scan.Clean(a.Text); text != "" && a.Asked == "" {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// laidDown is what was chosen of what the user laid down.
+type laidDown struct {
+	items            []summary.Item
+	tokens, unlisted int // what they take, and how many had no room
+	count            func(string) int
+}
+
+// choose takes the sentences that most likely stand, as far as room tokens go; 0 is no limit.
+func (all *standingSentences) choose(room int, count func(string) int) (l laidDown) {
+	l.count = count
+	order := make([]int, len(all.items))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(all.items[b].Score, all.items[a].Score), cmp.Compare(b, a))
+	})
+	taken := make([]bool, len(all.items))
+	for _, i := range order {
+		if all.items[i].Score < standing.Least {
+			break
+		}
+		var with []int // and what perhaps changes it
+		cost := 0
+		for at := i; at >= 0 && !taken[at]; at = all.changedBy[at] {
+			with, cost = append(with, at), cost+l.cost(all.items[at])
+		}
+		if room > 0 && l.tokens+cost > room {
+			if all.items[i].Score >= likelyStanding {
+				l.unlisted++
+			}
+			continue
+		}
+		for _, at := range with {
+			taken[at] = true
+		}
+		l.tokens += cost
+	}
+	for i, is := range taken {
+		if is {
+			l.items = append(l.items, all.items[i])
+		}
+	}
+	return l
+}
+
+// cost is what an entry takes, in tokens.
+func (l *laidDown) cost(it summary.Item) int {
+	return l.count(summary.Lines([]summary.Item{it}, true)[0]) + 1
+}
+
+// divide parts what is surely a rule from what else the user said.
+func (l *laidDown) divide() (rules, stated []summary.Item) {
+	for _, it := range l.items {
+		if it.Score >= standing.Rule {
+			rules = append(rules, it)
+		} else {
+			stated = append(stated, it)
+		}
+	}
+	return rules, stated
+}
+
+// beside is what those entries take, in tokens, of which the requests do not show the words.
+func (l *laidDown) beside(requests []summary.Item) (n int) {
+	rules, stated := l.divide()
+	shown := summary.Summary{Stated: stated, Requests: requests}
+	for _, it := range slices.Concat(rules, shown.Unsaid()) {
+		n += l.cost(it)
+	}
+	if n > 0 {
+		n += 40 // two headings
+	}
+	return n
+}
