@@ -32,7 +32,9 @@ var classOf = sync.OnceValue(func() map[uint64]class {
 			h := uint64(1)
 			for _, c := range runes {
 				h = mix(h, uint64(c))
-				all[h] = all[h] // its beginning is known
+				if _, ok := all[h]; !ok {
+					all[h] = class{} // the beginning of a word
+				}
 			}
 			if all[h].number == 0 {
 				all[h] = class{uint64(i + 1), len(runes) < len([]rune(word)) || len(runes) <= 3 && !isSyllable(runes[0])}
