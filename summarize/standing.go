@@ -43,7 +43,11 @@ func readClauses(live *effort.Budget, text string) []clause {
 		if len(s.Text) > maxSentence || pasted(s.Text) || strings.HasPrefix(s.Text, `{"`) || strings.HasPrefix(s.Text, `[{"`) { // a line of a log
 			continue
 		}
-		all = append(all, clause{s, standing.Score(s)})
+		score := standing.Score(s)
+		for _, mark := range [...]string{"- ", "* ", "• "} { // of a list
+			s.Text = strings.TrimPrefix(s.Text, mark)
+		}
+		all = append(all, clause{s, score})
 	}
 	if len(all) > mostClauses {
 		slices.SortStableFunc(all, func(a, b clause) int { return cmp.Compare(b.score, a.score) })

@@ -260,15 +260,15 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9121},
+		{Of: "floor 0", Floor: 0, Most: 9123},
 		{Of: "floor 1", Floor: 1, Most: 22211},
 		{Of: "floor 2", Floor: 2, Most: 20118},
-		{Of: "floor 3", Floor: 3, Most: 12114},
+		{Of: "floor 3", Floor: 3, Most: 12118},
 		{Of: "floor 4", Floor: 4, Most: 2293},
 		{Of: "floor 5", Floor: 5, Most: 9204},
 		{Of: "floor 6", Floor: 6, Most: 12215},
 		{Of: "floor 7", Floor: 7, Most: 16362},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 16831},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 16836},
 	},
 	Packages: 98, Public: 45, Names: 750,
 	Methods: 25, Types: map[string]int{

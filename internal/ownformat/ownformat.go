@@ -21,6 +21,7 @@ const (
 	splitTurnOpening    = "Turn Context (split turn)"
 	workstreamOpening   = "Compacted context summary:"
 	loopOpening         = "[COMPACT SUMMARY]"
+	standingOpening     = "What the user laid down, or may have (the user's words)" // behind the forms of policies
 	assent              = "Understood."
 	truncationOpening   = "[Context truncated. Earlier conversation contained "
 	externalizedOpening = "[Externalized Content - artifact:"
@@ -48,7 +49,7 @@ var (
 // have no end: they take the whole text.
 func CutSummary(text string) (summary, rest string, ok bool) {
 	s := strings.TrimSpace(text)
-	if s == "" || strings.IndexByte("[#CT<", s[0]) < 0 {
+	if s == "" || strings.IndexByte("[#CTW<", s[0]) < 0 {
 		return "", "", false
 	}
 	if inner, found := strings.CutPrefix(s, "<system>\n"); found {
@@ -100,7 +101,7 @@ func summaryEnd(s string) int {
 		return len(first)
 	case strings.HasPrefix(first, externalizedOpening) && after == len(s):
 		return pointerEnd(s)
-	case strings.HasPrefix(first, renderedOpening) && strings.HasSuffix(first, "]"):
+	case strings.HasPrefix(first, renderedOpening) && strings.HasSuffix(first, "]"), first == standingOpening && after < len(s):
 		return entriesEnd(s, after)
 	case contextLine().MatchString(first):
 		if n := summaryEnd(s[after:]); n > 0 && strings.HasPrefix(s[after:], renderedOpening) {

@@ -22,6 +22,7 @@ const (
 	loop     = "[COMPACT SUMMARY]\n" + extract
 	prose    = "[COMPACT SUMMARY]\nWe fixed it.\n\nThen we rested."
 	note     = "[COMPACT SUMMARY]\n[Context truncated. Earlier conversation contained 9 messages about: the clock]"
+	laid     = "What the user laid down, or may have (the user's words)\n- Never ring at night.\n- The bell is\n  Ada's."
 	request  = "Now mend the bell, please."
 )
 
@@ -42,6 +43,8 @@ func TestSummary(t *testing.T) {
 		{"<system>\n" + work + "\n</system>\n\n" + request, request},
 		{loop, ""}, {loop + "\n\n" + request, request}, {prose, ""}, {note, ""}, {note + "\n\n" + request, request},
 		{"[The conversation continues from here.]", ""},
+		{chained + "\n\n" + laid, ""}, {session + "\n\n" + laid + "\n\n" + request, request}, {timeline + "\n\n" + laid + "\n\n" + request, request}, {work + "\n\n" + laid + "\n\n" + request, request},
+		{defaults + "\n## The user also said (the user's words; may still hold)\n- \"a\"\n- [2 more]\n## Files\n- a.go\n\n" + request, request},
 	} {
 		head, rest, ok := ownformat.CutSummary(test.text)
 		if !ok || rest != test.rest || !strings.HasPrefix(strings.TrimSpace(test.text), head) {
@@ -51,7 +54,7 @@ func TestSummary(t *testing.T) {
 	for _, text := range []string{
 		"", request, "## Session Summary", "## Session Summary (Compaction Round x)", "# Session Summary (Round 1)",
 		"What is [Summary v1.0]?\n" + extract, "[Context Summary - Turns 1-9] of what?", "[Context Summary - Turns a-b]\n" + extract,
-		"Compacted context summary: what is that?", "[COMPACT SUMMARY] is what it says", "[COMPACT SUMMARY]", "Compacted context summary:",
+		"What the user laid down, or may have (the user's words)", "What is it?", "Compacted context summary: what is that?", "[COMPACT SUMMARY] is what it says", "[COMPACT SUMMARY]", "Compacted context summary:",
 		"[Externalized Content - artifact:art-1]\nWhy do I see this?", "Turn Context (split turn) is odd", "<system>\nBe brief.\n</system>",
 		"<system>\n" + work + "\nBe brief.", "[conv.range.summary of it] is odd",
 	} {

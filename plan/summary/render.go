@@ -72,9 +72,10 @@ func (s Summary) write() (string, []Section) {
 	out = section(out, w, headPlan, s.CurrentPlan, (*writer).step)
 	out = section(out, w, headOpen, s.OpenItems, (*writer).openItem)
 	out = section(out, w, headConstraints, s.Constraints, (*writer).quoted)
-	out = section(out, w, headStated, s.Unsaid(), (*writer).quoted)
-	if s.Unlisted > 0 {
-		w.raw(fmt.Sprintf("[%d more sentences of the user may still hold and are not shown here]\n", s.Unlisted))
+	unsaid := s.Unsaid()
+	out = section(out, w, headStated, unsaid, (*writer).quoted)
+	if s.Unlisted > 0 && len(unsaid) > 0 {
+		w.raw(fmt.Sprintf("- [%d more sentences of the user may still hold and are not shown here]\n", s.Unlisted))
 	}
 	out = section(out, w, headDecisions, s.Decisions, (*writer).decision)
 	headStory := headStory

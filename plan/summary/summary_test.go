@@ -427,7 +427,7 @@ func TestStated(t *testing.T) {
 		},
 		Unlisted: 2,
 	}
-	want := "## The user also said (the user's words; may still hold)\n- (turn 2) \"Ada decides about names.\"\n- (turn 3) \"B\" (asked: \"A or B?\")\n[2 more sentences of the user may still hold and are not shown here]\n"
+	want := "## The user also said (the user's words; may still hold)\n- (turn 2) \"Ada decides about names.\"\n- (turn 3) \"B\" (asked: \"A or B?\")\n- [2 more sentences of the user may still hold and are not shown here]\n"
 	if text := s.Render(); !strings.Contains(text, want) {
 		t.Errorf("no\n%s\nin\n%s", want, text)
 	}
