@@ -126,7 +126,7 @@ func (s *selection) newTerms(c *candidate) float32 {
 	return v / usualNews
 }
 
-// shares divide a budget: floors, requests, mostRequests and snippets are ratios of it.
+// shares divide a budget: floors, standing, requests, mostRequests and snippets are ratios of it.
 type shares struct {
 	// floors are what each section may fill, in this order, before the sections compete.
 	// Without them the most numerous kind of candidate would take everything.
@@ -134,6 +134,8 @@ type shares struct {
 	// requests is for the user's messages in full, before they are trimmed in the middle;
 	// mostRequests is for all of them at keptRequest bytes each.
 	requests, mostRequests float32
+	// standing is for what the user laid down.
+	standing float32
 	// snippets is for lines of output, until everything else worth saying is said.
 	snippets float32
 	// words and changes are no ratios: they weigh what the assistant said and what edits
@@ -151,7 +153,7 @@ var largeShares = shares{
 		{secPlan, 0.08}, {secFile, 0.12}, {secDecision, 0.06}, {secFailed, 0.14}, {secSaid, 0.45}, {secReport, 0.06},
 		{secOutcome, 0.05}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secChange, 0.10}, {secSnippet, 0.07},
 	},
-	requests: 0.30, mostRequests: 0.55, snippets: 0.10, words: wordsWeight, changes: wordsWeight,
+	standing: StandingShare, requests: 0.30, mostRequests: 0.55, snippets: 0.10, words: wordsWeight, changes: wordsWeight,
 }
 
 // smallShares are for a small budget: its reader needs the story.
@@ -160,7 +162,7 @@ var smallShares = shares{
 		{secPlan, 0.08}, {secFile, 0.08}, {secDecision, 0.06}, {secFailed, 0.14}, {secSaid, 0.60}, {secReport, 0.04},
 		{secOutcome, 0.0167}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secChange, 0.10}, {secSnippet, 0.025},
 	},
-	requests: 0.20, mostRequests: 0.55, snippets: 0.05, words: wordsWeight, changes: wordsWeight / 2,
+	standing: StandingShare, requests: 0.20, mostRequests: 0.55, snippets: 0.05, words: wordsWeight, changes: wordsWeight / 2,
 }
 
 // modelFloors replace the others where a model wrote facts, decisions and open items: what
@@ -169,6 +171,9 @@ var modelFloors = []floor{
 	{secPlan, 0.10}, {secOpen, 0.10}, {secDecision, 0.15}, {secFact, 0.45}, {secFailed, 0.15}, {secFile, 0.06}, {secSaid, 0.12},
 	{secChange, 0.05}, {secOutcome, 0.03}, {secArtifact, 0.03}, {secSnippet, 0.03},
 }
+
+// standingWithModel is the share for what the user laid down beside what a model wrote, which tells of it as well.
+const standingWithModel = 0.15
 
 // smallBudget is the budget, in tokens, below which smallShares apply.
 const smallBudget = 4000
@@ -181,7 +186,7 @@ func sharesFor(budget int, byModel bool) shares {
 		s = smallShares
 	}
 	if byModel {
-		s.floors, s.requests, s.mostRequests, s.words = modelFloors, 0.20, 0.30, wordsWithModel
+		s.floors, s.standing, s.requests, s.mostRequests, s.words = modelFloors, standingWithModel, 0.20, 0.30, wordsWithModel
 	}
 	return s
 }

@@ -99,7 +99,7 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 	s.weighAsked()
 	s.rankRequests()
 	s.work = p.Work
-	s.laid = p.stands.choose(cmp.Or(p.standing, int(StandingShare*float32(budget))), count)
+	s.laid = p.stands.choose(cmp.Or(p.standing, int(s.shares.standing*float32(budget))), count)
 	if p.standing > 0 && budget > 0 {
 		budget += s.laid.tokens
 		s.budget = budget
