@@ -110,7 +110,7 @@ func linear(t *testing.T, n, most int, made func(n int) func()) {
 			return
 		}
 		told = append(told, fmt.Sprintf("%d times as many %v beside %v, %.1f times as long", 1<<k, large, small, times))
-		if k > 1 && growth*large > mostSpent {
+		if k > 1 && growth*growth*large > mostSpent {
 			break
 		}
 	}
