@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,22 +14,18 @@ import (
 func TestAttemptText(t *testing.T) {
 	a := &attempt{
 		why: "Bash go test => FAIL", said: "The index is off by one.", again: 3, works: true,
-		mends: []repair{{file: "src/parse.go", hunk: hunk{minus: []string{"n := 1"}, plus: []string{"n := 0"}}, from: "m7"}},
+		mends: []repair{{file: "src/parse.go", from: "n := 1", to: "n := 0", source: "m7"}},
 	}
 	for _, tt := range []struct {
-		told    map[string]bool
-		changes []summary.Item
-		want    string
+		told map[string]bool
+		want string
 	}{
-		{nil, nil, " | then the assistant: The index is off by one. | edited next: src/parse.go n := 1 → n := 0 | it succeeded later, in turn 3"},
-		{map[string]bool{"The index is off by one.": true}, nil, " | edited next: src/parse.go n := 1 → n := 0 | it succeeded later, in turn 3"},
-		{nil, []summary.Item{{Text: "src/parse.go:\n- n := 1\n+ n := 0", Sources: []thread.ID{"m7"}}}, " | then the assistant: The index is off by one. | edited next: src/parse.go | it succeeded later, in turn 3"},
-		// Another edit of the file, and an entry that does not show the line.
-		{nil, []summary.Item{{Text: "src/parse.go:\n+ n := 0", Sources: []thread.ID{"m9"}}, {Text: "edited src/parse.go", Sources: []thread.ID{"m7"}}}, " | then the assistant: The index is off by one. | edited next: src/parse.go n := 1 → n := 0 | it succeeded later, in turn 3"},
+		{nil, " | then the assistant: The index is off by one. | edited next: src/parse.go n := 1 → n := 0 | it succeeded later, in turn 3"},
+		{map[string]bool{"The index is off by one.": true}, " | edited next: src/parse.go n := 1 → n := 0 | it succeeded later, in turn 3"},
 	} {
-		got := a.text(tt.told, bySource(tt.changes))
+		got := a.text(tt.told)
 		if got != a.why+tt.want {
-			t.Errorf("%v, %v: %q", tt.told, tt.changes, got)
+			t.Errorf("%v: %q", tt.told, got)
 		}
 		if whyFailed(got) != a.why {
 			t.Errorf("it failed because of %q", whyFailed(got))
@@ -48,36 +43,6 @@ func TestAttemptCarriedOn(t *testing.T) {
 	in.Previous = &previous
 	if s := summarizeNow(t, in); len(s.FailedAttempts) != 1 {
 		t.Errorf("failures: %q", texts(s.FailedAttempts))
-	}
-}
-
-// TestJoinHunks: hunks of a file stand under its name once, unless the story tells something
-// between them.
-func TestJoinHunks(t *testing.T) {
-	s := summary.Summary{
-		Span:        thread.Span{MessageIDs: []thread.ID{"a", "b", "c", "d", "e"}},
-		Conclusions: []summary.Item{{Text: "That was wrong.", Turn: 1, Sources: []thread.ID{"d"}}},
-		Changes: []summary.Item{
-			{Text: "edited x.go: func F()", Turn: 1, Sources: []thread.ID{"a"}},
-			{Text: "x.go:\n+ one", Turn: 1, Sources: []thread.ID{"a"}},
-			{Text: "x.go:\n- one\n+ two", Turn: 1, Sources: []thread.ID{"b"}},
-			{Text: "y.go:\n+ three", Turn: 1, Sources: []thread.ID{"b"}},
-			{Text: "y.go:\n+ four", Turn: 1, Sources: []thread.ID{"c"}},
-			{Text: "y.go:\n+ five", Turn: 1, Sources: []thread.ID{"d"}}, // after words
-			{Text: "y.go:\n+ six", Turn: 2, Sources: []thread.ID{"e"}},
-		},
-	}
-	before := texts(s.Changes)
-	got := joinHunks(s)
-	want := []string{"edited x.go: func F()", "x.go:\n+ one\n…\n- one\n+ two", "y.go:\n+ three\n…\n+ four", "y.go:\n+ five", "y.go:\n+ six"}
-	if !slices.Equal(texts(got), want) {
-		t.Errorf("%q", texts(got))
-	}
-	if joined := joinHunks(summary.Summary{Changes: []summary.Item{{Text: "x:\n+ a"}, {Text: "x:\n+ b"}}}); len(joined) != 1 {
-		t.Errorf("of unknown messages: %q", texts(joined))
-	}
-	if !slices.Equal(got[1].Sources, []thread.ID{"a", "b"}) || !slices.Equal(texts(s.Changes), before) || len(s.Changes[1].Sources) != 1 {
-		t.Errorf("%v, from %q", got[1].Sources, strings.Join(texts(s.Changes), "|"))
 	}
 }
 
@@ -193,7 +158,11 @@ func TestMendingEdits(t *testing.T) {
 		{"a document", bash("go test ./...", "--- FAIL: TestX"), edit("/r/README.md", "old words", "new words", thread.Success), false},
 		{"a document that it names", bash("make lint", "README.md:3:1: error: line too long"), edit("/r/README.md", "old words", "new words", thread.Success), true},
 		{"an edit", edit("/r/parse.go", "n:=1", "limit := 0", thread.Failure), code, true},
-		{"an edit of something else", edit("/r/parse.go", "x", "printer()", thread.Failure), code, false},
+		{"an edit of another file", edit("/r/print.go", "x", "printer()", thread.Failure), code, false},
+		{"of a later turn", func(k *talk) {
+			bash("go test ./...", "--- FAIL: TestX")(k)
+			k.user("By the way, keep the old code around.")
+		}, code, false},
 	} {
 		k := (&talk{}).user("Fix it, please.")
 		tt.failed(k)
@@ -202,73 +171,6 @@ func TestMendingEdits(t *testing.T) {
 		if got := strings.Contains(strings.Join(texts(s.FailedAttempts), "\n"), thenEdited); got != tt.mends {
 			t.Errorf("%s: %q", tt.name, texts(s.FailedAttempts))
 		}
-	}
-}
-
-// TestMendedInALaterTurn: the user may break in before a failed check is mended; of later turns
-// only an edit that changes what the failure names is told with it, and none once the check has
-// run again.
-func TestMendedInALaterTurn(t *testing.T) {
-	const failed = "src/session.ts(16,58): error TS2305: Module 'core' has no exported member 'QueueMode'."
-	check := func(k *talk) {
-		k.calls("Bash", args{"command": "npm run check"}, "Checked 12 files.", thread.Success)
-	}
-	edit := func(from, to string) func(k *talk) {
-		return func(k *talk) {
-			k.calls("Edit", args{"file_path": "/r/src/session.ts", "old_string": from, "new_string": to}, "ok", thread.Success)
-		}
-	}
-	named := edit("get queueMode(): QueueMode {", `get queueMode(): "all" | "one" {`)
-	for _, tt := range []struct {
-		name string
-		next []func(*talk)
-		want string
-	}{
-		{"an edit of what it names", []func(*talk){named, check}, "edited next: src/session.ts"},
-		{"an edit of something else", []func(*talk){edit("const retries = 3", "const retries = 5"), check}, ""},
-		{"after the check ran again", []func(*talk){check, named}, ""},
-	} {
-		k := (&talk{}).user("Write the session.").calls("Bash", args{"command": "npm run check"}, failed, thread.Failure)
-		k.user("By the way, keep the old code around.")
-		for _, step := range tt.next {
-			step(k)
-		}
-		told := strings.Join(texts(summarizeNow(t, Input{Messages: k.done(t)}).FailedAttempts), "\n")
-		if !strings.Contains(told, "TS2305") || strings.Contains(told, thenEdited) != (tt.want != "") || !strings.Contains(told, tt.want) {
-			t.Errorf("%s: %q", tt.name, told)
-		}
-	}
-}
-
-// TestTicks: marking items as done is no change of a text.
-func TestTicks(t *testing.T) {
-	for _, tt := range []struct {
-		before, after string
-		want          bool
-	}{
-		{"- [ ] Write it\n- [ ] Test it", "- [x] Write it\n- [x] Test it", true},
-		{"- [x] Write it", "- [ ] Write it", true},
-		{"- [ ] Write it", "- [x] Write it (done in turn 3)", false},
-		{"- [ ] Write it", "- [x] Write it\n- [ ] Test it", false},
-		{"a := b[0]", "a := b[1]", false},
-	} {
-		for _, h := range hunksOf(tt.before, tt.after) {
-			if h.ticks() != tt.want {
-				t.Errorf("%q → %q: %v", tt.before, tt.after, h.ticks())
-			}
-		}
-	}
-}
-
-// TestHunksWithoutIndent: a block that was only moved in or out is no change.
-func TestHunksWithoutIndent(t *testing.T) {
-	got := hunksOf("if full {\n\tshow(a)\n\tshow(b)\n}\nreturn true", "match := find(a)\nshow(a)\nshow(b)\nreturn false")
-	var all []string
-	for _, h := range got {
-		all = append(all, strings.Join(h.minus, ";")+" → "+strings.Join(h.plus, ";"))
-	}
-	if want := []string{"if full { → match := find(a)", "};return true → return false"}; !slices.Equal(all, want) {
-		t.Errorf("%q, want %q", all, want)
 	}
 }
 

@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -38,7 +37,7 @@ func (s *selection) build() summary.Summary {
 	out.FailedAttempts = pick(p.FailedAttempts, plain[secFailed])
 	out.ToolOutcomes = pick(p.ToolOutcomes, plain[secOutcome])
 	out.OpenItems = pick(p.OpenItems, plain[secOpen])
-	out.Changes = p.changeItems(plain[secChange])
+	out.Changes = pick(p.Changes, plain[secChange])
 	out.Artifacts = pick(p.Artifacts, plain[secArtifact])
 	for _, k := range groups {
 		item := s.join(pieces[k])
@@ -75,13 +74,11 @@ func (s *selection) build() summary.Summary {
 			}
 		}
 	}
-	changes := bySource(out.Changes)
 	for i, n := range plain[secFailed] { // as pick has sorted them
 		if a := p.attempts[n]; a != nil {
-			out.FailedAttempts[i].Text = a.text(told, changes)
+			out.FailedAttempts[i].Text = a.text(told)
 		}
 	}
-	out.Changes = joinHunks(out)
 	return out
 }
 
@@ -91,66 +88,6 @@ const (
 	// mostTold is how many texts of one message are looked for there.
 	mostTold = 100
 )
-
-// bySource are the texts of items, by the messages that they name as their source.
-func bySource(items []summary.Item) map[thread.ID][]string {
-	texts := map[thread.ID][]string{}
-	for i := range items {
-		for _, id := range items[i].Sources {
-			texts[id] = append(texts[id], items[i].Text)
-		}
-	}
-	return texts
-}
-
-// joinHunks joins hunks of a file between which the story tells nothing else, so that the
-// file is named once.
-func joinHunks(s summary.Summary) []summary.Item {
-	position := make(map[thread.ID]int, len(s.Span.MessageIDs))
-	for i, id := range s.Span.MessageIDs {
-		position[id] = i
-	}
-	at := func(it *summary.Item) int {
-		if len(it.Sources) == 0 {
-			return -1
-		}
-		return position[it.Sources[0]]
-	}
-	var others []int // the positions of everything else
-	for _, items := range [...][]summary.Item{s.Conclusions, s.FailedAttempts, s.Reports} {
-		for i := range items {
-			others = append(others, at(&items[i]))
-		}
-	}
-	slices.Sort(others)
-	changes := slices.Clone(s.Changes)
-	slices.SortStableFunc(changes, func(a, b summary.Item) int {
-		return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(at(&a), at(&b)))
-	})
-	var out []summary.Item
-	var texts [][]string // of each of them
-	last := -1           // the position of the last one
-	for _, it := range changes {
-		file, lines, isHunk := strings.Cut(it.Text, ":\n")
-		if n := len(out) - 1; isHunk && n >= 0 && out[n].Turn == it.Turn && strings.HasPrefix(out[n].Text, file+":\n") {
-			between, _ := slices.BinarySearch(others, last+1)
-			if between == len(others) || others[between] > at(&it) {
-				if len(texts[n]) == 1 {
-					out[n].Sources = slices.Clone(out[n].Sources)
-				}
-				texts[n] = append(texts[n], lines)
-				out[n].Sources = append(out[n].Sources, it.Sources...)
-				last = at(&it)
-				continue
-			}
-		}
-		out, texts, last = append(out, it), append(texts, []string{it.Text}), at(&it)
-	}
-	for n := range out {
-		out[n].Text = strings.Join(texts[n], "\n…\n")
-	}
-	return out
-}
 
 // join makes one item of the chosen pieces of a group.
 func (s *selection) join(chosen []int) summary.Item {

@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
@@ -25,12 +24,10 @@ type callFacts struct {
 	inputIdents []mention // in input
 	moreFiles   int       // that are not in Files
 	part        bool      // only a part of the file was read
-	old, body   []string  // the texts that an edit of a Markdown file replaces, and the new ones
-	all         bool      // it replaces each of them everywhere
 	idents      []mention // in all arguments
 	changed     []piece   // lines that an edit or a write puts into a file
 	removed     []string  // lines that an edit takes away, or puts back
-	hunks       []hunk    // what an edit changes, of one file
+	from, to    string    // the only line that an edit changes, before and after
 	defines     []string  // what an edit defines: functions, types, tests, headings
 	dropped     []string  // what the text that it takes out defines
 	todos       []todo    // a whole list, or one change of it
@@ -218,9 +215,6 @@ func (f *callFacts) readEdit(live *effort.Budget, args gjson.Result, path string
 		}
 	})
 	f.Input = path
-	if isMarkdown(path) {
-		f.old, f.body, f.all = old, body, args.Get("replace_all").Bool()
-	}
 	f.readReplacement(live, path, old, body)
 }
 
@@ -272,17 +266,15 @@ var patchMarks = map[string]string{"*** Update File": "edited", "*** Add File": 
 
 // readReplacement notes that an edit replaces texts of a file by others.
 func (f *callFacts) readReplacement(live *effort.Budget, path string, old, body []string) {
-	for n, text := range body {
+	for _, text := range body {
 		if !live.Live(len(text)) {
 			return
 		}
 		f.changedLines(live, text)
 		f.defines = define(live, f.defines, text, path)
-		if len(old) == len(body) {
-			f.hunks = append(f.hunks, hunksOf(old[n], text)...)
-		} else if len(old) == 0 {
-			f.hunks = append(f.hunks, hunksOf("", text)...)
-		}
+	}
+	if len(old) == 1 && len(body) == 1 && live.Live(len(old[0])+len(body[0])) {
+		f.from, f.to = onlyLine(old[0], body[0])
 	}
 	for _, text := range old {
 		f.dropped = define(live, f.dropped, text, path)
@@ -295,20 +287,6 @@ func (f *callFacts) readReplacement(live *effort.Budget, path string, old, body 
 			}
 		}
 	}
-}
-
-// oneLine returns the removed and the added line of an edit that changes one line.
-func (f *callFacts) oneLine() (before, after string) {
-	var minus, plus []string
-	for _, h := range f.hunks {
-		minus, plus = append(minus, h.minus...), append(plus, h.plus...)
-	}
-	blank := func(line string) bool { return strings.TrimSpace(line) == "" }
-	minus, plus = slices.DeleteFunc(minus, blank), slices.DeleteFunc(plus, blank)
-	if len(minus) != 1 || len(plus) != 1 {
-		return "", ""
-	}
-	return strings.TrimSpace(minus[0]), strings.TrimSpace(plus[0])
 }
 
 // changedLines adds the lines of a new text that hold identifiers.

@@ -177,8 +177,6 @@ func (b *builder) track(o *origin, from int) {
 func (b *builder) applyEdit(c *callFacts, r *resultFacts) {
 	did, perhaps := c.Did(&r.Result)
 	stays := sync.OnceValue(c.putIn)
-	b.dropHunks(c, did)
-	b.dropHunks(c, perhaps)
 	for _, op := range perhaps {
 		if o := b.origins[fileKey(op.Path)]; o != nil && (op.Op == "deleted" || op.Op == "created") {
 			b.dropOrigin(o)
@@ -254,11 +252,6 @@ func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFact
 	b.applyEdit(c, r)
 	if r.Canceled {
 		return // it may have changed files, and tells nothing
-	}
-	if !failed {
-		if asked, ok := b.calls[c.ID]; ok {
-			b.recordHunks(i, &b.messages[asked.message], c)
-		}
 	}
 	if class == toolclass.Edit || class == toolclass.Write {
 		if failed {

@@ -36,7 +36,7 @@ func TestLinesOfChangedFiles(t *testing.T) {
 	k.says("The port is 9322 now.")
 	rendered := summarizeNow(t, Input{Messages: k.done(t), Budget: 600}).Render()
 
-	if strings.Contains(strings.ReplaceAll(rendered, "- const relayPort = 7411\n", ""), "7411") {
+	if strings.Contains(strings.ReplaceAll(rendered, "without: const relayPort = 7411", ""), "7411") {
 		t.Errorf("a line that is gone is told:\n%s", rendered)
 	}
 	if got := belowItem(rendered, ") Edit /w/relay.go"); !strings.Contains(got, "relayPort = 9322") {
@@ -110,20 +110,6 @@ func TestCutCallIsNoOther(t *testing.T) {
 	}
 }
 
-// TestSmallFile: a file of next to nothing is told with the ledger, until it changes.
-func TestSmallFile(t *testing.T) {
-	k := (&talk{}).user("Which version do we run?")
-	k.calls("Read", args{"file_path": "/w/limits.toml"}, "# limits\nmax_relays = 481516\n", thread.Success)
-	k.says("It is 481516.")
-	if rendered := summarizeNow(t, Input{Messages: k.done(t), Budget: 600}).Render(); !strings.Contains(rendered, "limits.toml: read (turn 1) | holds max_relays = 481516") {
-		t.Errorf("not told:\n%s", rendered)
-	}
-	k.calls("Edit", args{"file_path": "/w/limits.toml", "old_string": "481516", "new_string": "23"}, "ok", thread.Success)
-	if rendered := summarizeNow(t, Input{Messages: k.done(t), Budget: 600}).Render(); strings.Contains(rendered, "holds") {
-		t.Errorf("told although the file changed:\n%s", rendered)
-	}
-}
-
 // TestFailedThenSettled: a failed attempt says when the same call succeeded later.
 func TestFailedThenSettled(t *testing.T) {
 	k := (&talk{}).user("Make the relay faster, please, and keep its tests green.")
@@ -159,14 +145,8 @@ func TestShown(t *testing.T) {
 }
 
 // TestSaysNothing: what tells a reader next to nothing is not told while there is
-// something else: drawings, and attempts to read what is not there.
+// something else: attempts to read what is not there.
 func TestSaysNothing(t *testing.T) {
-	if (hunk{plus: []string{"```mermaid", "sequenceDiagram", "U->>G: git add", "Note over G: PostCommit", "G-->>U: done"}}).diagram() != true {
-		t.Error("a diagram is none")
-	}
-	if (hunk{plus: []string{"The hook runs.", "p->next = q;", "end"}}).diagram() {
-		t.Error("text is a diagram")
-	}
 	k := (&talk{}).user("Read the logging code.").says("Let me look at it.")
 	k.calls("Read", args{"file_path": "/r/logging.go"}, "File does not exist.", thread.Failure).says("Let me search for it.")
 	k.calls("Grep", args{"pattern": "logging"}, "/r/logger.go", thread.Success).says("It is in logger.go.")
@@ -183,7 +163,7 @@ func TestEditThatFailed(t *testing.T) {
 	k.calls("Edit", args{"file_path": "/r/other.ts", "old_string": "let n = 1", "new_string": "let n = 2"}, "ok", thread.Success)
 	k.calls("Edit", args{"file_path": "/r/index.ts", "old_string": "export b", "new_string": "export { runner } from './runner'"}, "ok", thread.Success).says("Done.")
 	s := summarizeNow(t, Input{Messages: k.done(t)})
-	if len(s.FailedAttempts) != 1 || !strings.Contains(s.FailedAttempts[0].Text, "find the exact text") || !strings.HasSuffix(s.FailedAttempts[0].Text, "| edited next: /r/index.ts") || !strings.Contains(strings.Join(texts(s.Changes), "\n"), "export { runner } from './runner'") {
+	if len(s.FailedAttempts) != 1 || !strings.Contains(s.FailedAttempts[0].Text, "find the exact text") || !strings.HasSuffix(s.FailedAttempts[0].Text, "| edited next: /r/index.ts export b → export { runner } from './runner'") || !strings.Contains(strings.Join(texts(s.Changes), "\n"), "export { runner } from './runner'") {
 		t.Errorf("failures: %q, changes: %q", texts(s.FailedAttempts), texts(s.Changes))
 	}
 }

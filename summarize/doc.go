@@ -20,7 +20,7 @@
 // 2. Collect. pool.go goes through the messages in order and fills a pool of candidates:
 // everything that the summary could say. said.go takes the words of the user and
 // the assistant, previous.go earlier summaries, results.go the outcomes of calls, failures.go
-// failed attempts and how the agent went on, changes.go and hunks.go what edits
+// failed attempts and how the agent went on, changes.go what edits
 // changed, ledger.go the files, plan_file.go a plan kept in a file. current.go drops lines that a later answer or edit made out
 // of date.
 //

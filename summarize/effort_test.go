@@ -141,19 +141,3 @@ func TestCanceledInMessage(t *testing.T) {
 		})
 	}
 }
-
-// TestReplayIsBounded: a plan in a file that its edits make too large is not known; one that they
-// make a little larger is.
-func TestReplayIsBounded(t *testing.T) {
-	for times, known := range map[int]bool{1: true, 9: false} {
-		var log calls
-		log.add("Write", `{"file_path":"plan.md","content":"- [ ] a\n- [ ] b\n- [ ] c\n"}`, "File created successfully at: plan.md")
-		for range times {
-			log.add("Edit", `{"file_path":"plan.md","old_string":"a","new_string":"`+strings.Repeat("a", 90)+`","replace_all":true}`, "The file has been updated.")
-		}
-		p := newPool(t.Context(), &Input{Messages: log}, read)
-		if got := len(p.CurrentPlan) == 3; got != known {
-			t.Errorf("%d edits: the plan has %d steps", times, len(p.CurrentPlan))
-		}
-	}
-}

@@ -84,8 +84,6 @@ type resultFacts struct {
 	fields     thread.Fields
 	records    bool    // its lines are the records of a JSON document
 	report     []piece // paragraphs of a sub-agent's answer
-	text       string  // the whole content of a tiny file, on one line
-	doc        string  // the text of a file that was read, without line numbers, if it has boxes to tick
 }
 
 // Limits on what one message contributes: a huge one must not cost more than it can be
@@ -285,12 +283,6 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 		}
 	}
 	f.last = f.last[:min(len(f.last), maxLine)]
-	if len(s) <= 3*maxHeld && f.source == inRead {
-		f.text = shortContent(s)
-	}
-	if f.source == inRead && hasBoxes(s) {
-		f.doc = lineNumber.ReplaceAllString(s, "")
-	}
 	if rest, ok := strings.CutPrefix(f.First, "Task #"); ok {
 		f.taskID, _, _ = strings.Cut(rest, " ")
 	}
@@ -302,22 +294,6 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 		f.Why, _ = reason(f)
 	}
 	return f
-}
-
-// shortContent is a text on one line, without blank lines, comments and line numbers;
-// empty if that is longer than maxHeld or contains the separator of notes.
-func shortContent(s string) string {
-	var all []string
-	for _, p := range scan.Lines(s) {
-		p.From = afterLineNumber(s, p)
-		if line := s[p.From:p.To]; line != "" && line[0] != '#' && !strings.HasPrefix(line, "//") {
-			all = append(all, line)
-		}
-	}
-	if one := strings.Join(all, " ; "); len(one) <= maxHeld && !strings.Contains(one, ", ") {
-		return one
-	}
-	return ""
 }
 
 // afterLineNumber skips the line number that file tools write in front of each

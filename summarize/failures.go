@@ -1,12 +1,10 @@
 package summarize
 
 import (
-	"cmp"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
@@ -45,7 +43,7 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	}
 	a := attempt{call: c.Same(), outcome: len(b.ToolOutcomes) - 1, why: c.Name + " " + clip.Brief(c.Input, 120) + " => " + lines}
 	sources := []thread.ID{asked.ID, m.ID}
-	a.mends = b.repairs(i, c, lines, idents)
+	a.mends = b.repairs(i, c, lines)
 	idents = slices.Concat(c.inputIdents, idents)
 	if j := b.saidNext(i); j >= 0 {
 		said := b.facts[j].said[0]
@@ -62,13 +60,13 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 		return // the agent ignored it
 	}
 	for _, e := range a.mends {
-		sources = append(sources, e.from)
+		sources = append(sources, e.source)
 	}
 	if !b.unseen(seenFailure, a.why) {
 		return
 	}
 	b.attempts[len(b.FailedAttempts)] = &a
-	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: a.text(nil, nil), Turn: m.Turn, Sources: sources})
+	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: a.text(nil), Turn: m.Turn, Sources: sources})
 	worth := float32(attemptWorth)
 	switch {
 	case c.Class == toolclass.Shell, c.Class == toolclass.Other:
@@ -123,17 +121,16 @@ func whyFailed(text string) string {
 	return text
 }
 
-// text is the attempt on one line, without the words and the edits that the story tells in
-// full; changes are the texts of the edits, by their sources.
-func (a *attempt) text(told map[string]bool, changes map[thread.ID][]string) string {
+// text is the attempt on one line, without the words that the story tells in full.
+func (a *attempt) text(told map[string]bool) string {
 	s := a.why
 	if a.said != "" && !told[a.said] {
 		s += thenSaid + clip.Brief(a.said, 200)
 	}
 	for _, e := range a.mends {
 		s += thenEdited + e.file
-		if !e.shown(changes) {
-			s += " " + e.hunk.brief()
+		if e.from != "" && len(e.from)+len(e.to) <= 2*maxOneChange {
+			s += " " + e.from + " → " + e.to
 		}
 	}
 	if a.works {
@@ -158,59 +155,31 @@ func (b *builder) saidNext(i int) int {
 
 // repair is an edit that came after a failure.
 type repair struct {
-	file string // the end of its path
-	hunk hunk   // the first of its changes
-	from thread.ID
-}
-
-// shown reports whether one of the changes shows the edit.
-func (r *repair) shown(changes map[thread.ID][]string) bool {
-	before, after := r.hunk.ends()
-	line := strings.TrimSuffix(cmp.Or(after, before), "…")
-	return slices.ContainsFunc(changes[r.from], func(text string) bool { return strings.Contains(text, r.file) && strings.Contains(text, line) })
+	file     string // the end of its path
+	from, to string // of a change of one line
+	source   thread.ID
 }
 
 // repairs returns the first edits after a failed check, until the same command runs again,
-// without those of documents that it does not name; of later turns, in which the user may have
-// asked for something else, only those that change what the failure names. After a failed edit
-// it is the next one of the file that tries the same.
-func (b *builder) repairs(i int, c *callFacts, why string, named []mention) []repair {
+// without those of documents that it does not name; after a failed edit the next one of the file.
+// What a later turn edits may be for something else.
+func (b *builder) repairs(i int, c *callFacts, why string) []repair {
 	edit := (c.Class == toolclass.Edit || c.Class == toolclass.Write) && c.path() != ""
 	if !c.Checks() && !edit {
 		return nil
 	}
-	tried := map[string]bool{} // the words that a failed edit was to put in
-	if edit {
-		for w := range c.adds {
-			tried[w] = true
-		}
-	}
 	var all []repair
-	later := false
-	for j := i + 1; j < min(len(b.facts), i+nextMessages); j++ {
-		if later = later || b.messages[j].StartsTurn(); later && edit {
-			return all
-		}
+	for j := i + 1; j < min(len(b.facts), i+nextMessages) && !b.messages[j].StartsTurn(); j++ {
 		for n := range b.facts[j].calls {
 			e := &b.facts[j].calls[n]
-			if !edit && e.Same() == c.Same() && e.Same() != "" {
+			switch {
+			case !edit && e.Same() == c.Same() && e.Same() != "":
 				return all
-			}
-			if !edit && prosePath(e.path()) && !strings.Contains(why, path.Base(e.path())) {
-				continue
-			}
-			if edit && (e.path() != c.path() || !e.retries(tried)) {
-				continue
-			}
-			if e.Class != toolclass.Edit && e.Class != toolclass.Write || e.path() == "" || len(e.hunks) == 0 {
-				continue
-			}
-			first := 0
-			if later {
-				first = slices.IndexFunc(e.hunks, func(h hunk) bool { return h.names(named) })
-			}
-			if first >= 0 && b.mended(j, e) {
-				all = append(all, repair{lastParts(e.path()), e.hunks[first], b.messages[j].ID})
+			case e.Class != toolclass.Edit && e.Class != toolclass.Write || e.path() == "":
+			case !edit && prosePath(e.path()) && !strings.Contains(why, path.Base(e.path())):
+			case edit && e.path() != c.path(), !b.mended(j, e):
+			default:
+				all = append(all, repair{lastParts(e.path()), e.from, e.to, b.messages[j].ID})
 				if edit || len(all) == maxMending {
 					return all
 				}
@@ -224,32 +193,6 @@ func (b *builder) repairs(i int, c *callFacts, why string, named []mention) []re
 func prosePath(name string) bool {
 	return slices.Contains([]string{".md", ".mdx", ".rst", ".txt"}, path.Ext(name))
 }
-
-// adds yields the words that an edit puts in or was to put in.
-func (c *callFacts) adds(yield func(word string) bool) {
-	for _, h := range c.hunks {
-		for _, line := range h.plus {
-			for w := range strings.FieldsFuncSeq(line, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-				if len(w) >= retriedWord && !yield(w) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// retries reports whether an edit puts in a word that another was to put in.
-func (c *callFacts) retries(tried map[string]bool) bool {
-	for w := range c.adds {
-		if tried[w] {
-			return true
-		}
-	}
-	return len(tried) == 0
-}
-
-// retriedWord is the length, in bytes, of a word that tells that two edits are after the same.
-const retriedWord = 5
 
 // mended reports whether a call of the message at j succeeded.
 func (b *builder) mended(j int, c *callFacts) bool {

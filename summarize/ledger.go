@@ -41,9 +41,6 @@ func (b *builder) ledgerPath(p string) string {
 		at := b.fileAt[same]
 		b.Files[at].Path, b.fileAt[p] = p, at
 		delete(b.fileAt, same)
-		if text, ok := b.contents[same]; ok {
-			b.contents[p] = text
-		}
 		list := b.based[base]
 		list[slices.Index(list, same)] = p
 		return p
@@ -80,9 +77,6 @@ func (b *builder) touch(op shell.FileOp, m *thread.Message) string {
 	if op.Op != "read" || !f.Changed() {
 		f.Turn = m.Turn
 	}
-	if op.Op != "read" {
-		b.forgetContent(op.Path)
-	}
 	if op.Note != "" {
 		f.Note = addNote(f.Note, op.Note)
 	}
@@ -94,25 +88,12 @@ func (b *builder) touch(op shell.FileOp, m *thread.Message) string {
 
 func opOrder(op string) int { return strings.Index("read created edited deleted", op) }
 
-// holds begins the note with the content of a tiny file, of at most maxHeld bytes: it takes
-// hardly more room than saying that the file was read.
-const (
-	holds   = "holds "
-	maxHeld = 60
-)
-
-// forgetContent forgets the content of a file that changed.
-func (b *builder) forgetContent(path string) {
-	delete(b.contents, path)
-	if at, ok := b.fileAt[path]; ok {
-		f := &b.Files[at]
-		f.Note = strings.Join(slices.DeleteFunc(strings.Split(f.Note, ", "), func(p string) bool { return strings.HasPrefix(p, holds) }), ", ")
-	}
-}
+// maxNote bounds a note on a file, in bytes.
+const maxNote = 66
 
 // addNote keeps the two newest notes.
 func addNote(old, note string) string {
-	note = clip.Brief(note, maxHeld+len(holds))
+	note = clip.Brief(note, maxNote)
 	parts := strings.Split(old, ", ")
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == note || p == "" })
 	parts = append(parts, note)

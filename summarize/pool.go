@@ -49,8 +49,7 @@ type pool struct {
 	standing int               // Input.Standing
 	omitted  []summary.Item    // what cannot be shown
 	stands   standingSentences // what the user laid down
-	changes  []change
-	attempts map[int]*attempt // the failed attempts, by their index
+	attempts map[int]*attempt  // the failed attempts, by their index
 	// groups are entries of which single pieces may be taken: messages of the assistant,
 	// sub-agents' reports, earlier summaries (as facts), and lines of outputs and edits.
 	groups [sections][]group
@@ -121,17 +120,13 @@ type builder struct {
 	uses     map[originKey]int  // how often each origin is asked or changed
 	edits    map[editKey]*edits // what was changed, by turn and file
 	edited   []editKey          // in the order of the first change
-	hunks    []fileHunk         // what edits wrote, in order
-	newest   map[string]*newestHunks
-	replied  []bool // by message: the user's next message repeats what was asked
-	agreed   []bool // by message: the user's next message answers it, and means nothing without it
-	expanded []bool // by message: it is the text of the slash command before it
+	replied  []bool             // by message: the user's next message repeats what was asked
+	agreed   []bool             // by message: the user's next message answers it, and means nothing without it
+	expanded []bool             // by message: it is the text of the slash command before it
 	// stepsAfter counts, by message, the agent's steps after it in the span; goesOn says that the
 	// agent went on behind the span in the same turn.
 	stepsAfter []int
 	goesOn     bool
-	planFile   string                        // the file in which the agent keeps its plan
-	contents   map[string]string             // of tiny files, by path
 	progress   map[progressKey]progressCount // the assistant's words that have numbers
 	seen       map[seenText]struct{}         // texts taken, so that nothing is said twice
 	idents     []int32                       // storage for candidates
@@ -148,7 +143,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	b := &builder{
 		pool: &pool{task: -1, attempts: map[int]*attempt{}, effort: effort.New(ctx, in.bytes())}, in: in, read: of, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
 		outcomes: map[string]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{}, placed: map[string]bool{},
-		edits: map[editKey]*edits{}, newest: map[string]*newestHunks{}, flags: map[string]bool{}, contents: map[string]string{}, progress: map[progressKey]progressCount{},
+		edits: map[editKey]*edits{}, flags: map[string]bool{}, progress: map[progressKey]progressCount{},
 	}
 	var left room
 	b.facts, left = readSpan(in, of)
@@ -214,9 +209,6 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	b.applyLater()
 	if in.Log != nil {
 		b.updateTasks()
-	}
-	if !in.Continued && !b.listed && len(b.tasks.open()) == 0 {
-		b.planInFile()
 	}
 	b.finish()
 	return b.pool
@@ -465,7 +457,6 @@ func (c *callFacts) path() string {
 func (b *builder) finish() {
 	b.noteLaterSuccess()
 	b.addEdits()
-	b.addHunks()
 	single := b.tasks.open()
 	if len(single) > 0 {
 		b.CurrentPlan = slices.DeleteFunc(single, func(s summary.Step) bool { return s.Status == "deleted" })
@@ -498,13 +489,6 @@ func (b *builder) finish() {
 		}
 		base += 0.7 * float32(min(len(f.Sources)-1, 4)) // often touched, soon touched again
 		idents := mentions(nil, f.Path)
-		if f.Path == b.planFile {
-			f.Note = addNote(f.Note, "keeps the plan")
-		}
-		if text := b.contents[f.Path]; text != "" {
-			f.Note = addNote(f.Note, holds+text)
-			idents = mentions(idents, text)
-		}
 		b.entry(secFile, at, base*b.age(at), idents)
 	}
 }

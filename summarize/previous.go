@@ -46,7 +46,7 @@ func (b *builder) previous(s *summary.Summary) {
 	carry(b, &b.Artifacts, s.Artifacts, secArtifact, seenArtifact, 6, false, func(a summary.ArtifactReference) string { return a.ArtifactID })
 	for _, it := range s.Changes {
 		if b.unseen(seenEdit, it.Text) {
-			b.changes = append(b.changes, change{Item: it})
+			b.Changes = append(b.Changes, it)
 			b.entry(secChange, -1, 1, mentions(nil, it.Text))
 		}
 	}

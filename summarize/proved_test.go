@@ -50,8 +50,8 @@ func TestEditNotMade(t *testing.T) {
 	swap := args{"filePath": "/r/pkg/parse.go", "oldString": "limit := 1", "newString": "limit := maximum"}
 	const patch = "*** Begin Patch\n*** Update File: pkg/parse.go\n@@\n-limit := 1\n+limit := maximum\n*** End Patch"
 	const failed = "Exit code: 1\nWall time: 0.1 seconds\nOutput:\napply_patch verification failed: Failed to find expected lines in pkg/parse.go"
-	not := []string{"edited pkg/parse.go", "edited r/pkg/parse.go", "edited /r/pkg/parse.go", "+ limit", "edited, not committed"}
-	edited := []string{"+ limit := maximum", "edited, not committed"}
+	not := []string{"edited pkg/parse.go", "edited r/pkg/parse.go", "edited /r/pkg/parse.go", "→ limit", "edited, not committed"}
+	edited := []string{"limit := 1 → limit := maximum", "edited, not committed"}
 	runProved(t, []provedCase{
 		{"the tool says so", func(k *talk) { k.said("edit", swap, "Error: oldString not found in content") }, nil, not},
 		{"the file changed", func(k *talk) { k.said("edit", swap, "File /r/pkg/parse.go has been updated since it was last read.") }, nil, not},

@@ -1,8 +1,6 @@
 package summarize
 
 const (
-	// roomForCode is the budget, in tokens, from which lines that edits wrote count double.
-	roomForCode = 10_000
 	// usualNews is the sum of the terms of a usual sentence.
 	usualNews = 5
 	// worthSaying is the value per token from which a candidate comes before lines of output
@@ -67,9 +65,6 @@ func (s *selection) weight(c *candidate) float32 {
 			return ruleWeight
 		}
 	case secChange:
-		if len(c.terms) > 0 && s.budget >= roomForCode {
-			return 2 * wordsWeight
-		}
 		return s.shares.changes
 	case secFile:
 		if s.pool.byModel {

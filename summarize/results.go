@@ -42,7 +42,7 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 			b.readTaskList(r)
 			return
 		}
-		did, perhaps := c.Did(&r.Result)
+		did, _ := c.Did(&r.Result)
 		files := slices.Clone(did)
 		for n := range files {
 			op := &files[n]
@@ -52,17 +52,9 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 			}
 			op.Op = b.touch(*op, asked)
 		}
-		for _, op := range perhaps {
-			if op.Op != "read" {
-				b.forgetContent(b.ledgerPath(op.Path))
-			}
-		}
 		b.recordEdit(i, asked, c, files)
 		if c.written.text != "" && outcome == thread.Success {
 			b.addWritten(i, asked, c.written)
-		}
-		if class == toolclass.Read && len(files) == 1 && !c.part && r.lines <= 4 && r.text != "" {
-			b.contents[files[0].Path] = r.text
 		}
 	}
 	b.outcome(i, m, asked, c, r, class, outcome)
@@ -256,7 +248,7 @@ func (b *builder) noteLaterSuccess() {
 	for n, a := range b.attempts {
 		if later, _ := slices.BinarySearch(worked[a.call], a.outcome+1); a.call != "" && later < len(worked[a.call]) {
 			a.again, a.works = b.ToolOutcomes[worked[a.call][later]].Turn, true
-			b.FailedAttempts[n].Text = a.text(nil, nil)
+			b.FailedAttempts[n].Text = a.text(nil)
 		}
 	}
 }

@@ -219,13 +219,7 @@ func (b *builder) decision(i int, m *thread.Message, p piece) {
 
 // substantial reports whether a piece of the assistant's words is long enough to be of use.
 func (p *piece) substantial() bool {
-	return len(p.text) >= 4 && (!p.code || len(p.text) >= 12 && len(p.idents) > 0) && !exclamation(p.text)
-}
-
-// exclamation reports whether a piece is only an exclamation such as "Perfect!" or "Good catch!", which
-// answers nothing.
-func exclamation(s string) bool {
-	return strings.HasSuffix(s, "!") && strings.Count(s, " ") < 2 && !strings.ContainsAny(s, "`\n0123456789") && !answers(s)
+	return len(p.text) >= 4 && (!p.code || len(p.text) >= 12 && len(p.idents) > 0)
 }
 
 // progressKey is what is said in a turn, with its numbers masked.

@@ -35,6 +35,9 @@ const (
 	commandBytes = 120
 	// leastRequest is the least that a user message is trimmed to, in bytes.
 	leastRequest = 140
+	// littleLeft is the length, in bytes, from which what is left of a shortened message beside the
+	// sentences that are listed is worth a line.
+	littleLeft = 24
 	// taskBytes bounds the current task, which also stands among the requests.
 	taskBytes = 400
 )
@@ -195,9 +198,7 @@ func (s *selection) renderEntries() {
 		}
 	}
 	s.entries[secFailed] = summary.Lines(p.FailedAttempts, false)
-	for i := range p.changes {
-		s.entries[secChange] = append(s.entries[secChange], summary.Lines([]summary.Item{p.changes[i].Item}, false)...)
-	}
+	s.entries[secChange] = summary.Lines(p.Changes, false)
 }
 
 // askedWeight is added to the base value of a candidate for each word of the user's
@@ -258,6 +259,9 @@ func (s *selection) reset(kept, each int) {
 	for _, i := range keep {
 		r, holds := p.Requests[i], p.requests[i].idents
 		if limit := s.room(i, each); len(r.Text) > limit+littleMore {
+			if r.Text = s.laid.besides(&r); len(strings.Trim(r.Text, "[… .]\n")) < littleLeft {
+				continue // the list has it
+			}
 			r.Text = clip.HeadAndTail(r.Text, limit)
 			holds = mentions(nil, r.Text)
 		} else {

@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,6 +24,9 @@ const (
 	likelyStanding = 0
 	// demandStanding is the least score of what the user said when a call was refused: a demand.
 	demandStanding = 0
+	// scantRoom is the room, in tokens, below which a sentence needs at least the score scantStanding:
+	// a small summary has better use for it.
+	scantRoom, scantStanding = 1200, -150
 	// mostClauses is how many clauses of one message are kept, those with the highest score.
 	mostClauses = 64
 )
@@ -134,6 +138,9 @@ const (
 	mostLater = 16
 	// surelyChanges is the score from which a sentence is taken to change an earlier one.
 	surelyChanges = 60
+	// sharesRare is added to that for each rare word that both hold, from the second on; a word is rare
+	// if at most rareWord sentences hold it.
+	rareWord, sharesRare = 4, 140
 )
 
 // linked finds for each sentence the later one that most likely changes it or takes it back: the
@@ -153,19 +160,32 @@ func linked(live *effort.Budget, all []summary.Item) standingSentences {
 			continue
 		}
 		slices.SortStableFunc(words[i], func(x, y string) int { return cmp.Compare(len(holding[x]), len(holding[y])) })
-		compared, best := map[int]bool{}, surelyChanges
+		rare := map[int]int{} // the later sentences, and how many rare words each shares
 		for _, w := range words[i] {
-			for _, later := range holding[w] {
-				if len(compared) == mostLater {
+			isRare := len(holding[w]) <= rareWord
+			if len(rare) == mostLater && !isRare {
+				break
+			}
+			next, _ := slices.BinarySearch(holding[w], i+1)
+			for _, later := range holding[w][next:] {
+				_, compared := rare[later]
+				switch {
+				case all[later].Turn == all[i].Turn:
+				case !compared && len(rare) == mostLater:
+				case isRare:
+					rare[later]++
+				default:
+					rare[later] += 0
+				}
+				if !isRare && len(rare) == mostLater {
 					break
 				}
-				if later <= i || compared[later] || all[later].Turn == all[i].Turn {
-					continue
-				}
-				compared[later] = true
-				if score := standing.Changes(all[later].Text, all[i].Text); score >= best {
-					best, changedBy[i] = score, later
-				}
+			}
+		}
+		best := surelyChanges
+		for _, later := range slices.Sorted(maps.Keys(rare)) {
+			if score := standing.Changes(all[later].Text, all[i].Text) + sharesRare*max(0, rare[later]-1); score >= best {
+				best, changedBy[i] = score, later
 			}
 		}
 		if later := changedBy[i]; later >= 0 { // it stands about as surely as what it changes
@@ -200,13 +220,14 @@ func refusalsIn(m *thread.Message) (all []string) {
 // laidDown is what was chosen of what the user laid down.
 type laidDown struct {
 	items            []summary.Item
-	tokens, unlisted int // what they take, and how many had no room
+	tokens, unlisted int                    // what they take, and how many had no room
+	texts            map[thread.ID][]string // of those that one message said
 	count            func(string) int
 }
 
 // choose takes the sentences that most likely stand, as far as room tokens go; 0 is no limit.
 func (all *standingSentences) choose(room int, count func(string) int) (l laidDown) {
-	l.count = count
+	l.count, l.texts = count, map[thread.ID][]string{}
 	order := make([]int, len(all.items))
 	for i := range order {
 		order[i] = i
@@ -215,8 +236,12 @@ func (all *standingSentences) choose(room int, count func(string) int) (l laidDo
 		return cmp.Or(cmp.Compare(all.items[b].Score, all.items[a].Score), cmp.Compare(b, a))
 	})
 	taken := make([]bool, len(all.items))
+	least := standing.Least
+	if 0 < room && room < scantRoom {
+		least = scantStanding
+	}
 	for _, i := range order {
-		if all.items[i].Score < standing.Least {
+		if all.items[i].Score < least {
 			break
 		}
 		var with []int // and what perhaps changes it
@@ -236,12 +261,34 @@ func (all *standingSentences) choose(room int, count func(string) int) (l laidDo
 		l.tokens += cost
 	}
 	for i, is := range taken {
-		if is {
-			l.items = append(l.items, all.items[i])
+		if it := all.items[i]; is {
+			l.items = append(l.items, it)
+			if len(it.Sources) == 1 {
+				l.texts[it.Sources[0]] = append(l.texts[it.Sources[0]], it.Text)
+			}
 		}
 	}
 	return l
 }
+
+// besides is a message of the user without the sentences of it that are listed.
+func (l *laidDown) besides(m *summary.Item) string {
+	text := m.Text
+	for _, id := range m.Sources {
+		for _, listed := range l.texts[id] {
+			text = strings.Replace(text, listed, listedMark, 1)
+		}
+	}
+	parts := strings.Split(text, listedMark)
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	parts = slices.Compact(parts) // of those that are empty one is enough
+	return strings.TrimSpace(strings.Join(parts, " "+listedMark+" "))
+}
+
+// listedMark stands where a sentence of a shortened message is listed elsewhere.
+const listedMark = "[…]"
 
 // cost is what an entry takes, in tokens.
 func (l *laidDown) cost(it summary.Item) int {

@@ -191,41 +191,6 @@ func TestDirectoryOfCallsTogether(t *testing.T) {
 	}
 }
 
-// TestEditsThatStand: what an edit put in is told as long as no later change touched
-// it: an edit that takes a line of it out, a file written anew and a command that
-// changes the file each leave nothing of it.
-func TestEditsThatStand(t *testing.T) {
-	edit := func(k *talk, from, to string) *talk {
-		return k.calls("Edit", args{"file_path": "relay/port.go", "old_string": from, "new_string": to}, "ok", thread.Success)
-	}
-	const first = "const relayPort = 7411 // of the old gateway"
-	for _, tt := range []struct {
-		name  string
-		later func(*talk) *talk
-		told  bool
-	}{
-		{"nothing later", func(k *talk) *talk { return k }, true},
-		{"an edit elsewhere", func(k *talk) *talk { return edit(k, "var timeout = 30", "var timeout = 45 // seconds") }, true},
-		{"an edit that keeps the line", func(k *talk) *talk { return edit(k, first, first+"\nconst relayHost = \"gate-3\"") }, true},
-		{"an edit that takes it out", func(k *talk) *talk { return edit(k, first, "const relayPort = 9022 // of the new one") }, false},
-		{"the file written anew", func(k *talk) *talk {
-			return k.calls("Write", args{"file_path": "relay/port.go", "content": "package relay\n"}, "ok", thread.Success)
-		}, false},
-		{"a command", func(k *talk) *talk {
-			return k.calls("Bash", args{"command": "sed -i 's/7411/9022/' relay/port.go"}, "", thread.Success)
-		}, false},
-	} {
-		k := edit(new(talk).user("Move the relay, please."), "const relayPort = 80", first)
-		s := summarizeNow(t, Input{Messages: tt.later(k).says("Done with the relay.").done(t), Budget: 4000})
-		told := slices.ContainsFunc(s.Changes, func(c summary.Item) bool {
-			return strings.Contains(c.Text, "+ "+first+"\n") || strings.HasSuffix(c.Text, "+ "+first)
-		})
-		if told != tt.told {
-			t.Errorf("%s: told is %v, want %v:\n%+v", tt.name, told, tt.told, s.Changes)
-		}
-	}
-}
-
 // TestAnswered: what the assistant offered stands in the summary where the user's next
 // message opens as an answer to it, however long that is.
 func TestAnswered(t *testing.T) {
