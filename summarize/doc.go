@@ -21,7 +21,7 @@
 // everything that the summary could say. said.go takes the words of the user and
 // the assistant, previous.go earlier summaries, results.go the outcomes of calls, failures.go
 // failed attempts and how the agent went on, changes.go what edits
-// changed, ledger.go the files, plan_file.go a plan kept in a file. current.go drops lines that a later answer or edit made out
+// changed, ledger.go the files. current.go drops lines that a later answer or edit made out
 // of date.
 //
 // 3. Weigh. names.go finds the identifiers and estimates how likely the agent writes each
