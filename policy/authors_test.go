@@ -110,6 +110,35 @@ func TestAuthors(t *testing.T) {
 	}
 }
 
+// TestAnswersStand: what the user answered to questions of a tool stands in the prompt under all policies.
+func TestAnswersStand(t *testing.T) {
+	messages := []thread.Message{speak(thread.User, "Paint the boats.")}
+	var answers []string
+	for n, colour := range []string{"ochre", "umber", "teal", "mauve", "beige", "coral"} {
+		id, answer := fmt.Sprintf("ask%d", n), fmt.Sprintf("%s with varnish %d", colour, 40+n)
+		answers = append(answers, answer)
+		messages = append(messages,
+			thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: id, Name: "AskUserQuestion", Arguments: `{"questions":[]}`}}},
+			thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{
+				CallID: id, Tool: "AskUserQuestion", Content: []thread.Part{thread.Text{Text: answer}}, Said: []thread.Said{{Asked: fmt.Sprintf("Colour of boat %d?", n), Text: answer, To: len(answer)}},
+			}}},
+			speak(thread.Assistant, fmt.Sprintf("Boat %d is sanded: %s.", n, strings.Repeat("plank and rib, ", 60))))
+	}
+	for range 9 {
+		messages = append(messages, speak(thread.User, "Continue."), speak(thread.Assistant, strings.Repeat("The hull dries. ", 120)))
+	}
+	for name, config := range six(nil, "") {
+		t.Run(name, func(t *testing.T) {
+			shown, rest := compactedOnce(t, config, messages)
+			for _, answer := range answers {
+				if !strings.Contains(shown+rest, answer) {
+					t.Errorf("no %q in\n%s", answer, shown)
+				}
+			}
+		})
+	}
+}
+
 // compactedOnce is what stands in place of messages after a compaction, and what the
 // messages that stay say.
 func compactedOnce(t *testing.T, config palimpsest.Config, messages []thread.Message) (shown, rest string) {

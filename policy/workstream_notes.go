@@ -240,8 +240,8 @@ func (w *workstreamStep) byRule(ctx context.Context) (workstreamNotes, error) {
 	}, nil
 }
 
-// extractAllowed leaves out reasoning and the tools that are not allowed. Messages keep
-// their ids and turns, and results name their tool.
+// extractAllowed leaves out reasoning and the tools that are not allowed, but for results that hold
+// words of the user's. Messages keep their ids and turns, and results name their tool.
 func (w Workstream) extractAllowed(messages []thread.Message) []thread.Message {
 	tools := map[string]string{}
 	var out []thread.Message
@@ -257,7 +257,7 @@ func (w Workstream) extractAllowed(messages []thread.Message) []thread.Message {
 					parts = append(parts, p)
 				}
 			case thread.ToolResult:
-				if p.Tool = cmp.Or(p.Tool, tools[p.CallID]); w.isAllowedTool(p.Tool) {
+				if p.Tool = cmp.Or(p.Tool, tools[p.CallID]); w.isAllowedTool(p.Tool) || len(p.Said) > 0 {
 					parts = append(parts, p)
 				}
 			}

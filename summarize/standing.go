@@ -17,6 +17,8 @@ import (
 const (
 	// StandingShare is the share of a summary's room for what the user laid down.
 	StandingShare = 0.30
+	// mostStanding is how many times that share what surely stands may take.
+	mostStanding = 2
 	// surelyStanding is the score of what needs no weighing: an answer that the user gave to a question
 	// of a tool.
 	surelyStanding = standing.Rule - 1
@@ -83,8 +85,12 @@ func (b *builder) addStanding() {
 	}
 	at := map[string]int{} // by the words
 	add := func(it summary.Item) {
-		key := strings.ToLower(oneLine(it.Text + it.Asked))
-		if n, again := at[key]; again {
+		key, bare := strings.ToLower(oneLine(it.Text+it.Asked)), strings.ToLower(oneLine(it.Text))
+		n, again := at[key]
+		if k, ok := at[bare]; ok && !again && all[k].Turn == it.Turn { // there was no room for the question
+			n, again, all[k].Asked = k, true, it.Asked
+		}
+		if again {
 			all[n].Score = max(all[n].Score, it.Score)
 			return
 		}
@@ -225,9 +231,22 @@ type laidDown struct {
 	count            func(string) int
 }
 
-// choose takes the sentences that most likely stand, as far as room tokens go; 0 is no limit.
+// choose takes the sentences that most likely stand, as far as room tokens go; 0 is no limit. What surely
+// stands may take more, and where even that is too little, answers are told without their questions.
 func (all *standingSentences) choose(room int, count func(string) int) (l laidDown) {
 	l.count, l.texts = count, map[thread.ID][]string{}
+	sure := 0
+	for _, it := range all.items {
+		if it.Score >= surelyStanding {
+			sure += l.cost(it)
+		}
+	}
+	if room > 0 && sure > mostStanding*room {
+		all = &standingSentences{slices.Clone(all.items), all.changedBy}
+		for i := range all.items {
+			all.items[i].Asked = ""
+		}
+	}
 	order := make([]int, len(all.items))
 	for i := range order {
 		order[i] = i
@@ -249,7 +268,11 @@ func (all *standingSentences) choose(room int, count func(string) int) (l laidDo
 		for at := i; at >= 0 && !taken[at]; at = all.changedBy[at] {
 			with, cost = append(with, at), cost+l.cost(all.items[at])
 		}
-		if room > 0 && l.tokens+cost > room {
+		limit := room
+		if all.items[i].Score >= surelyStanding {
+			limit *= mostStanding
+		}
+		if room > 0 && l.tokens+cost > limit {
 			if all.items[i].Score >= likelyStanding {
 				l.unlisted++
 			}

@@ -219,6 +219,34 @@ func TestAnswered(t *testing.T) {
 	}
 }
 
+// TestAnswersFit: where there is little room, the user's answers to a tool's questions come before most else, and the
+// questions go before an answer does. A later summary has a question again that it can read.
+func TestAnswersFit(t *testing.T) {
+	k := new(talk).user("Build the report.")
+	var answers []string
+	for n, answer := range []string{"krona", "landscape", "Mondays", "Faroe", "decimals", "ochre", "Birta", "Jost", "cellar", "branch nine", "no packages", "brackets"} {
+		answers = append(answers, answer)
+		k.calls("Ask", args{"n": n}, answer, thread.Success).says(fmt.Sprintf("Noted, and now I read the module for the harbour of island %d.", n))
+		r := k.messages[len(k.messages)-2].Parts[0].(thread.ToolResult)
+		r.Said = []thread.Said{{Asked: fmt.Sprintf("What should the report do about the matter that comes up as number %d of the list?", n), Text: answer}}
+		k.messages[len(k.messages)-2].Parts[0] = r
+	}
+	in := Input{Messages: k.says("Done.").done(t), Budget: 220}
+	s := summarizeNow(t, in)
+	for _, answer := range answers {
+		if !strings.Contains(s.Render(), answer) {
+			t.Errorf("no %q in\n%s", answer, s.Render())
+		}
+	}
+	in.Previous, in.Budget = &s, 4000
+	s = summarizeNow(t, in)
+	for _, answer := range answers {
+		if strings.Count(s.Render(), `"`+answer+`" (asked: `) != 1 || strings.Count(s.Render(), `"`+answer+`"`) != 1 {
+			t.Errorf("%q is told twice, or without its question:\n%s", answer, s.Render())
+		}
+	}
+}
+
 // TestShownElsewhere: the summary knows of which of its turns the user's message stands
 // beside it.
 func TestShownElsewhere(t *testing.T) {
