@@ -19,10 +19,10 @@ func (v *View) output(i int) bool {
 }
 
 // results proposes the outputs before the protected tail that judge accepts, superseded
-// ones first and then the oldest. judge returns how many tokens of an output would stay,
+// ones first and then the oldest, and what the user attached last. judge returns how many tokens of an output would stay,
 // or a negative number.
 func (v *View) results(name string, judge func(i int, tool string) (keep int, reason string)) []Proposal {
-	var stale, old []Proposal
+	var stale, old, attached []Proposal
 	for i := range v.Tail {
 		if !v.output(i) || !v.Shrinkable(i) {
 			continue
@@ -38,9 +38,13 @@ func (v *View) results(name string, judge func(i int, tool string) (keep int, re
 			stale = append(stale, p)
 			continue
 		}
+		if v.messages[i].Kind == thread.Attached {
+			attached = append(attached, p)
+			continue
+		}
 		old = append(old, p)
 	}
-	return slices.Concat(stale, old)
+	return slices.Concat(stale, old, attached)
 }
 
 // subject is what the call of the result at i was about, in brackets after a space; empty

@@ -32,16 +32,17 @@ func Protections() []Protection { return []Protection{generous, lean, LastStep, 
 // The shares of the room, as ratios, up to which messages are pinned. A larger task is
 // kept in the summary, trimmed in the middle.
 const (
-	pinTask    = 0.35
-	pinLast    = 0.5
-	pinCommand = 0.2 // a command that was typed, with the text that it stands for, which is not the user's
-	pinStep    = 0.4
-	pinPreface = 0.15
+	pinTask     = 0.35
+	pinLast     = 0.5
+	pinCommand  = 0.2 // a command that was typed, with the text that it stands for, which is not the user's
+	pinStep     = 0.4
+	pinPreface  = 0.15
+	pinAttached = 0.3 // all of what the user attached, the newest first
 )
 
 // Protect pins what the level protects, and sets the protected tail. Every level pins
 // instructions of system and developer, calls that wait for a result, and the user's first and last message where they fit,
-// or where no person speaks, the first of another agent. All
+// or where no person speaks, the first of another agent, and what the user attached. All
 // but bare also pin the model's last words and, where it is small, what a harness put
 // before the first request. Messages at the positions of whole are pinned too, whatever
 // their size.
@@ -102,6 +103,12 @@ func (v *View) Protect(level Protection, whole ...int) {
 	}
 	v.pinRequest(last, room, pinLast)
 	v.pinRequest(task, room, pinTask)
+	for i, left := n-1, float64(room)*pinAttached; i >= 0; i-- {
+		if size := float64(v.Sizes[i]); v.messages[i].Kind == thread.Attached && size <= left {
+			v.pin(i)
+			left -= size
+		}
+	}
 }
 
 // Instructions returns the positions of what system and developer laid down in the conversation, the

@@ -29,13 +29,38 @@ func TestAnsweredCases(t *testing.T) {
 		if len(answers) < 12 {
 			t.Fatalf("%s: only %d answers: %q", name, len(answers), answers)
 		}
-		for _, budget := range []string{"16000", "8000", "6000"} {
+		for _, budget := range []string{"16000", "8000", "6000", "3000", "1500", "1200"} {
 			status, out, stderr := run(t, "compact", filepath.Join(dir, name), "--budget", budget, "--to", "text")
 			for _, a := range answers {
 				if status != 0 || !strings.Contains(out, a) {
 					t.Errorf("%s, %s: status %d, no %q; %s", name, budget, status, a, stderr)
 				}
 			}
+		}
+	}
+}
+
+// TestSmallBudgetKeepsAttachments: at budgets far below the size of a session, outputs go before what the user attached.
+func TestSmallBudgetKeepsAttachments(t *testing.T) {
+	line := func(n int, kind, rest string) string {
+		return fmt.Sprintf(`{"type":%q,"uuid":"u%d","parentUuid":"u%d","timestamp":"2026-05-12T10:00:00Z","cwd":"/r","sessionId":"s","version":"2.1.332",%s}`+"\n", kind, n, n-1, rest)
+	}
+	doc := line(1, "user", `"message":{"role":"user","content":"Weigh @crates.txt"}`) +
+		line(2, "attachment", `"attachment":{"type":"file"},"rendered":[{"content":"<system-reminder>\nResult of calling the Read tool:\n1\tit is the usual weight, a dozen\n</system-reminder>"}]`)
+	n := 3
+	for i := range 20 {
+		doc += line(n, "assistant", fmt.Sprintf(`"message":{"role":"assistant","model":"claude-opus-5-5","content":[{"type":"text","text":"Shelf %d."},{"type":"tool_use","id":"t%d","name":"Bash","input":{"command":"weigh %d"}}]}`, i, i, i)) +
+			line(n+1, "user", fmt.Sprintf(`"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":%q}]}`, i, shelfRows(i)))
+		n += 2
+	}
+	session := filepath.Join(t.TempDir(), "s.jsonl")
+	if err := os.WriteFile(session, []byte(doc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, budget := range []string{"4000", "2000", "1000", "700"} {
+		status, out, stderr := run(t, "compact", session, "--budget", budget, "--to", "text")
+		if status != 0 || !strings.Contains(out, "the usual weight, a dozen") {
+			t.Errorf("%s: status %d, the attached file is shortened; %s", budget, status, stderr)
 		}
 	}
 }
