@@ -15,6 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/strategy"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -32,7 +33,7 @@ var errRefusedPlan = errors.New("the API would refuse the compacted request")
 func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *policy.Fitted) (*policy.Fitted, error) {
 	broken, size := brokenRules(s.Profile.API, f.Prompt)
 	if goal := goalOf(s.Profile.API, f.Prompt.Model, "", size); isLarger(size, goal) {
-		if lighter, err := takeOut(s, f.Plan, size, goal); err == nil {
+		if lighter, err := takeOut(ctx, s, f.Plan, size, goal); err == nil {
 			lighter.Summaries, lighter.Pinned, lighter.Tail, lighter.Proposals = f.Summaries, f.Pinned, f.Tail, f.Proposals
 			f = lighter
 			broken, _ = brokenRules(s.Profile.API, f.Prompt)
@@ -253,9 +254,10 @@ func isLarger(size, goal wire.Size) bool {
 }
 
 // takeOut adds to a plan what brings a request of that size to the goal: pictures and files first, then
-// large results, the oldest first. What the model has not seen yet stays. The error wraps
+// large results, then answers with large results of the provider's tools, which have no shorter form, or
+// large arguments; the oldest first. What the model has not seen yet stays. The error wraps
 // policy.ErrNothing if nothing can go.
-func takeOut(s *policy.Situation, base *plan.Plan, size, goal wire.Size) (*policy.Fitted, error) {
+func takeOut(ctx context.Context, s *policy.Situation, base *plan.Plan, size, goal wire.Size) (*policy.Fitted, error) {
 	next := s.Draft("size")
 	if base != nil {
 		for _, ref := range base.Refs() {
@@ -292,13 +294,32 @@ func takeOut(s *policy.Situation, base *plan.Plan, size, goal wire.Size) (*polic
 			if err != nil {
 				return nil, err
 			}
-			record := plan.Clearing{Span: span, PreservedFields: fields, Origin: plan.Origin{Strategy: "size", Reason: "the API takes no more pictures or bytes", TokensBefore: tokens}}
+			record := plan.Clearing{Span: span, PreservedFields: fields, Origin: tooLarge(tokens)}
 			next.Add(record)
 			for _, id := range ids {
 				actions[id] = plan.Ref{Action: plan.Clear}
 			}
 			size.Bytes, size.Pictures, added = size.Bytes-freed, size.Pictures-w.Pictures, true
 		}
+	}
+	for i := 0; i < s.Thread.Len() && size.Bytes > goal.Bytes; i++ {
+		freed, tokens, stays := 0, 0, false
+		var messages []thread.Message
+		for _, at := range answer(s, i) {
+			m := s.Thread.At(at)
+			one, _ := weigh(m)
+			messages, freed, tokens = append(messages, *m), freed+one.Bytes, tokens+s.PlainSizes[at]
+			stays = stays || actions[m.ID].Action != plan.Include || slices.Contains(s.Keep, at) || slices.Contains(next.Pinned, m.ID)
+		}
+		if stays || freed < largeResult {
+			continue
+		}
+		text, err := (&summarize.Extractive{Counter: s.Counter.Text}).Summarize(ctx, summarize.Input{Messages: messages, Budget: answerText})
+		if err != nil {
+			return nil, err
+		}
+		next.Add(plan.Summarization{Span: text.Span, Summary: text.Summary, SummaryTokens: s.Counter.Text(text.Render()), Origin: tooLarge(tokens)})
+		size.Bytes, added = size.Bytes-freed, true
 	}
 	if !added {
 		return nil, fmt.Errorf("no picture, file or result of %d bytes can go: %w", largeResult, policy.ErrNothing)
@@ -331,6 +352,34 @@ func together(s *policy.Situation, i int) (all []int) {
 	return all
 }
 
+// answerText is how many tokens may stay of an answer of which large results or arguments go.
+const answerText = 400
+
+// answer are the positions of the whole answer that begins at i, with all its results. It is empty for
+// anything else, for an answer that still runs, and for the last one.
+func answer(s *policy.Situation, i int) (all []int) {
+	first, last := s.Pairs().Unit(i)
+	if s.Thread.At(i).Role != thread.Assistant || first != i || s.Pairs().Open(i) {
+		return nil
+	}
+	for at := first; at <= last; at++ {
+		all = append(all, at)
+		all = append(all, s.Pairs().Results(at)...)
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	isLast := !slices.ContainsFunc(s.Thread.Messages()[all[len(all)-1]+1:], func(m thread.Message) bool { return m.Role == thread.Assistant })
+	if isLast || slices.ContainsFunc(all, func(at int) bool { return s.Thread.At(at).IsInstruction() }) {
+		return nil
+	}
+	return all
+}
+
+// tooLarge is why takeOut takes something out.
+func tooLarge(tokens int) plan.Origin {
+	return plan.Origin{Strategy: "size", Reason: "the API takes no more pictures or bytes", TokensBefore: tokens}
+}
+
 // kindOf is the kind of a refusal for another size than the text's; empty for none.
 func kindOf(why error) llm.Kind {
 	for _, kind := range []llm.Kind{llm.ErrOutput, llm.ErrPictures, llm.ErrBytes} {
@@ -353,7 +402,7 @@ type smaller struct{ policy.Policy }
 func (p smaller) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	size := sizeOf(s.Rendered.Prompt)
 	goal := goalOf(s.Profile.API, s.Rendered.Prompt.Model, s.Refusal, size)
-	f, err := takeOut(s, s.Current, size, goal)
+	f, err := takeOut(ctx, s, s.Current, size, goal)
 	if s.Refusal == llm.ErrBytes && (err != nil || sizeOf(f.Prompt).Bytes > goal.Bytes) {
 		return p.Policy.Plan(ctx, s)
 	}

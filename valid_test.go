@@ -402,3 +402,76 @@ func TestProgramResultsByBytes(t *testing.T) {
 		}
 	})
 }
+
+// neverDue is a policy that compacts only what was refused.
+type neverDue struct{ policy.Policy }
+
+func (neverDue) Due(*policy.Situation) (bool, string) { return false, "" }
+
+// hostedAnswers are requests of ten answers, in each of which what ran at the provider left 72,000 bytes, by the
+// item that holds them.
+func hostedAnswers() map[string][2]string {
+	messages, input, contents := `{"model":"claude-opus-5","max_tokens":9,"messages":[%s]}`, `{"model":"gpt-5.6","input":[%s]}`, `{"contents":[%s]}`
+	all := map[string][2]string{}
+	for name, row := range map[string]struct{ api, request, asked, answer string }{
+		"web_fetch":                  {wire.Anthropic, messages, `{"role":"user","content":"Ask N."}`, `{"role":"assistant","content":[{"type":"server_tool_use","id":"srvtoolu_N","name":"web_fetch","input":{"url":"https://a.example/N"}},{"type":"web_fetch_tool_result","tool_use_id":"srvtoolu_N","content":{"type":"web_fetch_result","url":"https://a.example/N","content":{"type":"document","source":{"type":"text","media_type":"text/plain","data":"LARGE"}}}},{"type":"text","text":"Told N."}]}`},
+		"mcp_tool_use, thought over": {wire.Anthropic, messages, `{"role":"user","content":"Ask N."}`, `{"role":"assistant","content":[{"type":"thinking","thinking":"Hm N.","signature":"c2ln"},{"type":"mcp_tool_use","id":"mcptoolu_N","name":"find","server_name":"notes","input":{}},{"type":"mcp_tool_result","tool_use_id":"mcptoolu_N","is_error":false,"content":[{"type":"text","text":"LARGE"}]},{"type":"mcp_tool_use","id":"mcptoolu_bN","name":"find","server_name":"notes","input":{}},{"type":"mcp_tool_result","tool_use_id":"mcptoolu_bN","is_error":false,"content":[{"type":"text","text":"small"}]},{"type":"text","text":"Told N."}]}`},
+		"mcp_call":                   {wire.Responses, input, `{"role":"user","content":"Ask N."}`, `{"type":"mcp_call","id":"mcp_N","server_label":"notes","name":"find","arguments":"{}","output":"LARGE"},{"type":"message","role":"assistant","id":"msg_N","status":"completed","content":[{"type":"output_text","text":"Told N.","annotations":[]}]}`},
+		"image_generation":           {wire.Responses, input, `{"role":"user","content":"Ask N."}`, `{"type":"image_generation_call","id":"ig_N","status":"completed","result":"LARGE"},{"type":"message","role":"assistant","id":"msg_N","status":"completed","content":[{"type":"output_text","text":"Told N.","annotations":[]}]}`},
+		"code_interpreter":           {wire.Responses, input, `{"role":"user","content":"Ask N."}`, `{"type":"code_interpreter_call","id":"ci_N","container_id":"c","status":"completed","code":"f()","outputs":[{"type":"logs","logs":"LARGE"}]},{"type":"message","role":"assistant","id":"msg_N","status":"completed","content":[{"type":"output_text","text":"Told N.","annotations":[]}]}`},
+		"program_output":             {wire.Responses, input, `{"role":"user","content":"Ask N."}`, `{"type":"program","id":"prog_N","call_id":"call_N","code":"f()","fingerprint":"f"},{"type":"program_output","id":"out_N","call_id":"call_N","result":"LARGE","status":"completed"},{"type":"message","role":"assistant","id":"msg_N","status":"completed","content":[{"type":"output_text","text":"Told N.","annotations":[]}]}`},
+		"arguments":                  {wire.Responses, input, `{"role":"user","content":"Ask N."}`, `{"type":"function_call","id":"fc_N","call_id":"call_N","name":"write","arguments":"{\"text\":\"LARGE\"}"},{"type":"function_call_output","call_id":"call_N","output":"ok"},{"type":"message","role":"assistant","id":"msg_N","status":"completed","content":[{"type":"output_text","text":"Told N.","annotations":[]}]}`},
+		"toolResponse":               {wire.Gemini, contents, `{"role":"user","parts":[{"text":"Ask N."}]}`, `{"role":"model","parts":[{"toolCall":{"id":"cN","toolType":"GOOGLE_SEARCH_WEB","args":{}},"thoughtSignature":"c2ln"},{"toolResponse":{"id":"cN","toolType":"GOOGLE_SEARCH_WEB","response":{"text":"LARGE"}}},{"text":"Told N."}]}`},
+		"picture of the model":       {wire.Gemini, contents, `{"role":"user","parts":[{"text":"Ask N."}]}`, `{"role":"model","parts":[{"inlineData":{"mimeType":"image/png","data":"LARGE"}},{"text":"Told N."}]}`},
+	} {
+		var items []string
+		for n := range 10 {
+			items = append(items, strings.NewReplacer("N", fmt.Sprint(n), "LARGE", strings.Repeat("abcd", 18_000)).Replace(row.asked+","+row.answer))
+		}
+		all[name] = [2]string{row.api, fmt.Sprintf(row.request, strings.Join(append(items, strings.ReplaceAll(row.asked, "N", "last")), ","))}
+	}
+	return all
+}
+
+// TestHostedResultsByBytes: of a request that is too large in bytes old answers whose bytes are in what ran at the
+// provider become texts, and only as many as must. G5
+func TestHostedResultsByBytes(t *testing.T) {
+	for name, given := range hostedAnswers() {
+		t.Run(name, func(t *testing.T) {
+			codec := apicodec.For(given[0])
+			p, err := codec.Decode(given[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := palimpsest.New(palimpsest.Config{Policy: neverDue{policy.Auto{}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			base := *p
+			base.Messages = nil
+			s := c.Session("t")
+			made, err := s.PrepareStep(t.Context(), palimpsest.Step{Base: &base, Profile: render.For(given[0]), Window: 10_000_000, Messages: p.Messages})
+			if err != nil || made.Compacted != nil {
+				t.Fatalf("before the refusal: %v, %v", made, err)
+			}
+			made, err = s.Overflowed(t.Context(), made, llm.ErrBytes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent, err := codec.Encode(made.Prompt)
+			if err != nil || len(sent) > len(given[1])*77/100 || len(sent) < len(given[1])*60/100 {
+				t.Fatalf("%d of %d bytes are left, %v", len(sent), len(given[1]), err)
+			}
+			for _, broken := range codec.Validate(sent) {
+				if !broken.Advice {
+					t.Errorf("%s would refuse: %v", given[0], broken)
+				}
+			}
+			for _, want := range []string{"Ask 0.", "Told 0.", "Told 7.", "Told 9.", "Ask last."} {
+				if !strings.Contains(string(sent), want) {
+					t.Errorf("no %q in what is sent", want)
+				}
+			}
+		})
+	}
+}
