@@ -206,14 +206,14 @@ func (c *checker) serverTools(turns []checkedMessage) {
 		}
 		for k := range t.blocks {
 			b := &t.blocks[k]
+			source := b.Get("caller.tool_id").Str
+			if source != "" && !seen[source] && !c.isContinuation() {
+				c.Refuse(b.Index, t.block(k)+".caller", "caller", "the code that made this call, %q, is not in the request", source)
+			}
 			switch {
 			case b.kind == "server_tool_use" || b.kind == "mcp_tool_use":
 				open[b.Get("id").Str], seen[b.Get("id").Str] = call{b.Index, t.block(k)}, true
-			case b.kind == "tool_use" && b.Get("caller.tool_id").Str != "":
-				source := b.Get("caller.tool_id").Str
-				if !seen[source] && !c.isContinuation() {
-					c.Refuse(b.Index, t.block(k)+".caller", "caller", "the code that made this call, %q, is not in the request", source)
-				}
+			case b.kind == "tool_use" && source != "":
 				_, runs := open[source]
 				waits = waits || runs
 			case strings.HasSuffix(b.kind, "_tool_result"):

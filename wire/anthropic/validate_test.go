@@ -118,6 +118,7 @@ var ruleTests = []struct{ rule, path, bad, good string }{
 	{"server-tool-pairing", "messages[1].content[0]", chat("", hi, assistant(search, text), hi, ok, hi, ok, hi), chat("", hi, assistant(search, text), assistant(found), hi)},
 	{"server-tool-pairing", "messages[3].content[0]", chat("", hi, assistant(search, found), hi, assistant(found), hi), chat(tool, hi, assistant(search, callA), user(giveA), assistant(found, text), hi)},
 	{"caller", "messages[1].content[0].caller", chat(tool, hi, assistant(called, text), user(giveA)), chat(tool, hi, assistant(search, called), user(giveA))},
+	{"caller", "messages[1].content[0].caller", chat(tool, hi, assistant(`{"type":"server_tool_use","id":"s2","name":"web_search","input":{},"caller":{"type":"code_execution_20260120","tool_id":"s1"}}`, `{"type":"web_search_tool_result","tool_use_id":"s2","content":[]}`, text), hi), chat(tool, hi, assistant(search, `{"type":"server_tool_use","id":"s2","name":"web_search","input":{},"caller":{"type":"code_execution_20260120","tool_id":"s1"}}`, `{"type":"web_search_tool_result","tool_use_id":"s2","content":[]}`, found, text), hi)},
 	{"caller-results", "messages[2].content", chat(tool, hi, assistant(search, called), user(giveA, text)), chat(tool, hi, assistant(search, found, called), user(giveA, text))},
 
 	{"thinking-signature", "messages[1].content[0]", chat("", hi, assistant(`{"type":"thinking","thinking":"x"}`, text), hi), chat("", hi, assistant(think, text), hi)},

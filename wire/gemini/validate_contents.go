@@ -29,7 +29,10 @@ var (
 		"toolResponse":        shape.Members(),
 	}
 	// The fields that a part may also have.
-	besideData = map[string]bool{"thought": true, "thoughtSignature": true, "videoMetadata": true, "mediaResolution": true, "partMetadata": true}
+	besideData = map[string]bool{
+		"thought": true, "thoughtSignature": true, "videoMetadata": true, "mediaResolution": true, "mediaProcessing": true, "partMetadata": true,
+		"speechMetadata": true, "audioTranscription": true,
+	}
 )
 
 // checkedContent is what the rules across contents need to know of one.

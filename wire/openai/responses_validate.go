@@ -58,17 +58,24 @@ var (
 				return v.Get("type").Str == "summary_text" && v.Get("text").Type == gjson.String
 			}),
 		}}})),
-		"compaction":            shape.Members(shape.Required("encrypted_content", anyText)),
-		"compaction_trigger":    anyObject,
-		"item_reference":        shape.Members(responsesID),
-		"web_search_call":       anyObject,
-		"file_search_call":      shape.Members(responsesID, shape.Required("queries", anyArray)),
-		"code_interpreter_call": shape.Members(responsesID, shape.Required("container_id", anyText)),
-		"image_generation_call": shape.Members(responsesID),
-		"mcp_list_tools":        shape.Members(responsesID, shape.Required("server_label", anyText), shape.Required("tools", anyArray)),
-		"mcp_call":              responsesMCPCall,
-		"mcp_approval_request":  responsesMCPCall,
-		"mcp_approval_response": shape.Members(shape.Required("approval_request_id", anyText), shape.Required("approve", &shape.Shape{Is: shape.Bool})),
+		"compaction":              shape.Members(shape.Required("encrypted_content", anyText)),
+		"compaction_trigger":      anyObject,
+		"item_reference":          shape.Members(responsesID),
+		"web_search_call":         anyObject,
+		"file_search_call":        shape.Members(responsesID, shape.Required("queries", anyArray)),
+		"code_interpreter_call":   shape.Members(responsesID, shape.Required("container_id", anyText)),
+		"image_generation_call":   shape.Members(responsesID),
+		"mcp_list_tools":          shape.Members(responsesID, shape.Required("server_label", anyText), shape.Required("tools", anyArray)),
+		"mcp_call":                responsesMCPCall,
+		"mcp_approval_request":    responsesMCPCall,
+		"additional_tools":        shape.Members(shape.Required("tools", anyArray)),
+		"configuration_update":    anyObject,
+		"program":                 shape.Members(responsesCallID, shape.Required("code", anyText)),
+		"program_output":          shape.Members(responsesCallID, shape.Required("result", anyText)),
+		"agent_message":           shape.Members(shape.Required("author", anyText), shape.Required("recipient", anyText), shape.Required("content", anyArray)),
+		"multi_agent_call":        shape.Members(responsesCallID, shape.Required("action", anyText), shape.Required("arguments", anyText)),
+		"multi_agent_call_output": shape.Members(responsesCallID, shape.Required("action", anyText), shape.Required("output", anyArray)),
+		"mcp_approval_response":   shape.Members(shape.Required("approval_request_id", anyText), shape.Required("approve", &shape.Shape{Is: shape.Bool})),
 	}
 
 	responsesAnyItem = &shape.Shape{Rules: []shape.Rule{
@@ -215,6 +222,8 @@ func (c *responsesChecker) item(item gjson.Result, path string) {
 		c.Check(it.at, path, item, s)
 	}
 	switch it.typ {
+	case "additional_tools":
+		c.tools(item.Get("tools"), path+".tools")
 	case "function_call_output", "custom_tool_call_output":
 		if output := c.Member(item, "output"); output.Exists() {
 			c.content(it.at, path+".output", output, "tool")

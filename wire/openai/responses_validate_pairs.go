@@ -14,14 +14,15 @@ var responsesPrefixes = map[string]string{"message": "msg", "function_call": "fc
 
 // responsesChecked is what the rules across items need to know of one.
 type responsesChecked struct {
-	at                    int
-	typ, role, callID, id string
-	encrypted             bool
+	at                            int
+	typ, role, callID, id, caller string
+	encrypted                     bool
 }
 
 func (i *responsesChecked) read(item gjson.Result) {
 	str := func(name string) string { return item.Get(name).Str }
 	i.typ, i.role, i.id, i.callID = str("type"), str("role"), str("id"), str("call_id")
+	i.caller = str("caller.caller_id")
 	i.encrypted = str("encrypted_content") != ""
 	switch {
 	case i.typ == "" && i.role != "":
@@ -38,7 +39,7 @@ func (i responsesChecked) model() bool {
 	switch i.typ {
 	case "message":
 		return i.role == "assistant"
-	case "compaction_trigger", "mcp_approval_response":
+	case "compaction_trigger", "mcp_approval_response", "additional_tools", "configuration_update":
 		return false
 	case "tool_search_output":
 		return i.callID == ""
@@ -57,6 +58,9 @@ var responsesAnswers = map[string][]string{
 	"tool_search_call":     {"tool_search_output"},
 	"mcp_approval_request": {"mcp_approval_response"},
 }
+
+// responsesRan says of which item of OpenAI's own an item is the result. That may still come.
+var responsesRan = map[string]string{"program_output": "program", "multi_agent_call_output": "multi_agent_call"}
 
 // order checks the places of items, and that ids are unique.
 func (c *responsesChecker) order() {
@@ -89,6 +93,7 @@ func (c *responsesChecker) pairs() {
 		answered bool
 	}
 	calls := map[string]*asked{}
+	hosted := map[[2]string]bool{} // type and id
 	answers := map[string]string{} // type of result -> field that names the call
 	for typ, outputs := range responsesAnswers {
 		for _, output := range outputs {
@@ -104,7 +109,14 @@ func (c *responsesChecker) pairs() {
 	}
 	for i, it := range c.items {
 		path := "input[" + strconv.Itoa(i) + "]"
+		if it.caller != "" && !hosted[[2]string{"program", it.caller}] && !open {
+			c.Refuse(it.at, path+".caller", "caller", "the program that made this call, %q, is not in the request", it.caller)
+		}
 		id := it.callID
+		if ran := responsesRan[it.typ]; ran != "" && id != "" && !hosted[[2]string{ran, id}] && !open {
+			c.Refuse(it.at, path+".call_id", "tool-pairing", "no %s before this result has the id %q; leave the result out or send the item", ran, id)
+		}
+		hosted[[2]string{it.typ, id}] = true
 		if it.typ == "mcp_approval_request" {
 			id = it.id
 		}

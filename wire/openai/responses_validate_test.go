@@ -12,11 +12,15 @@ import (
 // that starts with [ is an input.
 func TestResponsesRules(t *testing.T) {
 	const (
-		call   = `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`
-		output = `{"type":"function_call_output","call_id":"c","output":""}`
-		user   = `{"role":"user","content":"a"}`
-		said   = `{"role":"assistant","content":"b"}`
-		reason = `{"type":"reasoning","summary":[],"encrypted_content":"e"}`
+		call    = `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`
+		output  = `{"type":"function_call_output","call_id":"c","output":""}`
+		user    = `{"role":"user","content":"a"}`
+		said    = `{"role":"assistant","content":"b"}`
+		program = `{"type":"program","id":"p","call_id":"p","code":"f()","fingerprint":"f"}`
+		nested  = `{"type":"function_call","call_id":"c","name":"f","arguments":"{}","caller":{"type":"program","caller_id":"p"}}`
+		ended   = `{"type":"program_output","id":"o","call_id":"p","result":"1"}`
+		spawn   = `{"type":"multi_agent_call","call_id":"m","action":"spawn_agent","arguments":"{}"}`
+		reason  = `{"type":"reasoning","summary":[],"encrypted_content":"e"}`
 	)
 	long := strings.Repeat("x", 65)
 	tests := []struct{ rule, path, bad, good string }{
@@ -93,6 +97,17 @@ func TestResponsesRules(t *testing.T) {
 		{"tool-pairing", "input[2].call_id", `[` + call + `,` + output + `,` + output + `]`, `[` + call + `,` + output + `]`},
 		{"tool-pairing", "input[1].call_id", `[` + call + `,{"type":"custom_tool_call_output","call_id":"c","output":""}]`, `[{"type":"local_shell_call","call_id":"c","action":{}},` + output + `]`},
 		{"tool-pairing", "input[1].approval_request_id", `[` + user + `,{"type":"mcp_approval_response","approval_request_id":"a","approve":true}]`, `[{"type":"mcp_approval_request","id":"a","server_label":"s","name":"n","arguments":"{}"},{"type":"mcp_approval_response","approval_request_id":"a","approve":true}]`},
+		{"caller", "input[0].caller", `[` + nested + `,` + output + `]`, `[` + program + `,` + nested + `,` + output + `]`},
+		{"caller", "input[0].caller", `[` + nested + `,` + output + `,` + program + `]`, `[` + program + `,` + nested + `,` + output + `,` + ended + `,` + user + `]`},
+		{"caller", "input[0].caller", `[` + strings.ReplaceAll(nested, `function_call`, `custom_tool_call`) + `,` + user + `]`, `{"model":"m","previous_response_id":"r","input":[` + nested + `,` + output + `]}`},
+		{"caller", "input[1].caller", `[` + spawn + `,` + nested + `,` + output + `]`, `[` + program + `,` + spawn + `,` + nested + `,` + output + `]`},
+		{"caller", "input[1].caller", `[` + call + `,{"type":"function_call_output","call_id":"c","output":"","caller":{"type":"program","caller_id":"p"}}]`, `[{"type":"function_call","call_id":"c","name":"f","arguments":"{}","caller":{"type":"direct"}},` + output + `]`},
+		{"tool-pairing", "input[0].call_id", `[` + ended + `,` + user + `]`, `{"model":"m","conversation":"r","input":[` + ended + `,` + user + `]}`},
+		{"tool-pairing", "input[1].call_id", `[` + user + `,{"type":"multi_agent_call_output","call_id":"m","action":"spawn_agent","output":[]}]`, `[` + spawn + `,{"type":"multi_agent_call_output","call_id":"m","action":"spawn_agent","output":[]},` + user + `]`},
+		{"required", "input[0].tools", `[{"type":"additional_tools","role":"developer"},` + user + `]`, `[` + user + `,{"type":"additional_tools","role":"developer","tools":[]}]`},
+		{"name", "input[0].tools[0].name", `[{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"a.b"}]},` + user + `]`, `[{"type":"configuration_update","reasoning":{"effort":"low"}},` + user + `]`},
+		{"required", "input[0].code", `[{"type":"program","id":"p","call_id":"p"},` + ended + `,` + user + `]`, `[` + program + `,` + ended + `,` + user + `]`},
+		{"required", "input[0].content", `[{"type":"agent_message","author":"a","recipient":"b"},` + user + `]`, `[{"type":"agent_message","author":"a","recipient":"b","content":[{"type":"encrypted_content","encrypted_content":"e"}]},` + user + `]`},
 		{"tool-pairing", "input[1].call_id", `{"model":"m","previous_response_id":"r","input":[` + output + `,` + output + `]}`, `{"model":"m","previous_response_id":"r","input":[` + output + `]}`},
 	}
 	for _, test := range tests {

@@ -3,6 +3,7 @@ package items_test
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +35,11 @@ func TestItems(t *testing.T) {
 		}
 		if out, err := apicodec.For(api).Encode(p); err != nil || string(out) != body {
 			t.Errorf("%s %s: sent on as\n%s\nwas\n%s, %v", api, item.Type, out, body, err)
+		}
+		for _, problem := range apicodec.For(api).Validate([]byte(body)) {
+			if unknown := []string{"item-type", "block-type", "content-type", "field"}; slices.Contains(unknown, problem.Rule) {
+				t.Errorf("%s %s: check does not know it: %v", api, item.Type, problem)
+			}
 		}
 		words := ""
 		for i := range p.Messages {
