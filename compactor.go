@@ -108,7 +108,8 @@ type Result struct {
 // Compact fills the budget by the Compactor's policy, and renders the prompt. A thread that
 // fits is rendered under an empty plan. An error that wraps policy.ErrOverBudget is a *policy.BudgetError
 // and names the parts that do not fit, or says that the policy keeps to rules of its own and
-// leaves more; the Result is then what it leaves, or nil where it removes nothing. Of
+// leaves more, or that the API would refuse what is left, wherever it is cut; the Result is then what it
+// leaves, or nil where it removes nothing. Of
 // summaries that were asked for in vain, policy.SummariesOf the error has the reports.
 func (c *Compactor) Compact(ctx context.Context, q Request) (_ *Result, err error) {
 	defer nameCall(&err, "Compact", q.Thread.ID())
@@ -133,11 +134,18 @@ func (c *Compactor) Compact(ctx context.Context, q Request) (_ *Result, err erro
 	} else if err != nil {
 		return nil, err
 	}
-	if fitted, err = makeValid(ctx, p, situation, fitted); err != nil {
-		return nil, err
+	fitted, refused := makeValid(ctx, p, situation, fitted)
+	if errors.Is(refused, errRefusedPlan) { // then the request stays as it is
+		fitted = new(*situation.Rendered)
+		fitted.Plan, fitted.Summaries = situation.Draft(p.Name()), policy.SummariesOf(nil, refused)
+	} else if refused != nil {
+		return nil, refused
 	}
 	res := newResult(situation, situation.Rendered, fitted)
 	res.Plan.Round, res.Plan.OriginalTokens, res.Plan.CompactedTokens = 0, res.Before, res.After
+	if res.After > q.Budget && refused != nil {
+		return res, fmt.Errorf("%w, wherever it is cut: nothing is removed: %w", refused, policy.ErrOverBudget)
+	}
 	if res.After > q.Budget {
 		return res, fmt.Errorf("policy %s keeps to its own rules and leaves %s tokens, over the budget of %s: %w", p.Name(), clip.Number(res.After), clip.Number(q.Budget), policy.ErrOverBudget)
 	}

@@ -20,7 +20,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// maxCuts bounds the places near a refused cut that are tried.
+// maxCuts bounds the places before a refused cut that are tried: the first half of them are the beginnings of
+// the nearest units, the others those of turns, which are valid places most often.
 const maxCuts = 8
 
 // errRefusedPlan is wrapped by the error of a compaction whose request the API would refuse,
@@ -52,8 +53,10 @@ func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *pol
 		return f, nil
 	}
 	var keep []int
-	for n := 0; n < maxCuts && cut-n >= 0 && ctx.Err() == nil; n++ {
-		keep = append(keep, cut-n)
+	for n := 0; n < maxCuts && cut >= 0 && ctx.Err() == nil; n++ {
+		for first := placeBefore(s, cut, n >= maxCuts/2); cut >= first; cut-- {
+			keep = append(keep, cut)
+		}
 		nearer := *s
 		nearer.Keep = slices.Clone(keep)
 		next, err := p.Plan(ctx, &nearer)
@@ -67,6 +70,18 @@ func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *pol
 		f.Summaries = next.Summaries
 	}
 	return nil, &policy.FailedError{Summaries: f.Summaries, Err: fmt.Errorf("%w: %w", errRefusedPlan, *refusal)}
+}
+
+// placeBefore is where the unit, or the turn, begins that the message at a position is in.
+func placeBefore(s *policy.Situation, at int, ofTurn bool) int {
+	if call, ok := s.Pairs().Call(at); ok && len(s.Pairs().Late(at)) == 0 {
+		at = call
+	}
+	at, _ = s.Pairs().Unit(at)
+	for ofTurn && at > 0 && !s.Thread.At(at).StartsTurn() {
+		at--
+	}
+	return at
 }
 
 // brokenRules are the rules that the request breaks, and its size. Of an API that is not known

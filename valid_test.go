@@ -31,6 +31,7 @@ type dropping struct {
 	policy.Policy
 	to      int
 	heeds   bool
+	inTurn  bool // what begins inside a turn is broken
 	planned *int
 }
 
@@ -53,7 +54,8 @@ func (d dropping) Plan(_ context.Context, s *policy.Situation) (*policy.Fitted, 
 	p := s.Draft(d.Name())
 	p.Drops = []plan.Removal{{Span: span}}
 	f, err := s.Render(p)
-	if first := s.Thread.At(d.to - len(s.Keep)); err == nil && (!d.heeds || first.Role == thread.Assistant) {
+	first := s.Thread.At(d.to - len(s.Keep))
+	if breaks := first.Role == thread.Assistant || d.inTurn && first.Role == thread.Tool; err == nil && (!d.heeds || breaks) {
 		broken := *f.Prompt // as a renderer that repairs nothing would leave it
 		broken.Messages = append([]thread.Message{{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "nobodys", Content: []thread.Part{thread.Text{Text: "x"}}}}}}, f.Prompt.Messages...)
 		f.Prompt = &broken
@@ -93,6 +95,46 @@ func TestCutMovesToValid(t *testing.T) {
 		}
 		if !heeds && (len(p.Messages) != 21 || planned != 9 || p.Failed == nil || !strings.Contains(p.Failed.Error(), "would refuse")) {
 			t.Errorf("%d messages after %d plans, %v", len(p.Messages), planned, p.Failed)
+		}
+	}
+}
+
+// TestCutReachesTheTurn: where no place inside a turn is valid, however long it is, the cut moves before it; in a
+// step as in a single compaction. Where no place is, a compaction leaves the request as it came. G8
+func TestCutReachesTheTurn(t *testing.T) {
+	messages := []thread.Message{plain(thread.User, "Question 0."), plain(thread.Assistant, "Answer 0."), plain(thread.User, "Question 1.")}
+	for n := range 40 {
+		id := fmt.Sprintf("call_%d", n)
+		messages = append(messages,
+			thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: id, Name: "shot", Arguments: `{}`}}},
+			thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: id, Tool: "shot", Content: []thread.Part{thread.Text{Text: strings.Repeat("Row. ", 50)}}}}})
+	}
+	messages = append(messages, plain(thread.Assistant, "Answer 1."), plain(thread.User, "The last question."))
+	for _, heeds := range []bool{true, false} {
+		planned := 0
+		c, err := palimpsest.New(palimpsest.Config{Policy: dropping{to: 73, heeds: heeds, inTurn: true, planned: &planned}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := c.Session("t").PrepareStep(t.Context(), palimpsest.Step{Base: picturedBase, Profile: render.For(wire.Anthropic), Messages: messages})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := len(p.Messages); heeds && (left != 83 || planned != 6) || !heeds && left != 85 {
+			t.Errorf("heeds %t: %d messages after %d plans, %v", heeds, left, planned, p.Failed)
+		}
+		log, err := thread.New("t").Append(messages...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := c.Compact(t.Context(), palimpsest.Request{Thread: log, Base: picturedBase, Profile: render.For(wire.Anthropic), Budget: 900})
+		switch {
+		case res == nil:
+			t.Errorf("heeds %t: %v", heeds, err)
+		case heeds && len(res.Prompt.Messages) != 83:
+			t.Errorf("%d messages, %v", len(res.Prompt.Messages), err)
+		case !heeds && (len(res.Prompt.Messages) != 85 || !errors.Is(err, policy.ErrOverBudget) || !strings.Contains(err.Error(), "would refuse")):
+			t.Errorf("nothing is valid: %d messages, %v", len(res.Prompt.Messages), err)
 		}
 	}
 }
