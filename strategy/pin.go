@@ -112,7 +112,8 @@ func (v *View) Protect(level Protection, whole ...int) {
 }
 
 // Instructions returns the positions of what system and developer laid down in the conversation, the
-// last first; where the same is there again, its last place.
+// last first; where the same is there again, its last place. A change of the tools holds only behind those
+// before it, so each of them counts.
 func Instructions(messages []thread.Message) (at []int) {
 	again := map[string]bool{}
 	for i := len(messages) - 1; i >= 0; i-- {
@@ -121,6 +122,7 @@ func Instructions(messages []thread.Message) (at []int) {
 			continue
 		}
 		var content strings.Builder
+		changes := false
 		for _, p := range m.Parts {
 			if t, ok := p.(thread.Text); ok {
 				content.WriteString(t.Text)
@@ -128,8 +130,10 @@ func Instructions(messages []thread.Message) (at []int) {
 				content.WriteString(p.From().Raw)
 			}
 			content.WriteByte(0)
+			o, _ := p.(thread.Opaque)
+			changes = changes || o.Kind == "tool_addition" || o.Kind == "tool_removal"
 		}
-		if !again[content.String()] {
+		if changes || !again[content.String()] {
 			at = append(at, i)
 		}
 		again[content.String()] = true

@@ -385,7 +385,7 @@ func (s Summarize) giveRoom(ctx context.Context, v *View, span thread.Span, slac
 	}
 	stays := map[*group]bool{} // what does not fit now will not later
 	for _, i := range slices.Backward(at) {
-		if !inside[i] {
+		if !inside[i] || v.messages[i].IsInstruction() { // what is inside stands again later
 			continue
 		}
 		group := v.linked(i)

@@ -15,16 +15,53 @@ import (
 func TestInstructionsStand(t *testing.T) {
 	body := filepath.Join(t.TempDir(), "chat.json")
 	list := []string{`{"role":"system","content":"You keep the stock."}`}
-	for i := range 40 {
-		if i == 9 || i == 20 {
+	for i := range 10 {
+		if i > 0 && i < 9 {
 			list = append(list, `{"role":"developer","content":"Weights are in grams from here on."}`)
 		}
-		list = append(list, fmt.Sprintf(`{"role":"user","content":"Shelf %d?"}`, i), fmt.Sprintf(`{"role":"assistant","content":"It has %s."}`, strings.Repeat(fmt.Sprintf("%d boxes, ", i), 60)))
+		list = append(list, fmt.Sprintf(`{"role":"user","content":"Shelf %d?"}`, i), fmt.Sprintf(`{"role":"assistant","content":"%s."}`, strings.Repeat(fmt.Sprintf("kelp%d ", i), 100)))
 	}
 	if err := os.WriteFile(body, []byte(`{"model":"gpt-5.5","messages":[`+strings.Join(append(list, `{"role":"user","content":"Go on."}`), ",")+`]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	instructionsStand(t, body, "openai", 5000, []string{"Weights are in grams from here on."})
+	for _, budget := range []int{1500, 800} {
+		instructionsStand(t, body, "openai", budget, []string{"Weights are in grams from here on."})
+	}
+}
+
+// TestToolChangesStand: of tools that are added, removed and added again nothing is left out, since each change
+// holds behind the one before it.
+func TestToolChangesStand(t *testing.T) {
+	body := filepath.Join(t.TempDir(), "messages.json")
+	list := []string{`{"role":"user","content":"Begin."}`}
+	for i := range 12 {
+		list = append(list, fmt.Sprintf(`{"role":"assistant","content":"%s."}`, strings.Repeat(fmt.Sprintf("kelp%d ", i), 100)), fmt.Sprintf(`{"role":"user","content":"Shelf %d?"}`, i))
+		if kind := []string{"addition", "removal"}[i%2]; i < 5 {
+			list = append(list, fmt.Sprintf(`{"role":"system","content":[{"type":"tool_%s","tool":{"type":"tool_reference","tool_name":"weigh"}}]}`, kind))
+		}
+	}
+	if err := os.WriteFile(body, []byte(`{"model":"claude-opus-5","max_tokens":9,"tools":[{"name":"weigh","defer_loading":true,"input_schema":{"type":"object"}}],"messages":[`+strings.Join(list, ",")+`]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, policy := range []string{"auto", "ladder", "session", "timeline", "workstream", "last-turns:3"} {
+		out := filepath.Join(t.TempDir(), "out.json")
+		if status, _, stderr := run(t, "compact", body, "--to", "anthropic", "--policy", policy, "--budget", "1500", "--store", t.TempDir(), "-o", out); status == 3 {
+			continue
+		} else if status != 0 {
+			t.Fatalf("%s: %s", policy, stderr)
+		}
+		var changes []string
+		for _, m := range elements(t, out, "messages") {
+			if m, _ := m.(map[string]any); m["role"] == "system" {
+				for _, block := range m["content"].([]any) {
+					changes = append(changes, block.(map[string]any)["type"].(string))
+				}
+			}
+		}
+		if got := strings.Join(changes, " "); got != "tool_addition tool_removal tool_addition tool_removal tool_addition" {
+			t.Errorf("%s: the changes are %s", policy, got)
+		}
+	}
 }
 
 // TestInstructionCases: the same over requests that were written elsewhere, with changes of the tools.
