@@ -44,7 +44,7 @@ func (i responsesChecked) model() bool {
 	case "tool_search_output":
 		return i.callID == ""
 	}
-	return !strings.HasSuffix(i.typ, "_output")
+	return !strings.HasSuffix(i.typ, "_output") || responsesRan[i.typ] != ""
 }
 
 // responsesAnswers says which items answer a call.

@@ -84,6 +84,7 @@ func TestResponsesRules(t *testing.T) {
 		{"content-type", "input[0].summary[0]", `[{"type":"reasoning","summary":[{"type":"text","text":"a"}]},` + said + `,` + user + `]`, `[{"type":"reasoning","summary":[{"type":"summary_text","text":"a"}]},` + said + `,` + user + `]`},
 		{"reasoning-follower", "input[0]", `[` + reason + `]`, `[` + reason + `,` + said + `,` + user + `]`},
 		{"reasoning-follower", "input[0]", `[` + reason + `,` + user + `]`, `[` + reason + `,` + call + `,` + output + `]`},
+		{"reasoning-follower", "input[2]", `[` + call + `,` + output + `,` + reason + `,` + output + `]`, `[` + program + `,` + nested + `,` + output + `,` + reason + `,` + ended + `,` + user + `]`},
 		{"item-id", "input[0].id", `[{"type":"function_call","id":"call_1","call_id":"c","name":"f","arguments":"{}"},` + output + `]`, `[{"type":"function_call","id":"fc_1","call_id":"c","name":"f","arguments":"{}"},` + output + `]`},
 		{"item-id", "input[1].id", `[{"role":"user","id":"msg_1","content":"a"},{"role":"user","id":"msg_1","content":"b"}]`, `[{"role":"user","id":"msg_1","content":"a"},{"role":"user","id":"msg_2","content":"b"}]`},
 		{"item-id", "input[0].id", `[{"role":"user","id":"msg_` + long + `","content":"a"}]`, `[{"role":"user","id":"msg_1","content":"a"}]`},
