@@ -1,8 +1,19 @@
 package proxy
 
 import (
+	"io/fs"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	"github.com/palimpsest-ai/palimpsest/wire/gemini"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
 // TestCanBeHeld: what decides is how many objects a request has for its bytes, not what stands in
@@ -26,5 +37,42 @@ func TestCanBeHeld(t *testing.T) {
 	}
 	if n := objects(`{"a{":"\\\"{","b":[{},{"c":"\\"}]}`); n != 3 {
 		t.Errorf("%d objects", n)
+	}
+}
+
+// TestSessionsCanBeHeld: no recorded session of an agent is too much work, as a request of any API.
+func TestSessionsCanBeHeld(t *testing.T) {
+	var files []string
+	if err := filepath.WalkDir(corpus.Dir(t, "transcripts"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.Contains(path, ".json") {
+			files = append(files, path)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, path := range corpus.EveryNth(files, 5) {
+		f, err := transcript.Open(path, nil)
+		if err != nil {
+			continue // a list, or a format of another kind
+		}
+		for _, codec := range []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, gemini.Codec{}} {
+			p, _, err := render.Render(f.Transcripts[0].Thread, nil, &prompt.Prompt{Model: "m", Tools: f.Transcripts[0].Tools}, &render.Options{Profile: render.For(codec.API())})
+			if err != nil {
+				t.Fatal(path, err)
+			}
+			body, err := codec.Encode(p)
+			if err != nil {
+				continue // the API has no such message
+			}
+			tried++
+			if !canBeHeld(string(body)) {
+				t.Errorf("%s, %s: %d elements in %d bytes", path, codec.API(), elements(string(body)), len(body))
+			}
+		}
+	}
+	if tried < 40 {
+		t.Errorf("%d requests", tried)
 	}
 }
