@@ -68,7 +68,7 @@ func TestSessionsCanBeHeld(t *testing.T) {
 			}
 			tried++
 			if !canBeHeld(string(body)) {
-				t.Errorf("%s, %s: %d elements in %d bytes", path, codec.API(), elements(string(body)), len(body))
+				t.Errorf("%s, %s: %d objects in %d bytes", path, codec.API(), objects(string(body)), len(body))
 			}
 		}
 	}

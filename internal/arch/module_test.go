@@ -260,19 +260,19 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9123},
-		{Of: "floor 1", Floor: 1, Most: 22211},
+		{Of: "floor 0", Floor: 0, Most: 9014},
+		{Of: "floor 1", Floor: 1, Most: 20844},
 		{Of: "floor 2", Floor: 2, Most: 20118},
-		{Of: "floor 3", Floor: 3, Most: 11313},
-		{Of: "floor 4", Floor: 4, Most: 2293},
-		{Of: "floor 5", Floor: 5, Most: 9204},
+		{Of: "floor 3", Floor: 3, Most: 11334},
+		{Of: "floor 4", Floor: 4, Most: 2308},
+		{Of: "floor 5", Floor: 5, Most: 9276},
 		{Of: "floor 6", Floor: 6, Most: 12215},
 		{Of: "floor 7", Floor: 7, Most: 16362},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 16031},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 14552},
 	},
 	Packages: 98, Public: 45, Names: 750,
 	Methods: 25, Types: map[string]int{
-		"summarize/internal/work.fold":   44,
+		"summarize/internal/work.fold":   32,
 		"summarize.selection":            29,
 		"summarize.builder":              59,
 		"strategy.View":                  68,
