@@ -31,7 +31,7 @@ func TestFaultyInputIsCompacted(t *testing.T) {
 }
 
 // TestCutMovesToValid: where a policy would cut between code at the provider and a call that it makes later,
-// compact cuts at the nearest place before the code; where that is too far away, it says why. G8
+// compact cuts at a place before the code, also where that is many messages away. G8
 func TestCutMovesToValid(t *testing.T) {
 	var body strings.Builder
 	body.WriteString(`{"model":"claude-opus-5","max_tokens":9,"tools":[{"name":"read","input_schema":{"type":"object"}},{"type":"code_execution_20260120","name":"code_execution"}],"messages":[{"role":"user","content":"Begin."}`)
@@ -43,7 +43,7 @@ func TestCutMovesToValid(t *testing.T) {
 	loop := `,{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"read","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"row"}]}`
 	called := `,{"role":"assistant","content":[{"type":"tool_use","id":"toolu_2","name":"read","input":{},"caller":{"type":"code_execution_20260120","tool_id":"srvtoolu_1"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_2","content":"row"}]}]}`
 	dir := t.TempDir()
-	for steps, want := range map[int]int{1: exitDone, 9: exitFailed} {
+	for _, steps := range []int{1, 9} {
 		in, out := filepath.Join(dir, "in.json"), filepath.Join(dir, "out.json")
 		whole := body.String()
 		for n := range steps {
@@ -56,11 +56,8 @@ func TestCutMovesToValid(t *testing.T) {
 			t.Fatalf("the input is refused: %s", said)
 		}
 		status, _, stderr := run(t, "compact", in, "--policy", "last-messages:2", "--budget", "2000", "--store", "memory:", "-o", out)
-		if status != want || want == exitFailed && !strings.Contains(stderr, `"srvtoolu_1", is not in the request (caller)`) {
+		if status != exitDone {
 			t.Errorf("%d steps between: status %d: %s", steps, status, stderr)
-		}
-		if want != exitDone {
-			continue
 		}
 		data, err := os.ReadFile(out)
 		if checked, said, _ := run(t, "check", out, "--to", "anthropic"); err != nil || checked != 0 || !strings.Contains(string(data), "I count.") || strings.Contains(string(data), "Question 1,") {
