@@ -171,10 +171,6 @@ func (f *fold) forget(s *step, said []told, dir string, writes bool, by proof) {
 			if writes {
 				continue
 			}
-			if slices.ContainsFunc(s.args, namesFile) { // the others are as they were
-				f.changed(may)
-				continue
-			}
 			what = theTree
 		case "commit", "commits":
 			f.doubt(command, dir, what == "commit", by)
@@ -210,11 +206,6 @@ func (f *fold) forget(s *step, said []told, dir string, writes bool, by proof) {
 			f.changed(may)
 		}
 	}
-}
-
-// namesFile reports whether an argument is the name of one file.
-func namesFile(arg string) bool {
-	return !strings.HasPrefix(arg, "-") && !strings.ContainsAny(arg, "*?$") && strings.Trim(path.Ext(arg), ".") != ""
 }
 
 // know notes that something is known again: a file, the branch, or which files differ.
