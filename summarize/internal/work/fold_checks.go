@@ -55,7 +55,7 @@ func (r *shellRun) onlyOf(n int, x *told, any bool) bool {
 
 // saidNothing reports whether a command printed nothing, which of some says that all is well.
 func (r *shellRun) saidNothing(s *step) bool {
-	return s.reports&read().nothing != 0 && s.command.reports != read().any && r.output.lines == 0 && r.known && r.code == 0 && s.Ran != shell.RanPerhaps && !s.Silent && s.Shown <= shell.BeginShown
+	return s.reports&read().nothing != 0 && s.reports != read().any && r.output.lines == 0 && r.known && r.code == 0 && s.Ran != shell.RanPerhaps && !s.Silent && s.Shown <= shell.BeginShown
 }
 
 // outcome is how the check that is command n went; empty if nothing tells. The status is looked at first.

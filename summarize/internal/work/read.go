@@ -39,7 +39,6 @@ type step struct {
 	*shell.Command
 	*command        // nil if nothing is known of it
 	kind     string // of a check
-	reports  kinds
 	args     []string
 	quiet    bool // it cannot print lines that others wrote
 	pipe     int  // the first command of its pipe
@@ -94,11 +93,6 @@ func (c *Call) readSteps(line []shell.Command) {
 			s.command = read().unread
 		} else {
 			s.command, s.kind, s.args = read().what(s.Plain())
-		}
-		if s.command != nil {
-			if s.reports = s.command.reports; s.reports == read().any && read().prints[s.kind] != 0 {
-				s.reports = read().prints[s.kind]
-			}
 		}
 		s.quiet = printsOwnWords(s)
 		if s.pipe = n; n > 0 && line[n-1].Piped {

@@ -58,7 +58,6 @@ type table struct {
 	printed  [256][]*printed       // by the first byte of a line
 	values   map[string][]string
 	scripts  map[string]string
-	prints   map[string]kinds // by scripts of a kind
 	asks     map[string]bool
 	names    map[string]kinds
 	any      kinds    // all that checks print
@@ -67,7 +66,7 @@ type table struct {
 }
 
 var read = sync.OnceValue(func() *table {
-	t := &table{commands: map[string][]*command{}, values: map[string][]string{}, scripts: map[string]string{}, prints: map[string]kinds{}, names: map[string]kinds{}}
+	t := &table{commands: map[string][]*command{}, values: map[string][]string{}, scripts: map[string]string{}, names: map[string]kinds{}}
 	for line := range strings.Lines(events) {
 		cells := strings.SplitN(strings.TrimSpace(line), "|", 6)
 		for i := range cells {
@@ -82,7 +81,6 @@ var read = sync.OnceValue(func() *table {
 			for part := range strings.FieldsSeq(cells[2]) {
 				t.scripts[part] = cells[1]
 			}
-			t.prints[cells[1]] = t.kinds(cells[3])
 		case "asks":
 			t.asks = scan.WordSet(cells[1])
 		case "command":
@@ -91,7 +89,6 @@ var read = sync.OnceValue(func() *table {
 			t.addPrinted(cells)
 		}
 	}
-	t.prints["check"] = t.any
 	for _, list := range t.commands {
 		for _, c := range list {
 			if c.reports&t.names["any"] != 0 {
