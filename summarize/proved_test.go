@@ -91,6 +91,9 @@ func TestEditBeforeFailure(t *testing.T) {
 		{"a test that was false", func(k *talk) {
 			k.calls("Bash", args{"command": "[ -f /r/a.txt ] && rm /r/pkg/x.go; ls /r"}, "doc.txt", thread.Success)
 		}, nil, []string{"deleted"}},
+		{"stopped in a later command", func(k *talk) {
+			read(k).calls("Bash", args{"command": document + "go test /r/..."}, "ok  \tr/a\t0.1s\nCommand timed out after 120 seconds", thread.Failure)
+		}, []string{"edited pkg/x.go"}, gone},
 	})
 }
 

@@ -114,7 +114,7 @@ func TestOneNamePerFile(t *testing.T) {
 		{"new", func(k *talk) { write(k, "/r/a.md", "File created successfully at: ") }, "created /r/a.md"},
 		{"in a loop", func(k *talk) {
 			k.calls("Bash", args{"command": "for f in a.go b.go; do\n sed -i s/a/b/ \"$f\"\ndone"}, "", thread.Success)
-		}, ""},
+		}, "edited a.go; edited b.go"},
 		{"on a condition", func(k *talk) {
 			k.calls("Bash", args{"command": "if true; then\n rm a.go\nfi\nrm b.go"}, "", thread.Success)
 		}, "deleted b.go"},

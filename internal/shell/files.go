@@ -15,10 +15,26 @@ type FileOp struct {
 	Op   string // read, created, edited or deleted
 	Note string
 	By   *Command // the command of a line that does it; nil for another tool
+	Ran  Ran      // of By
 }
+
+// Ran says whether a command of a line ran.
+type Ran uint8
+
+// From surely to perhaps.
+const (
+	RanSurely  Ran = iota
+	RanIfShown     // if the commands before it succeeded, which say so where they fail
+	RanIfQuiet     // if the commands before it succeeded, some of which say nothing where they fail
+	RanPerhaps     // in a condition, a loop or a function, behind "||", in the background
+)
 
 // Restored is the note of a file that git put back.
 const Restored = "restored by git"
+
+// maxRepeated bounds the words of a command in a loop, each as often as it repeats, so that a long list of
+// names and a long command do not multiply.
+const maxRepeated = 10_000
 
 // mostFiles bounds what is done to files by a command line of so many bytes.
 func mostFiles(bytes int) int { return 64 + bytes/24 }
@@ -29,19 +45,83 @@ func mostFiles(bytes int) int { return 64 + bytes/24 }
 // in words of some length.
 func Files(commands []Command) []FileOp {
 	var ops []FileOp
+	ran, left := RanSurely, RanSurely // left: the line may have ended before
+	rans := make([]Ran, len(commands))
 	bytes := 0
 	for i := range commands {
+		if bytes += len(commands[i].Text); commands[i].loop != nil && (i == 0 || commands[i].loop != commands[i-1].loop) {
+			bytes += commands[i].loop.bytes
+		}
+	}
+	errexit := optionsOf(commands).errexit
+	for i := range commands {
 		c := &commands[i]
-		from := len(ops)
-		bytes += len(c.Text)
-		if ops = appendFileOps(ops, Unwrap(c.Plain()), c); len(ops) > mostFiles(bytes) {
+		switch {
+		case i > 0 && !endsList(commands[i-1].after):
+			ran = max(ran, behind(&commands[i-1]))
+		case c.entry > 0:
+			ran = max(left, rans[c.entry-1])
+		default:
+			ran = left
+		}
+		rans[i] = ran
+		words := Unwrap(c.Plain())
+		if len(words) > 0 {
+			switch words[0] {
+			case "exit", "return", "exec", "break", "continue":
+				if left = RanPerhaps; len(words) > 1 && words[1] != "0" {
+					left = RanIfQuiet // the status of the line tells
+				}
+			}
+		}
+		if errexit && !c.isHarmless() {
+			left = max(left, RanIfShown, quiet(c))
+		}
+		from, at := len(ops), -1
+		if c.loop != nil {
+			at = slices.Index(words, c.loop.variable)
+		}
+		if at < 0 || len(c.loop.values)*(len(words)+len(c.Writes)) > maxRepeated {
+			ops = appendFileOps(ops, words, c) // a variable is no name
+		} else {
+			for _, words[at] = range c.loop.values {
+				ops = appendFileOps(ops, words, c)
+			}
+		}
+		if len(ops) > mostFiles(bytes) {
 			ops = ops[:from] // of all names or of none
 		}
 		for n := range ops[from:] {
-			ops[from+n].By = c
+			op := &ops[from+n]
+			if op.By, op.Ran = c, ran; c.perhaps {
+				op.Ran = RanPerhaps
+			}
 		}
 	}
 	return slices.Clip(ops)
+}
+
+// behind says whether what stands behind a command in its list ran.
+func behind(c *Command) Ran {
+	switch {
+	case c.after == "||":
+		return RanPerhaps
+	case c.after == "|":
+		return RanSurely
+	case c.isHarmless():
+		return RanSurely // a "cd" that fails says so
+	}
+	return max(RanIfShown, quiet(c))
+}
+
+// quietCommands may fail without a word.
+var quietCommands = scan.WordSet("test [ [[ ! false grep egrep fgrep rg which command type diff cmp pgrep pkill kill")
+
+func quiet(c *Command) Ran {
+	if c.Silent || quietCommands[c.Name()] || c.Name() == "git" && c.has("-q", "--quiet") {
+		return RanIfQuiet
+	}
+	return RanSurely
 }
 
 // appendFileOps adds what one command does to files; words are its own, without what only runs it.

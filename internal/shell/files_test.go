@@ -3,76 +3,91 @@ package shell
 import (
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestFiles(t *testing.T) {
-	for command, want := range map[string]string{
-		"rm -rf build/ old.txt":                "deleted build/, deleted old.txt",
-		"mv a.go b.go":                         "deleted a.go, created b.go",
-		"git mv a.go pkg/":                     "deleted a.go, created pkg/a.go",
-		"cd /repo && sed -i 's/a > b/c/' x.go": "edited /repo/x.go",
-		"cd /repo; cd sub && rm x.go":          "deleted /repo/sub/x.go",
-		"cd $DIR && rm x.go":                   "",
-		"cd && rm x.go":                        "",
-		"cd ~/w && rm x.go":                    "",
-		"cd - && rm x.go":                      "",
-		"pushd /w; popd; rm x.go":              "",
-		"pushd /w && rm x.go":                  "deleted /w/x.go?",
-		"cat > notes.md <<'EOF'\nrm not/this.txt > nor/this\nEOF\ntouch c.txt": "created notes.md, created c.txt",
-		"go test ./... 2>&1 | tee out.log":                                     "created out.log",
-		"go build 2>/dev/null > bin/x":                                         "created bin/x",
-		"echo a >> log.txt # write -> nowhere":                                 "edited log.txt",
-		"# move a -> b\nls":                                                    "",
-		"rm *.tmp $X `x`":                                                      "",
-		"cat ./main.go | head -5":                                              "read main.go",
-		"grep 'x > y' file.go":                                                 "",
-		"FOO=1 sudo rm a.b":                                                    "deleted a.b",
-		"git checkout -- src/a.go":                                             "edited src/a.go",
-		"git checkout main":                                                    "",
-		"git checkout origin/main -- src/a.go":                                 "edited src/a.go",
-		"git restore -s origin/main src/a.go":                                  "edited src/a.go",
-		"git restore --staged src/a.go":                                        "",
-		"sed -i 's/x/y/' a.go b.go":                                            "edited a.go, edited b.go",
-		"sed -Ei '' -e 's/x/y/' -e 's/z//' a.go":                               "edited a.go",
-		"sed -i.bak -f x.sed a.go":                                             "edited a.go",
-		"sed --in-place= 's/x/i.y/' a.go; sed -n 's/-i//p' b.go":               "edited a.go, read b.go",
-		"sed -n -e '1,5p' a.go":                                                "read a.go",
-		"grep -q dist .gitignore || echo dist >> .gitignore":                   "edited .gitignore??",
-		"rm a.txt || true":                                                     "deleted a.txt",
-		"test -f a.txt && rm a.txt":                                            "deleted a.txt?",
-		"go vet ./... && rm a.txt":                                             "deleted a.txt?",
-		"go vet ./... >/dev/null 2>&1 && rm a.txt":                             "deleted a.txt?",
-		"go vet ./... 2>&1 >/dev/null && rm a.txt":                             "deleted a.txt?",
-		"go vet ./...\nrm a.txt":                                               "deleted a.txt",
-		"set -e\ngo vet ./...\nrm a.txt":                                       "deleted a.txt?",
-		"cd /w || exit 1\nrm a.txt":                                            "deleted /w/a.txt?",
-		"for f in a.txt b.txt; do rm $f; done; rm c.txt":                       "deleted c.txt",
-		"if true; then if false; then :; fi; rm a.txt; fi; rm b.txt":           "deleted a.txt??, deleted b.txt",
-		"f() {\nrm a.txt\n}":                                                   "deleted a.txt??",
-		"(cd web && rm a.txt)":                                                 "deleted web/a.txt",
-		"(cd web; rm a.txt) && rm b.txt":                                       "deleted web/a.txt??, deleted b.txt?",
-		"make && { touch a.txt; rm b.txt; }; rm c.txt":                         "created a.txt??, deleted b.txt??, deleted c.txt",
-		"cd w && for f in a.txt b.txt; do rm $f; done":                         "",
-		"for d in w x; do cd v; rm a.txt; done; rm b.txt; rm /c.txt":           "deleted /c.txt",
-		"if cd v; then rm a.txt; fi; rm b.txt; rm /c.txt":                      "deleted /c.txt",
-		"f() { rm a.txt; }; rm b.txt":                                          "deleted a.txt??, deleted b.txt",
-		"{ rm a.txt; rm b.txt; } &":                                            "deleted a.txt??, deleted b.txt??",
-		"{ make && ! ls; } && rm b.txt":                                        "deleted b.txt?",
-		"! grep -q x a.txt && rm b.txt":                                        "deleted b.txt?",
-		"{ ls; pwd; } > a.txt":                                                 "created a.txt",
-		"cat > a.txt <<EOF\nnot closed":                                        "created a.txt",
-		"cat > a.txt <<EOF\n" + strings.Repeat("a long line\n", 2000) + "EOF\nrm b.txt": "created a.txt",
-		"rm a.txt; echo 'open": "",
-		"rm a.txt &":           "deleted a.txt??",
-		"":                     "",
+	for command, want := range map[string][]FileOp{
+		"rm -rf build/ old.txt":                {{Path: "build/", Op: "deleted"}, {Path: "old.txt", Op: "deleted"}},
+		"mv a.go b.go":                         {{Path: "a.go", Op: "deleted"}, {Path: "b.go", Op: "created"}},
+		"git mv a.go pkg/":                     {{Path: "a.go", Op: "deleted"}, {Path: "pkg/a.go", Op: "created"}},
+		"cd /repo && sed -i 's/a > b/c/' x.go": {{Path: "/repo/x.go", Op: "edited"}},
+		"cd /repo; cd sub && rm x.go":          {{Path: "/repo/sub/x.go", Op: "deleted"}},
+		"cd $DIR && rm x.go":                   nil,
+		"cd && rm x.go":                        nil,
+		"cd ~/w && rm x.go":                    nil,
+		"cd - && rm x.go":                      nil,
+		"pushd /w; popd; rm x.go":              {{Path: "x.go", Op: "deleted"}},
+		"pushd /w && rm x.go":                  {{Path: "/w/x.go", Op: "deleted"}},
+		"cat > notes.md <<'EOF'\nrm not/this.txt > nor/this\nEOF\ntouch c.txt": {{Path: "notes.md", Op: "created"}, {Path: "c.txt", Op: "created"}},
+		"go test ./... 2>&1 | tee out.log":                                     {{Path: "out.log", Op: "created"}},
+		"go build 2>/dev/null > bin/x":                                         {{Path: "bin/x", Op: "created"}},
+		"echo a >> log.txt # write -> nowhere":                                 {{Path: "log.txt", Op: "edited"}},
+		"# move a -> b\nls":                                                    nil,
+		"rm *.tmp $X `x`":                                                      nil,
+		"cat ./main.go | head -5":                                              {{Path: "main.go", Op: "read"}},
+		"grep 'x > y' file.go":                                                 nil,
+		"FOO=1 sudo rm a.b":                                                    {{Path: "a.b", Op: "deleted"}},
+		"git checkout -- src/a.go":                                             {{Path: "src/a.go", Op: "edited"}},
+		"git checkout main":                                                    nil,
+		"git checkout origin/main -- src/a.go":                                 {{Path: "src/a.go", Op: "edited"}},
+		"git restore -s origin/main src/a.go":                                  {{Path: "src/a.go", Op: "edited"}},
+		"git restore --staged src/a.go":                                        nil,
+		"sed -i 's/x/y/' a.go b.go":                                            {{Path: "a.go", Op: "edited"}, {Path: "b.go", Op: "edited"}},
+		"sed -Ei '' -e 's/x/y/' -e 's/z//' a.go":                               {{Path: "a.go", Op: "edited"}},
+		"sed -i.bak -f x.sed a.go":                                             {{Path: "a.go", Op: "edited"}},
+		"sed --in-place= 's/x/i.y/' a.go; sed -n 's/-i//p' b.go":               {{Path: "a.go", Op: "edited"}, {Path: "b.go", Op: "read"}},
+		"sed -n -e '1,5p' a.go":                                                {{Path: "a.go", Op: "read"}},
+		"grep -q dist .gitignore || echo dist >> .gitignore":                   {{Path: ".gitignore", Op: "edited", Ran: RanPerhaps}},
+		"rm a.txt || true":                                                     {{Path: "a.txt", Op: "deleted"}},
+		"test -f a.txt && rm a.txt":                                            {{Path: "a.txt", Op: "deleted", Ran: RanIfQuiet}},
+		"go vet ./... && rm a.txt":                                             {{Path: "a.txt", Op: "deleted", Ran: RanIfShown}},
+		"go vet ./... >/dev/null 2>&1 && rm a.txt":                             {{Path: "a.txt", Op: "deleted", Ran: RanIfQuiet}},
+		"go vet ./... 2>&1 >/dev/null && rm a.txt":                             {{Path: "a.txt", Op: "deleted", Ran: RanIfShown}},
+		"go vet ./...\nrm a.txt":                                               {{Path: "a.txt", Op: "deleted"}},
+		"set -e\ngo vet ./...\nrm a.txt":                                       {{Path: "a.txt", Op: "deleted", Ran: RanIfShown}},
+		"cd /w || exit 1\nrm a.txt":                                            {{Path: "/w/a.txt", Op: "deleted", Ran: RanIfQuiet}},
+		"for f in a.txt b.txt; do rm $f; done; rm c.txt":                       {{Path: "a.txt", Op: "deleted"}, {Path: "b.txt", Op: "deleted"}, {Path: "c.txt", Op: "deleted"}},
+		"if true; then if false; then :; fi; rm a.txt; fi; rm b.txt":           {{Path: "a.txt", Op: "deleted", Ran: RanPerhaps}, {Path: "b.txt", Op: "deleted"}},
+		"f() {\nrm a.txt\n}":                                                   {{Path: "a.txt", Op: "deleted", Ran: RanPerhaps}},
+		"(cd web && rm a.txt)":                                                 {{Path: "web/a.txt", Op: "deleted"}},
+		"(cd web; rm a.txt) && rm b.txt":                                       {{Path: "web/a.txt", Op: "deleted"}, {Path: "b.txt", Op: "deleted", Ran: RanIfShown}},
+		"make && { touch a.txt; rm b.txt; }; rm c.txt":                         {{Path: "a.txt", Op: "created", Ran: RanIfShown}, {Path: "b.txt", Op: "deleted", Ran: RanIfShown}, {Path: "c.txt", Op: "deleted"}},
+		"cd w && for f in a.txt b.txt; do rm $f; done":                         {{Path: "w/a.txt", Op: "deleted"}, {Path: "w/b.txt", Op: "deleted"}},
+		"for d in w x; do cd v; rm a.txt; done; rm b.txt; rm /c.txt":           {{Path: "/c.txt", Op: "deleted"}},
+		"if cd v; then rm a.txt; fi; rm b.txt; rm /c.txt":                      {{Path: "/c.txt", Op: "deleted"}},
+		"f() { rm a.txt; }; rm b.txt":                                          {{Path: "a.txt", Op: "deleted", Ran: RanPerhaps}, {Path: "b.txt", Op: "deleted"}},
+		"{ rm a.txt; rm b.txt; } &":                                            {{Path: "a.txt", Op: "deleted", Ran: RanPerhaps}, {Path: "b.txt", Op: "deleted", Ran: RanPerhaps}},
+		"{ make && ! ls; } && rm b.txt":                                        {{Path: "b.txt", Op: "deleted", Ran: RanPerhaps}},
+		"! grep -q x a.txt && rm b.txt":                                        {{Path: "b.txt", Op: "deleted", Ran: RanPerhaps}},
+		"{ ls; pwd; } > a.txt":                                                 {{Path: "a.txt", Op: "created"}},
+		"cat > a.txt <<EOF\nnot closed":                                        {{Path: "a.txt", Op: "created"}},
+		"cat > a.txt <<EOF\n" + strings.Repeat("a long line\n", 2000) + "EOF\nrm b.txt": {{Path: "a.txt", Op: "created"}},
+		"rm a.txt; echo 'open": nil,
+		"rm a.txt &":           {{Path: "a.txt", Op: "deleted", Ran: RanPerhaps}},
+		"":                     nil,
 	} {
 		line, _ := Read(command)
-		var got []string
-		for _, op := range Files(line) {
-			got = append(got, op.Op+" "+op.Path+strings.Repeat("?", int(op.By.Ran)))
+		got := Files(line)
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(FileOp{}, "Note", "By"), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%q (-want +got)\n%s", command, diff)
 		}
-		if all := strings.Join(got, ", "); all != want {
-			t.Errorf("%q: %s, want %s", command, all, want)
+	}
+}
+
+// TestFilesBound: a long list of names and a long body of a loop do not multiply, and what one
+// command does is told of all names or of none.
+func TestFilesBound(t *testing.T) {
+	names := "for f in " + strings.Repeat("some/folder/of/some/file.txt ", 250) + "; do "
+	for body, all := range map[string]int{
+		strings.Repeat("rm $f;", 21): 250, "rm " + strings.Repeat("some/other/folder/file.txt ", 250) + "$f;": 250, "echo $f" + strings.Repeat(" >b/file.txt", 250) + ";": 250,
+	} {
+		line, _ := Read(names + body + "done; rm c.txt")
+		got := Files(line)
+		if len(got) != all+1 || got[all].Path != "c.txt" {
+			t.Errorf("%.20q: %d", body, len(got))
 		}
 	}
 }
