@@ -37,7 +37,9 @@ const (
 	pinCommand  = 0.2 // a command that was typed, with the text that it stands for, which is not the user's
 	pinStep     = 0.4
 	pinPreface  = 0.15
-	pinAttached = 0.3 // all of what the user attached, the newest first
+	pinAttached = 0.3 // all of what the user attached, the newest first, where the room is small
+
+	pinnedRoom = 4000 // tokens; a larger one shows what was attached without a pin, as it is shortened last
 )
 
 // Protect pins what the level protects, and sets the protected tail. Every level pins
@@ -103,7 +105,7 @@ func (v *View) Protect(level Protection, whole ...int) {
 	}
 	v.pinRequest(last, room, pinLast)
 	v.pinRequest(task, room, pinTask)
-	for i, left := n-1, float64(room)*pinAttached; i >= 0; i-- {
+	for i, left := n-1, float64(room)*pinAttached; i >= 0 && room <= pinnedRoom; i-- {
 		if size := float64(v.Sizes[i]); v.messages[i].Kind == thread.Attached && size <= left {
 			v.pin(i)
 			left -= size

@@ -259,10 +259,9 @@ func (s *selection) reset(kept, each int) {
 	for _, i := range keep {
 		r, holds := p.Requests[i], p.requests[i].idents
 		if limit := s.room(i, each); len(r.Text) > limit+littleMore {
-			if r.Text = s.laid.besides(&r); len(strings.Trim(r.Text, "[… .]\n")) < littleLeft {
+			if r.Text = s.laid.shorten(&r, limit); r.Text == "" {
 				continue // the list has it
 			}
-			r.Text = clip.HeadAndTail(r.Text, limit)
 			holds = mentions(nil, r.Text)
 		} else {
 			s.inFull[r.Text] = true

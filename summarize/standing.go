@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
@@ -26,9 +28,6 @@ const (
 	likelyStanding = 0
 	// demandStanding is the least score of what the user said when a call was refused: a demand.
 	demandStanding = 0
-	// scantRoom is the room, in tokens, below which a sentence needs at least the score scantStanding:
-	// a small summary has better use for it.
-	scantRoom, scantStanding = 1200, -150
 	// mostClauses is how many clauses of one message are kept, those with the highest score.
 	mostClauses = 64
 )
@@ -255,12 +254,8 @@ func (all *standingSentences) choose(room int, count func(string) int) (l laidDo
 		return cmp.Or(cmp.Compare(all.items[b].Score, all.items[a].Score), cmp.Compare(b, a))
 	})
 	taken := make([]bool, len(all.items))
-	least := standing.Least
-	if 0 < room && room < scantRoom {
-		least = scantStanding
-	}
 	for _, i := range order {
-		if all.items[i].Score < least {
+		if all.items[i].Score < standing.Least {
 			break
 		}
 		var with []int // and what perhaps changes it
@@ -294,20 +289,50 @@ func (all *standingSentences) choose(room int, count func(string) int) (l laidDo
 	return l
 }
 
-// besides is a message of the user without the sentences of it that are listed.
-func (l *laidDown) besides(m *summary.Item) string {
+// shorten is a message of the user in about limit bytes, without the sentences of it that are listed;
+// empty if little else is left.
+func (l *laidDown) shorten(m *summary.Item, limit int) string {
+	const first = 0xE000 // of the characters that stand for listed sentences
+	var listed []string
 	text := m.Text
 	for _, id := range m.Sources {
-		for _, listed := range l.texts[id] {
-			text = strings.Replace(text, listed, listedMark, 1)
+		for _, sentence := range l.texts[id] {
+			if strings.Contains(text, sentence) && !strings.ContainsFunc(text, func(r rune) bool { return r == first+rune(len(listed)) }) {
+				text = strings.Replace(text, sentence, string(rune(first+len(listed))), 1)
+				listed = append(listed, sentence)
+			}
 		}
 	}
-	parts := strings.Split(text, listedMark)
-	for i := range parts {
-		parts[i] = strings.TrimSpace(parts[i])
+	isMark := func(r rune) bool { return r >= first && int(r-first) < len(listed) }
+	rest := func(r rune) bool { return isMark(r) || unicode.IsSpace(r) || unicode.IsPunct(r) }
+	if len(listed) > 0 && len(strings.TrimFunc(text, rest)) < littleLeft {
+		return ""
 	}
-	parts = slices.Compact(parts) // of those that are empty one is enough
-	return strings.TrimSpace(strings.Join(parts, " "+listedMark+" "))
+	short := clip.HeadAndTailOf(text, limit, func(part string) int {
+		n := 0
+		for _, r := range part {
+			if n++; isMark(r) {
+				n += utf8.RuneCountInString(listed[r-first]) - 1
+			}
+		}
+		return n
+	})
+	var b strings.Builder
+	marked := false // only white space since a mark
+	for _, r := range short {
+		switch {
+		case isMark(r) && marked:
+			continue
+		case isMark(r):
+			b.WriteString(listedMark)
+			marked = true
+			continue
+		case !unicode.IsSpace(r):
+			marked = false
+		}
+		b.WriteRune(r)
+	}
+	return strings.TrimSpace(b.String())
 }
 
 // listedMark stands where a sentence of a shortened message is listed elsewhere.

@@ -260,19 +260,19 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9014},
-		{Of: "floor 1", Floor: 1, Most: 20853},
+		{Of: "floor 0", Floor: 0, Most: 9129},
+		{Of: "floor 1", Floor: 1, Most: 22235},
 		{Of: "floor 2", Floor: 2, Most: 20118},
-		{Of: "floor 3", Floor: 3, Most: 11334},
-		{Of: "floor 4", Floor: 4, Most: 2308},
+		{Of: "floor 3", Floor: 3, Most: 11360},
+		{Of: "floor 4", Floor: 4, Most: 2310},
 		{Of: "floor 5", Floor: 5, Most: 9276},
 		{Of: "floor 6", Floor: 6, Most: 12215},
 		{Of: "floor 7", Floor: 7, Most: 16362},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 14561},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 16078},
 	},
 	Packages: 98, Public: 45, Names: 750,
 	Methods: 25, Types: map[string]int{
-		"summarize/internal/work.fold":   32,
+		"summarize/internal/work.fold":   44,
 		"summarize.selection":            29,
 		"summarize.builder":              59,
 		"strategy.View":                  68,

@@ -9,6 +9,12 @@ import (
 // HeadAndTail returns the head and the tail of s within about limit bytes, with a note between them on how
 // many characters are missing. It cuts at the end of a line or word if there is one near.
 func HeadAndTail(s string, limit int) string {
+	return HeadAndTailOf(s, limit, utf8.RuneCountInString)
+}
+
+// HeadAndTailOf is HeadAndTail of a text in which some characters stand for more of them: count says
+// for how many a part of it stands.
+func HeadAndTailOf(s string, limit int, count func(string) int) string {
 	const slack = 48 // size of the note
 	if len(s) <= limit || len(s) <= slack {
 		return s
@@ -21,7 +27,7 @@ func HeadAndTail(s string, limit int) string {
 	}
 	before, after := strings.TrimRight(s[:head], " \t\n"), strings.TrimLeft(s[tail:], " \t\n")
 	between := s[len(before) : len(s)-len(after)]
-	left := utf8.RuneCountInString(between) + omittedBefore(between)
+	left := count(between) + omittedBefore(between)
 	return before + " " + OmittedNote(left) + " " + after
 }
 

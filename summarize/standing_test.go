@@ -1,0 +1,48 @@
+package summarize
+
+import (
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// TestShortenedMessages: what is left of a shortened message does not repeat the sentences that are
+// listed.
+func TestShortenedMessages(t *testing.T) {
+	const a, b, c = "The first of them stands.", "The second of them is only said.", "The third of them stands."
+	for _, tt := range []struct {
+		listed []string
+		limit  int
+		want   string
+	}{
+		{nil, 1000, a + " " + b + "\n\n" + c},
+		{[]string{a}, 1000, "[…] " + b + "\n\n" + c},
+		{[]string{a, c}, 1000, "[…] " + b + "\n\n[…]"},
+		{[]string{a, b}, 1000, "[…] \n\n" + c},
+		{[]string{b}, 1000, a + " […]\n\n" + c},
+		{[]string{a, b, c}, 1000, ""},
+		{[]string{b}, 55, "The first [… 69 characters left out …] stands."}, // as many as of the whole
+	} {
+		l := laidDown{texts: map[thread.ID][]string{"m1": tt.listed, "m2": {b}}}
+		if got := l.shorten(&summary.Item{Text: a + " " + b + "\n\n" + c, Sources: []thread.ID{"m1"}}, tt.limit); got != tt.want {
+			t.Errorf("%q: %q, want %q", tt.listed, got, tt.want)
+		}
+	}
+}
+
+// TestSharedRareWords: a sentence that shares two rare words with an earlier one is taken to change it,
+// however it is worded; one is not enough.
+func TestSharedRareWords(t *testing.T) {
+	got := linked(nil, []summary.Item{
+		{Text: "Ewa bakes the wedding cake herself.", Turn: 1},
+		{Text: "The parcels go to Leeds.", Turn: 2},
+		{Text: "The wedding cake comes from Hobbs now.", Turn: 3},
+		{Text: "It rained in Leeds.", Turn: 4},
+	})
+	for i, want := range []int{2, -1, -1, -1} {
+		if got.changedBy[i] != want {
+			t.Errorf("%q is changed by %d, want %d", got.items[i].Text, got.changedBy[i], want)
+		}
+	}
+}
