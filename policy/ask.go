@@ -33,6 +33,7 @@ type summaryModel struct {
 	lostBytes    int                // bytes of the model's text that were left out
 	maxBytes     int                // bytes that a text which is not checked may take
 	otherReports []summarize.Report // of the situation's summarizer
+	judged       summarize.Input    // what was judged of the user's sentences
 }
 
 // writeOrFallback has a model write something. fallback writes it where there is no model,
@@ -277,6 +278,7 @@ func (a *summaryModel) summarizeStructured(ctx context.Context, in summarize.Inp
 	}
 	in.Budget, in.Standing = strategy.Uncorrected(in.Budget, a.situation.Correction), standingRoom(a.situation.PromptTokens)
 	in.Answers, in.Instructions = a.situation.Answers, a.situation.Instructions
+	in.Stands, in.Changes = a.judged.Stands, a.judged.Changes
 	out, err := summarizer.Summarize(ctx, in)
 	if out.Report.By != "" {
 		a.otherReports = append(a.otherReports, out.Report)

@@ -178,9 +178,9 @@ func (l Loop) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
 	if err != nil {
 		return nil, err
 	}
-	sum, extracted := s.extractSummary(ctx, o, extractTokens)
 	model := &summaryModel{situation: s, model: l.Model, trust: l.Trust}
 	defer model.reportFailure(&err)
+	sum, extracted := model.extractSummary(ctx, o, extractTokens)
 	requests := s.userRequests(o.end, maxRequestBytes(l.Limit(s)), userWordsBudget(l.Limit(s)))
 	instead := extractiveName
 	text, failure, err := writeOrFallback(ctx, l.Model,

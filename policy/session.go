@@ -176,7 +176,9 @@ func (p Session) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) 
 	if err != nil {
 		return nil, err
 	}
-	sum, err := s.extractSummary(ctx, o, summaryTokens)
+	model := &summaryModel{situation: s, model: p.Model, trust: p.Trust}
+	defer model.reportFailure(&err)
+	sum, err := model.extractSummary(ctx, o, summaryTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -185,8 +187,6 @@ func (p Session) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) 
 		round: s.roundsSoFar(o.previous) + 1, task: firstTask(s.Thread), isChained: o.previous != "",
 		latestRequests: s.userRequests(o.end, maxRequestBytes(limit), 0), requests: s.userRequests(o.end, maxRequestBytes(limit), userWordsBudget(limit)),
 	}
-	model := &summaryModel{situation: s, model: p.Model, trust: p.Trust}
-	defer model.reportFailure(&err)
 	text, failure, err := writeOrFallback(ctx, p.Model,
 		func() (string, error) {
 			answer, err := p.askModel(ctx, model, o, form)

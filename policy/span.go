@@ -140,9 +140,26 @@ func (s *Situation) oldPartBefore(entries []entry, end int) (*oldPart, error) {
 	return o, nil
 }
 
-// extractSummary makes the structured summary of the old part without a model, in at most
-// budget tokens if the task allows it.
-func (s *Situation) extractSummary(ctx context.Context, o *oldPart, budget int) (summary.Summary, error) {
+// judge has the situation's summarizer, if it asks a model for that (model.Judged), say once for a plan
+// which of the user's sentences stand.
+func (a *summaryModel) judge(ctx context.Context, in summarize.Input) {
+	by, asks := a.situation.Summarizer.(interface {
+		Judge(context.Context, summarize.Input) (summarize.Input, summarize.Report)
+	})
+	if !asks {
+		return
+	}
+	in.Answers = a.situation.Answers
+	var report summarize.Report
+	if a.judged, report = by.Judge(ctx, in); report.By != "" {
+		a.otherReports = append(a.otherReports, report)
+	}
+}
+
+// extractSummary makes the structured summary of the old part without a model, but for what one says of the
+// user's sentences, in at most budget tokens if the task allows it.
+func (a *summaryModel) extractSummary(ctx context.Context, o *oldPart, budget int) (summary.Summary, error) {
+	s := a.situation
 	all := s.Thread.Messages()
 	in := summarize.Input{Log: all, Previous: o.knownSummary, Context: all[o.end:], Budget: budget, Standing: standingRoom(s.PromptTokens), Instructions: s.Instructions}
 	var hidden plan.Actions
@@ -155,6 +172,8 @@ func (s *Situation) extractSummary(ctx context.Context, o *oldPart, budget int) 
 			in.Messages = append(in.Messages, *m)
 		}
 	}
+	a.judge(ctx, in)
+	in.Stands, in.Changes = a.judged.Stands, a.judged.Changes
 	x := &summarize.Extractive{Counter: s.Counter.Text}
 	sum, err := x.Summarize(ctx, in)
 	if over, ok := errors.AsType[*summarize.BudgetError](err); ok {

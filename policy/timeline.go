@@ -365,6 +365,7 @@ func (w *timelineWriter) newRecord(ctx context.Context, prev *plan.Summarization
 	if prev != nil {
 		known, next.Text, before = prev.Summary, prev.Range.Text, prev.Range.TurnContext
 	}
+	w.judge(ctx, summarize.Input{Messages: fresh, Previous: &known})
 	// What was pinned at the last compaction, and is no more, goes with the whole turns.
 	whole := len(fresh)
 	for whole > 0 && positionOf(s.Thread, &fresh[whole-1]) >= history {

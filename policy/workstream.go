@@ -13,6 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
 	"github.com/palimpsest-ai/palimpsest/strategy/cut"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -238,6 +239,7 @@ func (w Workstream) Plan(ctx context.Context, s *Situation) (f *Fitted, err erro
 		return nil, err
 	}
 	step.newMessages = fresh
+	step.judge(ctx, summarize.Input{Messages: fresh, Previous: &step.prev.summary})
 	next, failure, err := writeOrFallback(ctx, w.Model,
 		func() (workstreamNotes, error) { return step.byModel(ctx) },
 		func(error) (workstreamNotes, error) { return step.byRule(ctx) },

@@ -256,6 +256,9 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 		record.Summary = sum.Summary
 		text = record.Summary.Render()
 		done.Summaries = append(done.Summaries, sum.Report)
+		if sum.Judged.By != "" {
+			done.Summaries = append(done.Summaries, sum.Judged)
+		}
 		rendered := record // so that it is not rendered again
 		rendered.Stand = []plan.Replacement{{Text: render.SummaryText(p.Span, text)}}
 		record.TokensAfter, _ = v.cost(rendered, at)

@@ -200,7 +200,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 			b.result(i, m, f.result)
 		}
 	}
-	b.addStanding()
+	b.stands = linked(b.effort, in.left(b.sentences()), in)
 	b.later = b.newerTaskShown()
 	b.elsewhere()
 	if !in.Continued {

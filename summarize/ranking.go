@@ -148,7 +148,7 @@ var largeShares = shares{
 		{secPlan, 0.08}, {secFile, 0.12}, {secDecision, 0.06}, {secFailed, 0.14}, {secSaid, 0.45}, {secReport, 0.06},
 		{secOutcome, 0.05}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secChange, 0.10}, {secSnippet, 0.07},
 	},
-	standing: StandingShare, requests: 0.30, mostRequests: 0.55, snippets: 0.10, words: wordsWeight, changes: wordsWeight,
+	standing: standingShare, requests: 0.30, mostRequests: 0.55, snippets: 0.10, words: wordsWeight, changes: wordsWeight,
 }
 
 // smallShares are for a small budget: its reader needs the story.
@@ -157,7 +157,7 @@ var smallShares = shares{
 		{secPlan, 0.08}, {secFile, 0.08}, {secDecision, 0.06}, {secFailed, 0.14}, {secSaid, 0.60}, {secReport, 0.04},
 		{secOutcome, 0.0167}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secChange, 0.10}, {secSnippet, 0.025},
 	},
-	standing: StandingShare, requests: 0.20, mostRequests: 0.55, snippets: 0.05, words: wordsWeight, changes: wordsWeight / 2,
+	standing: standingShare, requests: 0.20, mostRequests: 0.55, snippets: 0.05, words: wordsWeight, changes: wordsWeight / 2,
 }
 
 // modelFloors replace the others where a model wrote facts, decisions and open items: what

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// StandingShare is the share of a summary's room for what the user laid down.
-	StandingShare = 0.30
+	// standingShare is the share of a summary's room for what the user laid down.
+	standingShare = 0.30
 	// mostStanding is how many times that share what surely stands may take.
 	mostStanding = 2
 	// surelyStanding is the score of what needs no weighing: an answer that the user gave to a question
@@ -74,10 +74,9 @@ type standingSentences struct {
 	changedBy []int // for each of them, a later one that perhaps changes it; else -1
 }
 
-// addStanding collects what the user laid down in the span and in what the summary before stands
+// sentences collects what the user may have laid down in the span and in what the summary before stands
 // for: from the log as far as it is at hand, and from the summary before what it holds already.
-func (b *builder) addStanding() {
-	var all []summary.Item
+func (b *builder) sentences() (all []summary.Item) {
 	inSpan := make(map[thread.ID]bool, len(b.Span.MessageIDs))
 	for _, id := range b.Span.MessageIDs {
 		inSpan[id] = true
@@ -104,7 +103,7 @@ func (b *builder) addStanding() {
 	before, command := "", false // what was said before a message
 	for i := range log {
 		if !b.effort.Live(messageEffort) {
-			return
+			return nil
 		}
 		m := &log[i]
 		f := of(m)
@@ -135,7 +134,7 @@ func (b *builder) addStanding() {
 		command = f.command
 	}
 	slices.SortStableFunc(all, func(x, y summary.Item) int { return cmp.Compare(x.Turn, y.Turn) })
-	b.stands = linked(b.effort, all)
+	return all
 }
 
 const (
@@ -148,9 +147,9 @@ const (
 	rareWord, sharesRare = 4, 140
 )
 
-// linked finds for each sentence the later one that most likely changes it or takes it back: the
-// sentence is not told without it.
-func linked(live *effort.Budget, all []summary.Item) standingSentences {
+// linked finds for each sentence the later one that changes it or takes it back, by the judgement or else
+// most likely: the sentence is not told without it.
+func linked(live *effort.Budget, all []summary.Item, in *Input) standingSentences {
 	holding := map[string][]int{} // by word, the sentences that hold it
 	words := make([][]string, len(all))
 	for i := range all {
@@ -158,10 +157,10 @@ func linked(live *effort.Budget, all []summary.Item) standingSentences {
 			words[i], holding[w] = append(words[i], w), append(holding[w], i)
 		}
 	}
-	changedBy := make([]int, len(all))
+	changedBy, judged := make([]int, len(all)), in.changedBy(all)
 	for i := range all {
-		changedBy[i] = -1
-		if !live.Live(messageEffort) {
+		var known bool
+		if changedBy[i], known = judged(i); known || !live.Live(messageEffort) {
 			continue
 		}
 		slices.SortStableFunc(words[i], func(x, y string) int { return cmp.Compare(len(holding[x]), len(holding[y])) })

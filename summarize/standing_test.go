@@ -39,7 +39,7 @@ func TestSharedRareWords(t *testing.T) {
 		{Text: "The parcels go to Leeds.", Turn: 2},
 		{Text: "The wedding cake comes from Hobbs now.", Turn: 3},
 		{Text: "It rained in Leeds.", Turn: 4},
-	})
+	}, &Input{})
 	for i, want := range []int{2, -1, -1, -1} {
 		if got.changedBy[i] != want {
 			t.Errorf("%q is changed by %d, want %d", got.items[i].Text, got.changedBy[i], want)

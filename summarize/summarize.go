@@ -38,7 +38,7 @@ type Input struct {
 	// limit.
 	Budget int
 	// Standing is how many tokens what the user laid down may take beyond the budget; 0 gives it
-	// StandingShare of the budget.
+	// three tenths of the budget.
 	Standing int
 	// Together bounds all summaries of the prompt, this one included, in tokens: the state
 	// of the work is told once and gets a share of that. Less than Budget means Budget.
@@ -47,6 +47,12 @@ type Input struct {
 	// that asks the same model may continue it. Nil if nothing is cached. It does not change
 	// what is asked.
 	Sent *prompt.Prompt
+	// Stands holds the sentences of the user (see Extractive.Sentences) of which somebody judged whether
+	// they still hold, by their words; Changes names for a sentence the earlier one that it changes or,
+	// where that does not stand, takes back. What Stands does not hold is ranked by a table; nil says that
+	// nobody was asked.
+	Stands  map[string]bool
+	Changes map[string]string
 	// Answers caches what models answered, so that no question is asked twice; nil asks
 	// every time.
 	Answers *llm.Answers
@@ -112,6 +118,8 @@ type Summarizer interface {
 type Result struct {
 	summary.Summary
 	Report Report
+	// Judged says how Stands was found, where a summarizer asked for one.
+	Judged Report
 	// Outdated are items of the previous summary, in its words, that a model calls settled
 	// or no longer true; the summary leaves them out.
 	Outdated []string

@@ -215,6 +215,8 @@ func writer(t *testing.T, slow bool) *llmtest.Server {
 				text = string(structured)
 			case strings.Contains(r.Body, "failed_attempts"):
 				text = items4
+			case strings.Contains(r.Body, "which sentences still stand"):
+				text = `{"stand":[1,2,3],"changes":[]}`
 			}
 			answer := llmtest.Answer{Text: text, Usage: wire.Usage{Input: 1000, Output: 50, Known: true}}
 			if slow {
@@ -555,6 +557,7 @@ var fieldCases = map[string]fieldCase{
 	"cache_points.min_rounds":                      {change: 1, with: map[string]any{"cache_points.offset": 2}, talk: &talk{steps: 30, window: 20_000, output: 1_000, every: 4, lines: 12}},
 	"counter":                                      {change: "chars/4"},
 	"summarizer.use":                               {change: []string{"extractive"}, model: true},
+	"summarizer.rules":                             {change: "table", model: true},
 	"summarizer.timeout":                           {change: "1ms", model: true, slow: true},
 	"summarizer.temperature":                       {change: 1.5, model: true},
 	"summarizer.max_output":                        {change: 777, model: true},

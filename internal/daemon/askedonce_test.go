@@ -23,6 +23,9 @@ func TestAskedOnce(t *testing.T) {
 	for _, policy := range []string{"auto", "session", "loop"} {
 		t.Run(policy, func(t *testing.T) {
 			provider := llmtest.NewProvider(t, llmtest.Provider{Windows: map[string]int{"m": 200_000}, Reply: func(r llmtest.Request) llmtest.Answer {
+				if strings.Contains(r.Body, "which sentences still stand") {
+					return llmtest.Answer{Text: `{"stand":[1],"changes":[]}`}
+				}
 				if strings.Contains(r.Body, "json_schema") {
 					return llmtest.Answer{Text: `{"facts":[{"text":"I look further","sources":[1,2,3]}],"decisions":[],"plan":[],"open_items":[],"failed_attempts":[],"tool_outcomes":[]}`}
 				}

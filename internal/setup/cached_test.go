@@ -42,7 +42,7 @@ func TestSummaryReadsTheCache(t *testing.T) {
 				Reply:   func(llmtest.Request) llmtest.Answer { return llmtest.Answer{Text: "{}"} },
 			})
 			t.Chdir(t.TempDir())
-			const file = "base: ladder\ntrigger: {max_input_tokens: 14000}\ncut: {preserve_recent_turns: 1}\nladder: {enable_externalization: false, enable_clearing: false}\n"
+			const file = "base: ladder\ntrigger: {max_input_tokens: 14000}\ncut: {preserve_recent_turns: 1}\nladder: {enable_externalization: false, enable_clearing: false}\nsummarizer: {rules: table}\n"
 			if err := os.WriteFile("mine.yaml", []byte(file), 0o600); err != nil {
 				t.Fatal(err)
 			}

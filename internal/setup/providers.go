@@ -22,6 +22,20 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
+// open makes the clients of models.
+func (p *Policy) open(use []string) (all []*guardedModel, err error) {
+	for _, name := range use {
+		var g llm.Generator = llm.Agent{}
+		if name != llm.AgentName || !p.options.AllowAgent {
+			if g, err = newClient(name, p.options); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, guard(name, g, &p.Settings.Summarizer, p.options))
+	}
+	return all, nil
+}
+
 // provider says how the models of a provider are found in the environment and asked. A
 // function that is nil is something that they cannot do.
 type provider struct {

@@ -60,6 +60,7 @@ type Policy struct {
 
 	options *Options
 	models  []*guardedModel
+	judges  []*guardedModel // say which of the user's sentences stand
 }
 
 // Open finds a policy, by name (see policyfile.ByName) or as a file, and makes
@@ -87,23 +88,26 @@ func Open(name string, o *Options) (*Policy, error) {
 	default:
 		s.Auto.Favor = policy.Favor(o.Favor)
 	}
-	p := &Policy{Settings: s, options: o}
 	if o.Model != nil {
 		s.Summarizer.Use = []string{o.Model.Model()}
-		p.models = []*guardedModel{guard(o.Model.Model(), o.Model, &s.Summarizer, o)}
-		return p, nil
 	}
-	for _, use := range s.Summarizer.Use {
-		var g llm.Generator = llm.Agent{}
-		if use != llm.AgentName || !o.AllowAgent {
-			if g, err = newClient(use, o); err != nil && o.Summarizer == "" {
-				err = fmt.Errorf("%s: %w", name, err) // the file names the model
-			}
-			if err != nil {
-				return nil, err
-			}
+	judges, err := s.Summarizer.Judges(name)
+	if err != nil {
+		return nil, err
+	}
+	p := &Policy{Settings: s, options: o}
+	if o.Model != nil {
+		p.models = []*guardedModel{guard(o.Model.Model(), o.Model, &s.Summarizer, o)}
+	} else if p.models, err = p.open(s.Summarizer.Use); err != nil && o.Summarizer == "" {
+		err = fmt.Errorf("%s: %w", name, err) // the file names the model
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.judges = p.models; !slices.Equal(judges, s.Summarizer.Use) {
+		if p.judges, err = p.open(judges); err != nil {
+			return nil, fmt.Errorf("%s: summarizer.rules: %w", name, err)
 		}
-		p.models = append(p.models, guard(use, g, &s.Summarizer, o))
 	}
 	return p, nil
 }
@@ -164,7 +168,7 @@ func readPolicyFile(name string, open func(string) (io.ReadCloser, error)) ([]by
 
 // UsesAgentModel reports whether the agent's own model is among those that write summaries.
 func (p *Policy) UsesAgentModel() bool {
-	return slices.Contains(p.Settings.Summarizer.Use, llm.AgentName)
+	return slices.ContainsFunc(slices.Concat(p.models, p.judges), func(m *guardedModel) bool { return m.name == llm.AgentName })
 }
 
 // Config sets policy, summarizer and tools of a Compactor that counts with
@@ -173,24 +177,26 @@ func (p *Policy) Config(counter *token.Counter) palimpsest.Config {
 	config := palimpsest.Config{
 		Counter: counter, Tools: p.Settings.Registry(), Policy: p.Settings.Policy(nil),
 	}
-	if len(p.models) == 0 {
-		return config
-	}
-	if p.Settings.HasOwnForm() {
+	use, code := p.Settings.Summarizer, &summarize.Extractive{Counter: counter.Text}
+	switch {
+	case len(p.models) == 0:
+	case p.Settings.HasOwnForm():
 		chain := &chain{models: p.models}
 		config.Policy = &fallbackPolicy{p.Settings.Policy(chain), p.Settings.Policy(nil), chain.Model()}
-		return config
+	default:
+		generators := make([]llm.Generator, len(p.models))
+		for i, g := range p.models {
+			generators[i] = g
+		}
+		config.Summarizer = model.New(&model.Options{
+			Extractive: code,
+			MaxOutput:  use.MaxOutput, Characters: use.ChunkCharacters, Timeout: use.Timeout,
+			Trusted: use.Trust == policy.TrustModel,
+		}, generators...)
 	}
-	generators := make([]llm.Generator, len(p.models))
-	for i, g := range p.models {
-		generators[i] = g
+	if len(p.judges) > 0 {
+		config.Summarizer = &model.Judged{Generator: &chain{models: p.judges}, Inner: config.Summarizer, Extractive: code, Timeout: use.Timeout}
 	}
-	use := p.Settings.Summarizer
-	config.Summarizer = model.New(&model.Options{
-		Extractive: &summarize.Extractive{Counter: counter.Text},
-		MaxOutput:  use.MaxOutput, Characters: use.ChunkCharacters, Timeout: use.Timeout,
-		Trusted: use.Trust == policy.TrustModel,
-	}, generators...)
 	return config
 }
 

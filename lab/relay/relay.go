@@ -169,7 +169,14 @@ func folded(s string) string {
 // Judge compares a prompt with what was laid down.
 func (c *Chat) Judge(prompt string, rules []summary.Item) (s Score) {
 	prompt = folded(prompt)
-	stands := func(text string) bool { return strings.Contains(prompt, strings.TrimRight(folded(text), ".")) }
+	stands := func(text string) bool { // whole, or each clause of it
+		for clause := range strings.SplitSeq(strings.TrimRight(folded(text), "."), "; ") {
+			if !strings.Contains(prompt, clause) {
+				return false
+			}
+		}
+		return true
+	}
 	for _, r := range c.Rules {
 		now := r.Text
 		if r.Change != "" {

@@ -31,7 +31,7 @@ import (
 //	        since 0 is its default
 //	words   word=value pairs for values outside the range
 //	enum    the words that it may be, where its type does not tell; "models" for a
-//	        chain of summarizers, "counter" and "embedder" for the name of one
+//	        chain of summarizers, "rules" for who judges sentences, "counter" and "embedder" for the name of one
 //	not     true: the setting is the opposite of the field
 type field struct {
 	path                     string // the keys down to it, joined by dots
@@ -145,7 +145,9 @@ func fieldsOf(base string, at any) []field {
 		switch enum := tag.Get("enum"); enum {
 		case "":
 		case "models":
-			f.isModelChain = true
+			f.isModelChain, f.enum = true, []string{Extractive}
+		case "rules":
+			f.isModelChain, f.enum = true, []string{autoWord, rulesByTable, rulesByModel}
 		case "counter":
 			f.names = counterForm()
 		case "embedder":
@@ -203,7 +205,7 @@ func parseQuantity(s string) float64 {
 func (f *field) expectation() string {
 	switch {
 	case f.isModelChain:
-		return "extractive, or a list of models such as anthropic:MODEL or openai:MODEL"
+		return strings.Join(f.enum, ", ") + ", or a list of models such as anthropic:MODEL or openai:MODEL"
 	case f.names != nil:
 		return f.names.wants
 	case f.kind == textList && f.enum != nil:
@@ -304,10 +306,11 @@ func (f *field) accepts(s string) bool {
 
 func (f *field) setList(list []string) bool {
 	ok := !slices.ContainsFunc(list, func(s string) bool { return !f.accepts(s) })
-	if f.isModelChain {
-		if list, ok = parseModels(list); ok && len(list) == 0 {
+	if isWord := len(list) == 1 && f.accepts(list[0]); f.isModelChain && !(isWord && list[0] != Extractive) {
+		list, ok = parseModels(list)
+		if ok && len(list) == 0 {
 			f.setting.SetZero() // code alone, as by default
-			return true
+			return slices.Contains(f.enum, Extractive)
 		}
 	}
 	if !ok {

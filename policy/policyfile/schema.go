@@ -96,7 +96,7 @@ func (f *field) schema(base string) map[string]any {
 		one = map[string]any{"type": "string", "minLength": 1}
 		switch {
 		case f.isModelChain:
-			one["pattern"] = `^(extractive|agent|(anthropic|openai):.+)$`
+			one["pattern"] = "^(" + strings.Join(f.enum, "|") + "|agent|(anthropic|openai):.+)$"
 		case f.names != nil:
 			one["pattern"] = f.names.pattern
 		case f.enum != nil:

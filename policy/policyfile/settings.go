@@ -87,6 +87,9 @@ type Summarizer struct {
 	// Use are models as provider:name, asked in this order. After the last one, or without
 	// any, code writes the summary.
 	Use []string `file:"summarizer.use" enum:"models" about:"models that write summaries, asked in order: anthropic:MODEL or openai:MODEL; after them, and with extractive alone, code does"`
+	// Rules are who says which sentences of the user stand: one of auto, table and model, or models as in
+	// Use.
+	Rules []string `file:"summarizer.rules" enum:"rules" about:"who says which sentences of the user still stand, as rules or decisions: table: a learned table; model: the models of use, with one question for each summary; or models of its own; after them the table does; auto: model where use names one"`
 	// Timeout bounds each model.
 	Timeout time.Duration `file:"summarizer.timeout" unit:"duration" range:"1ms..1h" about:"bound on each model"`
 	// Temperature is sent with requests: PromptTemperature leaves it to each prompt,
@@ -100,6 +103,23 @@ type Summarizer struct {
 	Trust policy.Trust `file:"summarizer.trust" about:"how much of what a model writes is taken: the sentences that stand on the messages (checked), or all of it (model)"`
 	// Cache keeps answers, so that the same question is asked once.
 	Cache bool `file:"summarizer.cache" about:"ask the same question only once"`
+}
+
+// Values of Summarizer.Rules that are no models, besides autoWord.
+const rulesByTable, rulesByModel = "table", "model"
+
+// Judges are the models that say which sentences of the user stand; none where the table does. The error is
+// a *Problem that names the file.
+func (s *Summarizer) Judges(file string) ([]string, error) {
+	switch {
+	case slices.Equal(s.Rules, []string{rulesByTable}):
+		return nil, nil
+	case slices.Equal(s.Rules, []string{rulesByModel}) && len(s.Use) == 0:
+		return nil, &Problem{File: file, Path: "summarizer.rules", Message: "model asks the models of summarizer.use, which names none: name one there or in summarizer.rules"}
+	case len(s.Rules) == 0, slices.Equal(s.Rules, []string{rulesByModel}), slices.Equal(s.Rules, []string{autoWord}):
+		return s.Use, nil
+	}
+	return s.Rules, nil
 }
 
 // Values of Summarizer.Temperature that are no temperature.
@@ -264,7 +284,7 @@ func Default(base string) *Settings {
 		Loop:       policy.Loop{}.Defaults(),
 		Messages:   10, Tokens: 20_000, Turns: 3, Ratio: 0.3, SplitTurns: true,
 		Counter:    autoWord,
-		Summarizer: Summarizer{Timeout: 2 * time.Minute, Temperature: PromptTemperature, ChunkCharacters: 120_000, Cache: true, Trust: policy.TrustChecked},
+		Summarizer: Summarizer{Rules: []string{autoWord}, Timeout: 2 * time.Minute, Temperature: PromptTemperature, ChunkCharacters: 120_000, Cache: true, Trust: policy.TrustChecked},
 		Rehydration: recall.Rehydration{
 			MaxArtifacts: 3, MaxTokens: 4_000, TotalTokens: 8_000, CooldownTurns: 2,
 			Sensitivities: []artifact.Sensitivity{artifact.Public, artifact.Internal},

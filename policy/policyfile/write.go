@@ -81,7 +81,7 @@ func (f *field) comment() string {
 	}
 	if limits := f.rangeText(); limits != "" {
 		facts = append(facts, limits)
-	} else if f.enum != nil {
+	} else if f.enum != nil && !f.isModelChain {
 		facts = append(facts, strings.Join(f.enum, ", "))
 	}
 	for _, w := range f.words {

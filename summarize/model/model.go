@@ -2,8 +2,8 @@
 // New (chain.go) puts Verified, Chunked and Fallback around it.
 //
 // A model proposes facts, decisions, steps of the plan, open items and failed attempts, each
-// with the messages that it comes from. The user's words, constraints, files and calls come
-// from code alone.
+// with the messages that it comes from. The user's words, files and calls come from code alone.
+// Which of the user's sentences stand, Judged (judged.go) asks a model, which answers in numbers.
 //
 // request.go writes the request and delta.go reads the answer. shared.go writes the request as
 // a continuation of the conversation's own, which the provider has cached.
