@@ -49,7 +49,7 @@ const (
 	// rulesShare is the share of the tokens of the messages that a question may take.
 	rulesShare = 0.15
 	// numberTokens is about what a sentence takes by its number, in the question and in the answer,
-	// frameTokens what the request takes beside sentences and instructions.
+	// frameTokens what the request takes beside sentences, instructions and schema.
 	numberTokens, frameTokens = 4, 60
 	// maxAsked bounds the assistant's question before a sentence, in bytes.
 	maxAsked = 200
@@ -125,7 +125,7 @@ func rulesQuestion(in *summarize.Input, all []summary.Item, count func(string) i
 		room += count(flat(&in.Messages[i]))
 	}
 	isNew := func(i int) bool { return len(all[i].Sources) > 0 && inSpan[all[i].Sources[0]] }
-	room = int(rulesShare*float64(room)) - count(rulesTemplate) - frameTokens
+	room = int(rulesShare*float64(room)) - count(rulesTemplate+rulesSchema) - frameTokens
 	carried := room / 2
 	questions, lines := make([]string, len(all)), make([]string, len(all))
 	var order, taken []int
