@@ -32,6 +32,10 @@ var errRefusedPlan = errors.New("the API would refuse the compacted request")
 // request without a plan does not break too. Else it takes pictures and large results out where
 // they are too many, and has the policy cut at the nearest places before.
 func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *policy.Fitted) (*policy.Fitted, error) {
+	f, err := foldToolChanges(s, f)
+	if err != nil {
+		return nil, err
+	}
 	broken, size := brokenRules(s.Profile.API, f.Prompt)
 	if goal := goalOf(s.Profile.API, f.Prompt.Model, "", size); isLarger(size, goal) {
 		if lighter, err := takeOut(ctx, s, f.Plan, size, goal); err == nil {
@@ -60,6 +64,9 @@ func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *pol
 		nearer := *s
 		nearer.Keep = slices.Clone(keep)
 		next, err := p.Plan(ctx, &nearer)
+		if err == nil {
+			next, err = foldToolChanges(&nearer, next)
+		}
 		if err != nil {
 			continue
 		}
@@ -70,6 +77,38 @@ func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *pol
 		f.Summaries = next.Summaries
 	}
 	return nil, &policy.FailedError{Summaries: f.Summaries, Err: fmt.Errorf("%w: %w", errRefusedPlan, *refusal)}
+}
+
+// foldToolChanges drops changes of tools that what the plan hides has repeated or undone.
+func foldToolChanges(s *policy.Situation, f *policy.Fitted) (*policy.Fitted, error) {
+	keep := slices.Clone(s.Keep)
+	for _, id := range f.Plan.Pinned {
+		if i, ok := s.Thread.Index(id); ok {
+			keep = append(keep, i)
+		}
+	}
+	undone := strategy.UndoneToolChanges(s.Thread, s.Pairs(), f.Plan.Actions(), lastHidden(s.Thread, f.Plan), keep)
+	if undone == nil {
+		return f, nil
+	}
+	var ids []thread.ID
+	tokens := 0
+	for _, i := range undone {
+		ids, tokens = append(ids, s.Thread.At(i).ID), tokens+s.PlainSizes[i]
+	}
+	span, err := thread.NewSpan(s.Thread, ids...)
+	if err != nil {
+		return nil, err
+	}
+	folded := f.Plan.Clone()
+	folded.Add(plan.Removal{Span: span, Origin: plan.Origin{Strategy: "tools", Reason: "later changes of the tools repeat or undo them", TokensBefore: tokens}})
+	next, err := s.Render(folded)
+	if err != nil {
+		return nil, err
+	}
+	folded.CompactedTokens = next.Tokens
+	next.Summaries, next.Pinned, next.Tail, next.Proposals = f.Summaries, f.Pinned, f.Tail, f.Proposals
+	return next, nil
 }
 
 // placeBefore is where the unit, or the turn, begins that the message at a position is in.

@@ -23,6 +23,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Options tune a rendering; nil and the zero value just render the plan.
@@ -374,7 +375,8 @@ func (r *renderer) openWithUser() {
 	if !r.profile.FirstUser {
 		return
 	}
-	first := slices.IndexFunc(r.out, func(m thread.Message) bool { return m.Role != thread.System })
+	// Anthropic has the leading instructions beside the messages: one among them needs a user before it too.
+	first := slices.IndexFunc(r.out, func(m thread.Message) bool { return m.Role != thread.System || r.profile.API == wire.Anthropic })
 	if first < 0 || r.out[first].Role == thread.User {
 		return
 	}

@@ -4,6 +4,7 @@ package hosted
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -35,6 +36,47 @@ var standing = map[[2]string]string{
 	{wire.Responses, "tool_search_output"}:      "tools.0",
 	{wire.Anthropic, "tool_search_tool_result"}: "content.tool_references.0",
 	{wire.Anthropic, "tool_reference"}:          "tool_name",
+}
+
+// toolChange is a type of block that changes the set of tools: where the tools are in it.
+type toolChange struct {
+	api, kind, tools string
+	adds             bool
+}
+
+var toolChanges = []toolChange{
+	{wire.Anthropic, "tool_addition", "tool", true},
+	{wire.Anthropic, "tool_removal", "tool", false},
+	{wire.Responses, "additional_tools", "tools", true},
+}
+
+// ToolChange is a tool that a message adds to those of the conversation or takes away. A namespace, whose
+// later form need not hold all of the earlier, and a tool without a name are told by their JSON.
+type ToolChange struct {
+	Tool string
+	Adds bool
+}
+
+// ToolChanges returns the changes of the set of tools that a message holds, and whether it holds nothing else.
+func ToolChanges(m *thread.Message) (all []ToolChange, only bool) {
+	only = true
+	for _, p := range m.Parts {
+		o, _ := p.(thread.Opaque)
+		i := slices.IndexFunc(toolChanges, func(c toolChange) bool { return c.api == o.API && c.kind == o.Kind })
+		if i < 0 {
+			only = false
+			continue
+		}
+		tools := gjson.Get(o.Raw, toolChanges[i].tools)
+		for _, t := range tools.Array() {
+			name := cmp.Or(t.Get("tool_name").Str, t.Get("name").Str)
+			if name == "" || t.Get("tools").Exists() {
+				name = t.Raw
+			}
+			all = append(all, ToolChange{name, toolChanges[i].adds})
+		}
+	}
+	return all, only
 }
 
 var rows = []row{
