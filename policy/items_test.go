@@ -3,6 +3,7 @@ package policy_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/test/items"
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -88,6 +90,9 @@ func TestItemsUnderEveryPolicy(t *testing.T) {
 			if want, got := instructions(log.Messages), instructions(out.Messages); !reflect.DeepEqual(want, got) {
 				t.Fatalf("%s, %s: the instructions\n%q\nbecame\n%q", name, api, want, got)
 			}
+			if want, got := netTools(log.Messages), netTools(out.Messages); !reflect.DeepEqual(want, got) {
+				t.Fatalf("%s, %s: the tools that were changed, %v, became %v", name, api, want, got)
+			}
 			th, err := thread.New("items").Append(log.Messages...)
 			if err != nil {
 				t.Fatal(err)
@@ -162,7 +167,23 @@ func drawItems(t *rapid.T, api string) *prompt.Prompt {
 	return p
 }
 
-// instructions are the contents of those that stand, each at its last place.
+// netTools are the tools that the messages' changes add to those of before (true), or take away (false).
+func netTools(messages []thread.Message) map[string]bool {
+	begins, ends := map[string]bool{}, map[string]bool{}
+	for i := range messages {
+		changes, _ := hosted.ToolChanges(&messages[i])
+		for _, c := range changes {
+			if _, known := begins[c.Tool]; !known {
+				begins[c.Tool] = c.Adds
+			}
+			ends[c.Tool] = c.Adds
+		}
+	}
+	maps.DeleteFunc(ends, func(tool string, adds bool) bool { return begins[tool] != adds })
+	return ends
+}
+
+// instructions are the contents of those that stand, each at its last place, but changes of tools.
 func instructions(messages []thread.Message) (list []string) {
 	last := map[string]int{}
 	for i := range messages {
@@ -171,7 +192,8 @@ func instructions(messages []thread.Message) (list []string) {
 		}
 	}
 	for i := range messages {
-		if m := &messages[i]; m.IsInstruction() && last[raw(m)] == i {
+		m := &messages[i]
+		if _, changes := hosted.ToolChanges(m); m.IsInstruction() && last[raw(m)] == i && !(changes && len(m.Parts) > 0) {
 			list = append(list, raw(m))
 		}
 	}
