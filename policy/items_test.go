@@ -90,8 +90,10 @@ func TestItemsUnderEveryPolicy(t *testing.T) {
 			if want, got := instructions(log.Messages), instructions(out.Messages); !reflect.DeepEqual(want, got) {
 				t.Fatalf("%s, %s: the instructions\n%q\nbecame\n%q", name, api, want, got)
 			}
-			if want, got := netTools(log.Messages), netTools(out.Messages); !reflect.DeepEqual(want, got) {
-				t.Fatalf("%s, %s: the tools that were changed, %v, became %v", name, api, want, got)
+			_, before := toolsAfter(log.Messages, map[string]bool{})
+			want, _ := toolsAfter(log.Messages, before)
+			if got, _ := toolsAfter(out.Messages, before); !reflect.DeepEqual(want, got) {
+				t.Fatalf("%s, %s: the tools %v became %v", name, api, want, got)
 			}
 			th, err := thread.New("items").Append(log.Messages...)
 			if err != nil {
@@ -167,20 +169,20 @@ func drawItems(t *rapid.T, api string) *prompt.Prompt {
 	return p
 }
 
-// netTools are the tools that the messages' changes add to those of before (true), or take away (false).
-func netTools(messages []thread.Message) map[string]bool {
-	begins, ends := map[string]bool{}, map[string]bool{}
+// toolsAfter are the tools that are there after the changes among the messages, of those that were there before
+// them, and what was before the first change of each, which undoes it.
+func toolsAfter(messages []thread.Message, before map[string]bool) (after, undone map[string]bool) {
+	after, undone = maps.Clone(before), map[string]bool{}
 	for i := range messages {
 		changes, _ := hosted.ToolChanges(&messages[i])
 		for _, c := range changes {
-			if _, known := begins[c.Tool]; !known {
-				begins[c.Tool] = c.Adds
+			if _, known := undone[c.Tool]; !known {
+				undone[c.Tool] = !c.Adds
 			}
-			ends[c.Tool] = c.Adds
+			after[c.Tool] = c.Adds
 		}
 	}
-	maps.DeleteFunc(ends, func(tool string, adds bool) bool { return begins[tool] != adds })
-	return ends
+	return after, undone
 }
 
 // instructions are the contents of those that stand, each at its last place, but changes of tools.
