@@ -83,7 +83,7 @@ func readCall(live *effort.Budget, c *thread.ToolCall) callFacts {
 	return f
 }
 
-// readArguments reads arguments in JSON. It returns the commands of a simple command line.
+// readArguments reads arguments in JSON. It returns the commands of a command line.
 func (f *callFacts) readArguments(live *effort.Budget, args gjson.Result) (line []shell.Command) {
 	path := ""
 	for _, k := range pathKeys {
@@ -150,11 +150,9 @@ func (f *callFacts) readCommand(live *effort.Budget, s string) []shell.Command {
 	f.Input = clip.Brief(strings.TrimSpace(s), work.MaxInput)
 	line, simple := shell.Read(s)
 	f.Files, f.onlyPrints = shell.Files(line), shell.OnlyPrints(line)
-	if !simple {
-		f.ReadUnsure(line)
-		return nil
+	if simple {
+		f.written = writtenIn(line)
 	}
-	f.written = writtenIn(line)
 	return line
 }
 

@@ -121,6 +121,12 @@ func TestOneNamePerFile(t *testing.T) {
 		{"into a folder", func(k *talk) {
 			k.calls("Bash", args{"command": "cd /r && mv a.go b.go core/ && mv x/c.go ."}, "", thread.Success)
 		}, "created /r/c.go; created /r/core/a.go; created /r/core/b.go; deleted /r/a.go; deleted /r/b.go; deleted /r/x/c.go"},
+		{"after another, of a tool that flags nothing", func(k *talk) {
+			k.calls("bash", args{"command": "cd /r && mv a.go b.go && mv c.go d.go"}, "", thread.Success)
+		}, "created /r/b.go; created /r/d.go; deleted /r/a.go; deleted /r/c.go"},
+		{"after what fails without a word", func(k *talk) {
+			k.calls("bash", args{"command": "grep -q x a.go && mv c.go d.go"}, "", thread.Success)
+		}, ""},
 	} {
 		k := new(talk).user("Mend the files, please.")
 		tt.log(k)

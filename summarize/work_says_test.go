@@ -60,8 +60,7 @@ func TestWorkSays(t *testing.T) {
 		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\"\nedited, perhaps committed: new.go (new)"},
 		{"a commit of a folder with a new file", func(l *logOf) {
 			created(repo(l).edit("/repo/a.go"), "/repo/new.go").ok("git commit -m fix .", fix)
-		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\"\nedited, perhaps committed: new.go (new)"},
-		// Which files a pattern names is not known.
+		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\"\nedited since the last commit: new.go (new)"},
 		{"a commit of braces", func(l *logOf) {
 			repo(l).edit("/repo/src/a.go").edit("/repo/b.go").ok("git commit -m fix src/{a,b}.go", fix)
 		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\"\nedited, perhaps committed: b.go, src/a.go"},
@@ -98,55 +97,53 @@ func TestWorkSays(t *testing.T) {
 		}, "branch: main\ncommit 1111111 \"fix\"\nedited, perhaps committed: /repo/a.go"},
 		{"a commit with the values of options", func(l *logOf) {
 			repo(l).edit("/repo/a.go").ok("git commit --cleanup verbatim --template t.txt -m fix", fix)
-		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\""},
+		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\"\nedited, perhaps committed: a.go"},
 		{"a commit of names in a file", func(l *logOf) {
 			repo(l).edit("/repo/a.go").ok("git commit -m fix --pathspec-from-file names.txt", fix)
 		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\"\nedited, perhaps committed: a.go"},
-		// What git does to the files dates a check.
 		{"some files put back", func(l *logOf) {
 			passed(repo(l).edit("/repo/src/a.go").edit("/repo/README.md")).ok("git checkout -- src/*.go", "")
-		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): README.md, src/a.go\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git checkout` changed"},
+		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): README.md, src/a.go\nunknown since `git checkout -- src/*.go`: which changes are uncommitted\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git checkout -- src/*.go` may have changed"},
 		{"some files put back without a mark", func(l *logOf) {
 			passed(repo(l).edit("/repo/src/a.go").edit("/repo/README.md")).ok("git checkout src/*.go", "Updated 1 path from the index")
-		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): README.md, src/a.go\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git checkout` changed"},
+		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): README.md, src/a.go\nunknown since `git checkout src/*.go`: which changes are uncommitted\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git checkout src/*.go` may have changed"},
 		{"a folder put back", func(l *logOf) {
 			passed(repo(l).edit("/repo/web/a.ts").edit("/repo/README.md")).ok("cd web && git checkout .", "")
-		}, "directory: /repo/web\nedited, not committed by the assistant (perhaps by the user): /repo/README.md\ntest `go test ./... (in /repo)`: passed | ok x/y 0.1s | edited since: what `git checkout` changed"},
-		// A revision is no file.
-		{"a file of the commit before", func(l *logOf) { passed(repo(l)).ok("git checkout HEAD~1 a.go", "") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: a.go"},
-		{"a file restored of the commit before", func(l *logOf) { passed(repo(l)).ok("git restore -s HEAD~1 a.go", "") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: a.go"},
+		}, "directory: /repo/web\nedited, not committed by the assistant (perhaps by the user): /repo/README.md, a.ts\nunknown since `git checkout .`: which changes are uncommitted\ntest `go test ./... (in /repo)`: passed | ok x/y 0.1s | edited since: what `git checkout .` may have changed"},
+		{"a file of the commit before", func(l *logOf) { passed(repo(l)).ok("git checkout HEAD~1 a.go", "") }, "directory: /repo\nunknown since `git checkout HEAD~1 a.go`: a.go\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git checkout HEAD~1 a.go` may have changed"},
+		{"a file restored of the commit before", func(l *logOf) { passed(repo(l)).ok("git restore -s HEAD~1 a.go", "") }, "directory: /repo\nunknown since `git restore -s HEAD~1 a.go`: a.go\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git restore -s HEAD~1 a.go` may have changed"},
 		{"a file of a branch", func(l *logOf) {
 			passed(repo(l)).ok("git checkout main a.go", "Updated 1 path from 2222222")
-		}, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: a.go"},
-		{"a file or a branch", func(l *logOf) { passed(repo(l).edit("/repo/a.go")).ok("git checkout main a.go", "") }, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): a.go\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git checkout` changed"},
+		}, "directory: /repo\nunknown since `git checkout main a.go`: a.go\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git checkout main a.go` may have changed"},
+		{"a file or a branch", func(l *logOf) { passed(repo(l).edit("/repo/a.go")).ok("git checkout main a.go", "") }, "directory: /repo\nunknown since `git checkout main a.go`: a.go\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git checkout main a.go` may have changed"},
 		{"a check of the tree without the changes", func(l *logOf) {
 			passed(repo(l)).edit(worker).ok("git stash; go test ./...; git stash pop", "Saved working directory\nFAIL\tx/y\t0.1s\nDropped refs/stash@{0}")
-		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): worker.go\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: worker.go"},
+		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): worker.go\nunknown since `git stash`: which changes are uncommitted\ntest `go test ./...`: failed | FAIL x/y 0.1s | edited since: what `git stash pop` may have changed"},
 		{"changes that may not have come back", func(l *logOf) {
 			passed(repo(l)).bad("git stash; go test ./...; git stash pop", "Saved working directory\nFAIL\tx/y\t0.1s\nCONFLICT")
-		}, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git stash pop` may have changed"},
-		{"changes of an earlier summary that come back", func(l *logOf) { passed(repo(l)).ok("git stash pop", "Dropped refs/stash@{0}") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git stash pop` changed"},
+		}, "directory: /repo\nunknown since `git stash`: which changes are uncommitted\ntest `go test ./...`: failed | FAIL x/y 0.1s | edited since: what `git stash pop` may have changed"},
+		{"changes of an earlier summary that come back", func(l *logOf) { passed(repo(l)).ok("git stash pop", "Dropped refs/stash@{0}") }, "directory: /repo\nunknown since `git stash pop`: which changes are uncommitted\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git stash pop` may have changed"},
 		{"a check between stash and pop", func(l *logOf) {
 			passed(repo(l)).edit(worker).ok("git stash", "Saved working directory and index state").bad("go test ./...", "FAIL\tx/y\t0.1s").ok("git stash pop", "Dropped refs/stash@{0}")
-		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): worker.go\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: worker.go"},
+		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): worker.go\nunknown since `git stash`: which changes are uncommitted\ntest `go test ./...`: failed | FAIL x/y 0.1s | edited since: what `git stash pop` may have changed"},
 		{"a check while changes are put aside", func(l *logOf) {
 			passed(repo(l)).edit(worker).ok("git stash", "Saved working directory and index state").bad("go test ./...", "FAIL\tx/y\t0.1s")
-		}, "directory: /repo\ntest `go test ./...`: failed | FAIL x/y 0.1s"},
+		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): worker.go\nunknown since `git stash`: which changes are uncommitted\ntest `go test ./...`: failed | FAIL x/y 0.1s"},
 		{"an edit and a pull while changes are put aside", func(l *logOf) {
 			passed(repo(l)).ok("git stash", "Saved working directory and index state").ok("git pull", "Updating 1111111..2222222\nFast-forward\n 1 file changed").ok("git stash pop", "Dropped refs/stash@{0}")
-		}, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git pull` changed"},
+		}, "directory: /repo\nunknown since `git stash`: which changes are uncommitted\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git stash` may have changed"},
 		{"files put back", func(l *logOf) {
 			passed(repo(l).edit(worker)).ok("git checkout -- worker.go", "")
-		}, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: worker.go"},
-		{"all put back", func(l *logOf) { passed(repo(l)).ok("git reset --hard", "HEAD is now at 1111111 x") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git reset` changed"},
-		{"another branch", func(l *logOf) { passed(repo(l)).ok("git switch other", "Switched to branch 'other'") }, "directory: /repo | branch: other\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git switch` changed"},
+		}, "directory: /repo\nunknown since `git checkout -- worker.go`: worker.go\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git checkout -- worker.go` may have changed"},
+		{"all put back", func(l *logOf) { passed(repo(l)).ok("git reset --hard", "HEAD is now at 1111111 x") }, "directory: /repo\nunknown since `git reset --hard`: which changes are uncommitted\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git reset --hard` may have changed"},
+		{"another branch", func(l *logOf) { passed(repo(l)).ok("git switch other", "Switched to branch 'other'") }, "directory: /repo | branch: other\nunknown since `git switch other`: which changes are uncommitted\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git switch other` may have changed"},
 		{"a branch of the same commit", func(l *logOf) {
 			passed(repo(l)).ok("git switch -c other", "Switched to a new branch 'other'")
 		}, "directory: /repo | branch: other\ntest `go test ./...`: passed | ok x/y 0.1s"},
 		{"a switch that failed", func(l *logOf) { passed(repo(l)).bad("git switch other", "fatal: invalid reference: other") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s"},
-		{"a pull", func(l *logOf) { passed(repo(l)).ok("git pull", "Updating 1111111..2222222\nFast-forward") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git pull` changed"},
+		{"a pull", func(l *logOf) { passed(repo(l)).ok("git pull", "Updating 1111111..2222222\nFast-forward") }, "directory: /repo\nunknown since `git pull`: which changes are uncommitted\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git pull` may have changed"},
 		{"a pull of nothing", func(l *logOf) { passed(repo(l)).ok("git pull", "Already up to date.") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s"},
-		{"a merge that stops", func(l *logOf) { passed(repo(l)).bad("git merge other", "CONFLICT (content): Merge conflict in a.go") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git merge` may have changed"},
+		{"a merge that stops", func(l *logOf) { passed(repo(l)).bad("git merge other", "CONFLICT (content): Merge conflict in a.go") }, "directory: /repo\nunknown since `git merge other`: which changes are uncommitted\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git merge other` may have changed"},
 		{"a pull elsewhere", func(l *logOf) { passed(repo(l)).ok("git -C ../other pull", "Fast-forward") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s"},
 
 		// A line that ends with the first failure does not tell which command it was.
@@ -197,19 +194,19 @@ func TestWorkSays(t *testing.T) {
 		// Whether a commit was made.
 		{"a commit that a log shows", func(l *logOf) {
 			repo(l).edit(worker).ok("git commit -qm 'fix it'\ngit log --oneline -1", "1234567 (HEAD -> main) fix it")
-		}, "directory: /repo\ncommit 1234567 \"fix it\""},
+		}, "directory: /repo\nedited, perhaps committed: worker.go"},
 		{"a log of another commit", func(l *logOf) {
 			repo(l).edit(worker).ok("git commit -qm 'fix it'\ngit log --oneline -1", "1234567 zero")
 		}, "directory: /repo\nedited, perhaps committed: worker.go"},
 		{"a commit of which the end is shown", func(l *logOf) {
 			repo(l).edit(worker).ok("git commit -m 'fix it' | tail -1", " 1 file changed, 2 insertions(+)")
-		}, "directory: /repo\ncommit \"fix it\""},
+		}, "directory: /repo\nedited, perhaps committed: worker.go"},
 		{"a commit that nothing shows", func(l *logOf) {
 			repo(l).edit(worker).ok("git commit -m 'fix it' | grep x", "").edit("/repo/b.go")
 		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): b.go\nedited, perhaps committed: worker.go"},
 		{"a commit in a condition", func(l *logOf) {
 			repo(l).edit(worker).ok(`if test -f go.mod; then git commit -am "fix"; fi`, fix)
-		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\""},
+		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\"\nedited, perhaps committed: worker.go"},
 		{"a commit in a loop that nothing shows", func(l *logOf) { repo(l).edit(worker).ok(`for f in a b; do git commit -qm "$f" $f; done`, "") }, "directory: /repo\nedited, perhaps committed: worker.go"},
 		{"a commit in a loop elsewhere", func(l *logOf) {
 			repo(l).edit(worker).ok(`(cd /tmp/x && git init -q && git commit -m "fix")`, fix)
@@ -231,34 +228,34 @@ func TestWorkSays(t *testing.T) {
 		// What git was asked.
 		{"a reset to a tag", func(l *logOf) {
 			repo(l).ok("git commit -m fix", fix).ok("git reset --hard v1.2.0", "HEAD is now at 2222222 x")
-		}, "directory: /repo | branch: main"},
+		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\", perhaps taken back or made anew by `git reset --hard v1.2.0`\nunknown since `git reset --hard v1.2.0`: which changes are uncommitted"},
 		{"a file taken out of the next commit", func(l *logOf) { repo(l).ok("git commit -m fix", fix).ok("git reset src", "") }, "directory: /repo | branch: main\ncommit 1111111 \"fix\""},
 		{"a file put back without a mark", func(l *logOf) {
 			repo(l).edit(worker).edit("/repo/b.go").ok("git checkout worker.go", "Updated 1 path from the index")
-		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): b.go"},
+		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): b.go\nunknown since `git checkout worker.go`: worker.go"},
 		{"two files put back without a mark", func(l *logOf) {
 			repo(l).ok("git status", "On branch main").edit(worker).edit("/repo/b.go").ok("git checkout worker.go b.go", "Updated 2 paths from the index")
-		}, "directory: /repo | branch: main"},
+		}, "directory: /repo | branch: main\nunknown since `git checkout worker.go b.go`: worker.go, b.go"},
 		{"a file of another branch", func(l *logOf) {
 			repo(l).edit(worker).ok("git checkout main worker.go", "Updated 1 path from 2222222")
-		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): worker.go"},
+		}, "directory: /repo\nunknown since `git checkout main worker.go`: worker.go"},
 		{"new files swept away", func(l *logOf) {
 			repo(l).op("Write", map[string]any{"file_path": "/repo/n.go", "content": "x"}, "File created successfully at: /repo/n.go").ok("git clean -fd", "Removing n.go")
-		}, "directory: /repo"},
+		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): n.go (new)\nunknown since `git clean -fd`: which changes are uncommitted"},
 		{"a branch renamed", func(l *logOf) {
 			repo(l).ok("git commit -m fix", "[master 1111111] fix").ok("git branch -M main", "").ok("git push -u origin main", " * [new branch]      main -> main")
-		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\" (pushed)"},
+		}, "directory: /repo\ncommit 1111111 \"fix\"\nunknown since `git branch -M main`: the branch"},
 		{"a branch that was merged and is gone", func(l *logOf) {
 			repo(l).ok("git switch -c feat", "Switched to a new branch 'feat'").ok("gh pr merge --squash --delete-branch", "Merged")
-		}, "directory: /repo"},
+		}, "directory: /repo\nunknown since `gh pr merge --squash --delete-branch`: which changes are uncommitted, the branch"},
 
 		// Where a command ran.
-		{"back from a folder", func(l *logOf) { repo(l).ok("pushd web && npm test && popd && go test ./...", "~/web\nok  \tx/y\t0.1s") }, "directory: /repo\ntest `npm test (in web)`: passed\ntest `go test ./...`: passed"},
+		{"back from a folder", func(l *logOf) { repo(l).ok("pushd web && npm test && popd && go test ./...", "~/web\nok  \tx/y\t0.1s") }, "directory: /repo\ntest `npm test (in web)`: passed"},
 		{"beside the background", func(l *logOf) { repo(l).ok("cd web && npm run dev &\ngo test ./...", "ok  \tx/y\t0.1s") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s"},
 
 		// Nothing is no news.
-		{"a status that is printed", func(l *logOf) { l.ok(`go test ./... >/dev/null 2>&1; echo "EXIT: $?"`, "EXIT: 1") }, "test `go test ./...`: failed | EXIT: 1"},
-		{"a status of nothing that is printed", func(l *logOf) { l.ok(`cd /repo && npm test >/dev/null 2>&1; echo exit=$?`, "exit=0") }, "directory: /repo\ntest `npm test`: passed | exit=0"},
+		{"a status that is printed", func(l *logOf) { l.ok(`go test ./... >/dev/null 2>&1; echo "EXIT: $?"`, "EXIT: 1") }, "test `go test ./...`: its output does not tell how it went"},
+		{"a status of nothing that is printed", func(l *logOf) { l.ok(`cd /repo && npm test >/dev/null 2>&1; echo exit=$?`, "exit=0") }, "directory: /repo\ntest `npm test`: its output does not tell how it went"},
 		{"a status that is not told", func(l *logOf) { l.ok(`npm test >/dev/null 2>&1; echo "EXIT: $?"`, "EXIT: no") }, "test `npm test`: its output does not tell how it went"},
 		{"what a failure kept from running", func(l *logOf) {
 			passed(repo(l)).bad("go build ./... && go test ./...", "# x/y\na.go:3:2: undefined: z")
@@ -313,7 +310,7 @@ func TestWorkSays(t *testing.T) {
 		{"a long one again", func(l *logOf) {
 			long := "pytest " + strings.Repeat("tests/", 20) + "test_long.py"
 			l.bad(long, "1 failed in 0.1s").ok(long, "1 passed in 0.1s")
-		}, "test `pytest " + strings.Repeat("tests/", 18) + "te…`: passed | 1 passed in 0.1s"},
+		}, "test `pytest tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/te…`: failed | 1 failed in 0.1s\ntest `pytest tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/te…`: passed | 1 passed in 0.1s"},
 		{"what make would do", func(l *logOf) { l.ok("make -n", "cc x.c") }, ""},
 	}
 	for _, tt := range tests {

@@ -261,18 +261,18 @@ var exceptions = []arch.Exception{
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
 		{Of: "floor 0", Floor: 0, Most: 9129},
-		{Of: "floor 1", Floor: 1, Most: 22279},
+		{Of: "floor 1", Floor: 1, Most: 20907},
 		{Of: "floor 2", Floor: 2, Most: 20118},
 		{Of: "floor 3", Floor: 3, Most: 11677},
 		{Of: "floor 4", Floor: 4, Most: 2379},
 		{Of: "floor 5", Floor: 5, Most: 9339},
 		{Of: "floor 6", Floor: 6, Most: 12238},
 		{Of: "floor 7", Floor: 7, Most: 16382},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 16395},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 14983},
 	},
-	Packages: 98, Public: 45, Names: 750,
+	Packages: 98, Public: 45, Names: 751,
 	Methods: 25, Types: map[string]int{
-		"summarize/internal/work.fold":   44,
+		"summarize/internal/work.fold":   32,
 		"summarize.selection":            29,
 		"summarize.builder":              59,
 		"strategy.View":                  68,

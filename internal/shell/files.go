@@ -15,19 +15,7 @@ type FileOp struct {
 	Op   string // read, created, edited or deleted
 	Note string
 	By   *Command // the command of a line that does it; nil for another tool
-	Ran  Ran      // of By
 }
-
-// Ran says whether a command of a line ran.
-type Ran uint8
-
-// From surely to perhaps.
-const (
-	RanSurely  Ran = iota
-	RanIfShown     // if the commands before it succeeded, which say so where they fail
-	RanIfQuiet     // if the commands before it succeeded, some of which say nothing where they fail
-	RanPerhaps     // in a condition, a loop or a function, behind "||", in the background
-)
 
 // Restored is the note of a file that git put back.
 const Restored = "restored by git"
@@ -45,46 +33,21 @@ func mostFiles(bytes int) int { return 64 + bytes/24 }
 // in words of some length.
 func Files(commands []Command) []FileOp {
 	var ops []FileOp
-	ran, left := RanSurely, RanSurely // left: the line may have ended before
-	rans := make([]Ran, len(commands))
 	bytes := 0
 	for i := range commands {
-		if bytes += len(commands[i].Text); commands[i].loop != nil && (i == 0 || commands[i].loop != commands[i-1].loop) {
-			bytes += commands[i].loop.bytes
-		}
-	}
-	errexit := optionsOf(commands).errexit
-	for i := range commands {
 		c := &commands[i]
-		switch {
-		case i > 0 && !endsList(commands[i-1].after):
-			ran = max(ran, behind(&commands[i-1]))
-		case c.entry > 0:
-			ran = max(left, rans[c.entry-1])
-		default:
-			ran = left
+		from, words := len(ops), Unwrap(c.Plain())
+		if bytes += len(c.Text); c.loop != nil && (i == 0 || c.loop != commands[i-1].loop) {
+			bytes += c.loop.bytes
 		}
-		rans[i] = ran
-		words := Unwrap(c.Plain())
-		if len(words) > 0 {
-			switch words[0] {
-			case "exit", "return", "exec", "break", "continue":
-				if left = RanPerhaps; len(words) > 1 && words[1] != "0" {
-					left = RanIfQuiet // the status of the line tells
-				}
-			}
-		}
-		if errexit && !c.isHarmless() {
-			left = max(left, RanIfShown, quiet(c))
-		}
-		from, at := len(ops), -1
-		if c.loop != nil {
+		at := -1
+		if c.loop != nil && len(c.loop.names)*(len(words)+len(c.Writes)) <= maxRepeated {
 			at = slices.Index(words, c.loop.variable)
 		}
-		if at < 0 || len(c.loop.values)*(len(words)+len(c.Writes)) > maxRepeated {
+		if at < 0 {
 			ops = appendFileOps(ops, words, c) // a variable is no name
 		} else {
-			for _, words[at] = range c.loop.values {
+			for _, words[at] = range c.loop.names {
 				ops = appendFileOps(ops, words, c)
 			}
 		}
@@ -92,36 +55,10 @@ func Files(commands []Command) []FileOp {
 			ops = ops[:from] // of all names or of none
 		}
 		for n := range ops[from:] {
-			op := &ops[from+n]
-			if op.By, op.Ran = c, ran; c.perhaps {
-				op.Ran = RanPerhaps
-			}
+			ops[from+n].By = c
 		}
 	}
 	return slices.Clip(ops)
-}
-
-// behind says whether what stands behind a command in its list ran.
-func behind(c *Command) Ran {
-	switch {
-	case c.after == "||":
-		return RanPerhaps
-	case c.after == "|":
-		return RanSurely
-	case c.isHarmless():
-		return RanSurely // a "cd" that fails says so
-	}
-	return max(RanIfShown, quiet(c))
-}
-
-// quietCommands may fail without a word.
-var quietCommands = scan.WordSet("test [ [[ ! false grep egrep fgrep rg which command type diff cmp pgrep pkill kill")
-
-func quiet(c *Command) Ran {
-	if c.Silent || quietCommands[c.Name()] || c.Name() == "git" && c.has("-q", "--quiet") {
-		return RanIfQuiet
-	}
-	return RanSurely
 }
 
 // appendFileOps adds what one command does to files; words are its own, without what only runs it.

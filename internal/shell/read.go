@@ -25,10 +25,8 @@ type Command struct {
 	Report
 
 	after   string // the operator behind it: "&&", "||", ";", "|", "&", or "" at the end
-	inside  bool   // it stands in brackets, a loop, a condition, a function, behind "!"
-	perhaps bool   // nobody knows whether it runs, whatever the others did
-	loop    *loop
-	entry   int // the number of the command that its brackets begin with, from 1; 0 for this one itself, or if there are none
+	perhaps bool   // it stands in a loop, a condition, a function, behind "!", in the background
+	loop    *loop  // over names, in which it surely runs
 }
 
 // Word is one word with its quotes taken off.
@@ -43,10 +41,10 @@ type Write struct {
 	Append bool
 }
 
-// loop is a "for" around commands that names its values.
+// loop is a "for" over names that the line tells.
 type loop struct {
 	variable string // with "$"
-	values   []string
+	names    []string
 	bytes    int // as it is written
 }
 
@@ -121,9 +119,8 @@ func mostWords(bytes int) int { return 480 + bytes/64 }
 
 const commandWords = 12
 
-// Read splits a command line into its commands. It is not simple where it holds loops, conditions,
-// functions or commands in brackets, since nobody knows which of them ran, or cannot be read to its
-// end. Then the last command is Unread, and stands for the rest: for all of a line that a shell could not read
+// Read splits a command line into its commands. It is not simple where it holds loops, conditions or
+// functions, since nobody knows which of their commands ran, or cannot be read to its end. Then the last command is Unread, and stands for the rest: for all of a line that a shell could not read
 // either, or that nests too deep.
 func Read(line string) (commands []Command, simple bool) {
 	r := reader{src: line, simple: true}
@@ -144,6 +141,9 @@ func Read(line string) (commands []Command, simple bool) {
 		r.add(Command{Words: []Word{{Open: true}}})
 	}
 	setReports(r.all)
+	if n := len(r.all); n > 0 {
+		r.all[n-1].End = r.folder
+	}
 	return slices.Clone(r.all), r.simple && len(r.all) > 0
 }
 

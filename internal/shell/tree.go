@@ -16,10 +16,9 @@ type reader struct {
 	src        string
 	all        []Command
 	simple     bool
-	inverse    bool // the last command, or brackets around it, stands behind "!"
-	folder     folder
-	folderRoom int // bytes that the folders of the line may still take together
-	room       int // for words
+	folder     string // where the line is
+	folderRoom int    // bytes that the folders of the line may still take together
+	room       int    // for words
 }
 
 func (r *reader) statements(all []*syntax.Stmt) {
@@ -48,39 +47,44 @@ func (r *reader) statement(s *syntax.Stmt) {
 	} else {
 		r.statement(first)
 	}
+	at := from
 	for _, c := range slices.Backward(chain) {
-		op := "|"
-		switch {
-		case c.Op == syntax.AndStmt && !r.inverse:
-			op = "&&"
-		case c.Op == syntax.AndStmt, c.Op == syntax.OrStmt:
-			op = "||"
+		op := c.Op.String()
+		if op == "|&" {
+			op = "|"
 		}
-		r.end(from, op)
+		if n := len(r.all); n > from {
+			if r.all[n-1].after = op; op == "|" && n > at+1 && r.all[n-1].loop != nil {
+				r.doubt(at)
+			}
+		}
+		at = len(r.all)
 		r.statement(c.Y)
+		if op == "|" && at > from && len(r.all) > at+1 { // brackets at the end of a pipe
+			r.doubt(at)
+		}
 	}
-	r.inverse, r.simple = r.inverse || s.Negated, r.simple && !s.Negated
 	if s.Background {
 		r.folder = was
-		r.end(from, "&")
+		if n := len(r.all); n > from {
+			r.all[n-1].after = "&"
+		}
 	}
-	for i := range r.all[from:] {
-		c := &r.all[from+i]
-		c.inside, c.perhaps = c.inside || s.Negated, c.perhaps || s.Background
+	if r.simple = r.simple && !s.Negated; s.Negated || s.Background {
+		r.doubt(from)
 	}
 }
 
-// end sets the operator behind the last command, if there is one since from.
-func (r *reader) end(from int, op string) {
-	if n := len(r.all); n > from {
-		r.all[n-1].after = op
+// doubt notes of the commands from a place on that nobody knows whether they run.
+func (r *reader) doubt(from int) {
+	for i := range r.all[from:] {
+		r.all[from+i].perhaps = true
 	}
 }
 
 // command reads what is no chain.
 func (r *reader) command(s *syntax.Stmt) {
 	var out Command
-	r.inverse = false
 	switch c := s.Cmd.(type) {
 	case nil:
 	case *syntax.CallExpr:
@@ -128,23 +132,29 @@ func (r *reader) add(c Command) {
 	r.all = append(r.all, c)
 }
 
-// compound reads a command that holds others: brackets, a loop, a condition, a function.
+// compound reads a command that holds others: brackets, a loop, a condition, a function. Brackets around
+// one chain are read as if they were not there.
 func (r *reader) compound(s *syntax.Stmt) {
 	var around Command
 	r.redirect(&around, s.Redirs)
 	r.add(around)
 	from, was := len(r.all), r.folder
 	lists := [][]*syntax.Stmt{nil} // each of which is read as if it were the only one
-	surely, apart := false, false
+	block, apart := false, false
 	var over *loop
 	switch c := s.Cmd.(type) {
 	case *syntax.Block:
-		lists[0], surely = c.Stmts, true
+		lists[0], block = c.Stmts, true
 	case *syntax.Subshell:
-		lists[0], surely, apart = c.Stmts, true, true
+		lists[0], apart = c.Stmts, true
 	case *syntax.ForClause:
+		lists[0] = c.Do
 		over = r.overNames(c)
-		lists[0], surely = c.Do, over != nil
+		for i := from - 1; i >= 0 && !endsChain(r.all[i].after) && over != nil; i-- {
+			if r.all[i].after != "&&" || r.all[i].isWeighty() {
+				over = nil // nobody knows whether it begins
+			}
+		}
 	case *syntax.WhileClause:
 		lists[0] = slices.Concat(c.Cond, c.Do)
 	case *syntax.IfClause:
@@ -156,54 +166,56 @@ func (r *reader) compound(s *syntax.Stmt) {
 			lists = append(lists, item.Stmts)
 		}
 	case *syntax.FuncDecl:
-		lists[0], apart = []*syntax.Stmt{c.Body}, true
+		lists[0] = []*syntax.Stmt{c.Body}
 	case *syntax.CoprocClause:
-		lists[0], apart = []*syntax.Stmt{c.Stmt}, true
+		lists[0] = []*syntax.Stmt{c.Stmt}
 	}
 	moved := false
 	for _, list := range lists {
 		r.folder = was
 		r.statements(list)
-		moved = moved || r.folder.dir != was.dir
+		moved = moved || r.folder != was
 	}
-	_, block := s.Cmd.(*syntax.Block)
-	if moved = moved && !apart && !block; moved { // nobody knows where its commands ran
-		r.folder = folder{dir: Unknown}
-	} else if !block {
+	surely := (block || apart) && len(lists[0]) == 1 && len(s.Redirs) == 0
+	switch {
+	case apart || !moved:
 		r.folder = was
+	case !block: // nobody knows where its commands ran
+		r.folder = Unknown
 	}
-	r.simple = false
+	if surely {
+		return
+	}
+	if r.simple = false; over == nil {
+		r.doubt(from)
+	}
 	for i := range r.all[from:] {
 		c := &r.all[from+i]
-		c.inside, c.perhaps = true, c.perhaps || !surely
 		c.Shown, c.Silent = max(c.Shown, around.Shown), c.Silent || around.Silent
+		if moved && !block && !apart {
+			c.Dir = Unknown
+		}
 		if c.loop == nil {
 			c.loop = over
-		}
-		if c.entry == 0 && i > 0 {
-			c.entry = from + 1
-		}
-		if moved {
-			c.Dir = Unknown
 		}
 	}
 }
 
-// overNames is a loop over values that the line names; nil for any other.
+// overNames is a loop over names that the line tells; nil for any other.
 func (r *reader) overNames(c *syntax.ForClause) *loop {
-	names, ok := c.Loop.(*syntax.WordIter)
-	if !ok || c.Select || len(names.Items) == 0 {
+	in, ok := c.Loop.(*syntax.WordIter)
+	if !ok || c.Select || len(in.Items) == 0 {
 		return nil
 	}
-	l := &loop{variable: "$" + names.Name.Value, bytes: len(r.source(names))}
-	for _, item := range names.Items {
-		value, open := r.word(item)
-		if open || strings.ContainsAny(value, "$`*?[{") {
+	l := &loop{variable: "$" + in.Name.Value, bytes: len(r.source(in))}
+	for _, item := range in.Items {
+		name, open := r.word(item)
+		if open || strings.ContainsAny(name, "$`*?[{") {
 			return nil
 		}
-		l.values = append(l.values, value)
+		l.names = append(l.names, name)
 	}
-	r.room -= len(l.values)
+	r.room -= len(l.names)
 	return l
 }
 

@@ -88,7 +88,7 @@ func (j *judge) since(p string, last *call, st claim) {
 		for _, x := range j.calls {
 			ran := x.at >= last.at
 			for word := range strings.FieldsSeq(command) {
-				ran = ran && strings.Contains(x.line, word)
+				ran = ran && strings.Contains(x.line, strings.TrimSuffix(word, "…"))
 			}
 			if ran && (x.end == succeeded || !strings.HasSuffix(p, "` changed") || x.goesOn(command)) {
 				at = x.at

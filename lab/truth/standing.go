@@ -57,6 +57,7 @@ type started struct {
 var (
 	commitLine = regexp.MustCompile(`(?m)^\s*\[(.+?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.*)$`)
 	onBranch   = regexp.MustCompile(`(?m)^(?:On branch |Switched to (?:a new )?branch '|Already on '|Current branch: )([^\s']+)`)
+	asksGit    = regexp.MustCompile(`git|\b(?:gh|glab) `)
 	star       = regexp.MustCompile(`(?m)^\* ([^\s(]+)\s*$`)
 	pushFailed = regexp.MustCompile(`(?im)^\s*(?:!|fatal:|error:|remote: error)|\[(?:remote )?rejected\]|failed to push`)
 	oneBranch  = regexp.MustCompile(`^[A-Za-z0-9._/-]+$`)
@@ -105,7 +106,7 @@ func (r *replay) git(c *call) {
 			}
 		}
 	}
-	if strings.Contains(c.line, "git") {
+	if asksGit.MatchString(c.line) { // "gh pr checkout" shows what git printed
 		for _, m := range onBranch.FindAllStringSubmatch(c.out, -1) {
 			r.branch = append(r.branch, seen{text: m[1], at: c.result})
 		}

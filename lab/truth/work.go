@@ -17,7 +17,7 @@ func (j *judge) work(w state.Work) {
 	j.directory(w.Directory)
 	j.onBranch(w.Branch)
 	j.pullRequest(w.PullRequest)
-	j.newest(w.Newest, j.commit(w.Commits))
+	j.commit(w.Commits)
 	for _, e := range w.Edited {
 		j.edited(e)
 	}
@@ -168,25 +168,6 @@ func (j *judge) pullRequest(s state.Seen) {
 	}
 }
 
-// newest judges the newest commit of "git log"; lastCommit is where the assistant made the last.
-func (j *judge) newest(s state.Seen, lastCommit int) {
-	if s.Text == "" {
-		return
-	}
-	st := j.claim(s.Text, s.Sources)
-	last, reason := -1, "no log began with it after the last commit"
-	for i := range j.log {
-		if c := j.ended[i]; c != nil && c.end == succeeded && strings.Contains(c.line, "git log") && strings.HasPrefix(strings.TrimSpace(c.out), s.Text) {
-			if end := len(c.commands) - 1; end >= 0 && !related(c.gitDir(end), j.cwd) {
-				reason = "the log is of " + c.gitDir(end)
-				continue
-			}
-			last = i
-		}
-	}
-	j.say(kindCommit, last > lastCommit, st, reason, last)
-}
-
 func (j *judge) wasCreated(p string, after int) bool {
 	for _, x := range j.lookup(p) {
 		for _, o := range x.operations {
@@ -198,8 +179,8 @@ func (j *judge) wasCreated(p string, after int) bool {
 	return false
 }
 
-// commit judges commits and returns the message of the last one that was made.
-func (j *judge) commit(all []state.Commit) int {
+// commit judges commits.
+func (j *judge) commit(all []state.Commit) {
 	for _, c := range all {
 		st := j.claim(strings.TrimSpace(c.Hash+" "+c.Subject), c.Sources)
 		var made *commit
@@ -226,12 +207,6 @@ func (j *judge) commit(all []state.Commit) int {
 		}
 		j.say(kindPushed, pushed >= 0, st, reason)
 	}
-	for i := len(j.commits) - 1; i >= 0; i-- {
-		if !j.commits[i].elsewhere {
-			return j.commits[i].at
-		}
-	}
-	return -1
 }
 
 func (j *judge) running(s state.Seen) {

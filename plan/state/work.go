@@ -15,14 +15,13 @@ type Work struct {
 	Directory   Seen `json:"directory,omitzero"`
 	Branch      Seen `json:"branch,omitzero"`
 	PullRequest Seen `json:"pull_request,omitzero"`
-	// Newest is the newest commit as "git log" printed it last, unless it is one of Commits:
-	// mostly the user made it.
-	Newest Seen `json:"newest,omitzero"`
 	// Commits are those that were made, oldest first.
 	Commits []Commit `json:"commits,omitempty"`
 	// Edited are the files that were changed after the last commit, or at all where none
 	// was made, by the time of their last change.
 	Edited []Edit `json:"edited,omitempty"`
+	// Unknown is what nobody knows since a command that may have changed it.
+	Unknown []Unknown `json:"unknown,omitempty"`
 	// Checks are the last runs of builds, tests, linters and formatters.
 	Checks []Check `json:"checks,omitempty"`
 	// Refused is what the user stopped or did not allow.
@@ -52,8 +51,8 @@ type Omitted struct {
 
 // IsZero reports whether the work says nothing.
 func (w Work) IsZero() bool {
-	return w.Directory.Text == "" && w.Branch.Text == "" && w.PullRequest.Text == "" && w.Newest.Text == "" && w.Next.Text == "" && w.Omitted == Omitted{} &&
-		len(w.Commits)+len(w.Edited)+len(w.Checks)+len(w.Refused)+len(w.Running)+len(w.Operations) == 0
+	return w.Directory.Text == "" && w.Branch.Text == "" && w.PullRequest.Text == "" && w.Next.Text == "" && w.Omitted == Omitted{} &&
+		len(w.Commits)+len(w.Edited)+len(w.Unknown)+len(w.Checks)+len(w.Refused)+len(w.Running)+len(w.Operations) == 0
 }
 
 // Seen is one observation.
@@ -63,17 +62,29 @@ type Seen struct {
 	Sources []thread.ID `json:"sources,omitempty"`
 }
 
-// Commit is a commit of git.
+// Unknown is something that is not known any more.
+type Unknown struct {
+	// What is "tree" (which changes are uncommitted), "branch", or the path of a file.
+	What string `json:"what"`
+	// By is the command since which it is unknown.
+	By      string      `json:"by"`
+	Turn    int         `json:"turn,omitempty"`
+	Sources []thread.ID `json:"sources,omitempty"`
+}
+
+// Commit is a commit that git printed.
 type Commit struct {
-	Hash    string `json:"hash,omitempty"` // as git printed it; empty when it did not
+	Hash    string `json:"hash,omitempty"`
 	Subject string `json:"subject"`
-	// Branch is the one it was made on; empty or "?" when unknown.
+	// Branch is the one it was made on; empty when unknown.
 	Branch string `json:"branch,omitempty"`
 	// Dir is the folder it was made in: that of its repository, or one below it; empty when
 	// unknown.
 	Dir string `json:"dir,omitempty"`
 	// Pushed says that a successful push followed; false says that none was seen.
-	Pushed  bool        `json:"pushed,omitempty"`
+	Pushed bool `json:"pushed,omitempty"`
+	// Perhaps is the command that may have taken it back, or made it anew, later.
+	Perhaps Seen        `json:"perhaps,omitzero"`
 	Turn    int         `json:"turn,omitempty"`
 	Sources []thread.ID `json:"sources,omitempty"`
 }
@@ -97,7 +108,7 @@ type Check struct {
 	// Line is what the output says about it in one line; it may be empty.
 	Line string `json:"line,omitempty"`
 	// Since are the files that were changed after it, about which it says nothing; of
-	// changes that git made, words such as "what `git pull` changed".
+	// what a command may have changed, words such as "what `git pull` may have changed".
 	Since   []string    `json:"since,omitempty"`
 	Turn    int         `json:"turn,omitempty"`
 	Sources []thread.ID `json:"sources,omitempty"`

@@ -58,7 +58,7 @@ func FitWork(w state.Work, tokens int, count func(string) int) state.Work {
 		cut.Running = newestOf(w.Running, c.running, &cut.Omitted.Running)
 		cut.Operations = operationsOf(w.Operations, c.operations, &cut.Omitted.Operations)
 		if c.rest == 0 {
-			cut.Next, cut.Newest = state.Seen{}, state.Seen{}
+			cut.Next = state.Seen{}
 		}
 		if count(RenderWork(cut)) > tokens {
 			continue
@@ -179,14 +179,12 @@ func workEntries(w state.Work) []string {
 	}
 	omitted(w.Omitted.Commits, len(w.Commits), "commit", "commits")
 	add(entries(new(writer), w.Commits, func(b *writer, c state.Commit) { b.commit(c, w.Directory.Text) })...)
-	if w.Newest.Text != "" {
-		add(new(writer).raw("- newest commit in git log: ").said(w.Newest.Text, true).in(w.Newest.Turn).String())
-	}
 	if len(w.Edited) > 0 {
 		add(edited(w, home)...)
 	} else {
 		omitted(w.Omitted.Edited, 0, "file edited since the last commit", "files edited since the last commit")
 	}
+	add(unknown(w.Unknown, home)...)
 	omitted(w.Omitted.Checks, len(w.Checks), "check", "checks")
 	outdated := 0 // the last turn of a check that was followed by edits
 	for _, c := range w.Checks {
@@ -267,6 +265,32 @@ func (w *writer) commit(c state.Commit, directory string) {
 	default:
 		w.raw(" (pushed)")
 	}
+	if c.Perhaps.Text != "" {
+		w.raw(", perhaps taken back or made anew by `").text(c.Perhaps.Text).raw("`").in(c.Perhaps.Turn)
+	}
+}
+
+// unknown writes what nobody knows, a line for each command since which it is unknown.
+func unknown(list []state.Unknown, home string) (out []string) {
+	for from, to := 0, 0; from < len(list); from = to {
+		u := list[from]
+		b := new(writer).raw("- unknown since `").text(u.By).raw("`").in(u.Turn).raw(": ")
+		for ; to < len(list) && list[to].By == u.By && list[to].Turn == u.Turn; to++ {
+			if to > from {
+				b.raw(", ")
+			}
+			switch what := list[to].What; what {
+			case "tree":
+				b.raw("which changes are uncommitted")
+			case "branch":
+				b.raw("the branch")
+			default:
+				b.text(relative(what, home))
+			}
+		}
+		out = append(out, b.String())
+	}
+	return out
 }
 
 // within reports whether a path is a folder or lies in it.

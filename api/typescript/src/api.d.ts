@@ -647,6 +647,7 @@ export type StateCommit = {
   branch?: string
   dir?: string
   hash?: string
+  perhaps?: StateSeen
   pushed?: boolean
   sources?: Array<string>
   subject: string
@@ -709,6 +710,13 @@ export type StateState = {
   tasks?: Array<StateItem>
 }
 
+export type StateUnknown = {
+  by: string
+  sources?: Array<string>
+  turn?: number
+  what: string
+}
+
 export type StateWork = {
   again?: boolean
   branch?: StateSeen
@@ -716,13 +724,13 @@ export type StateWork = {
   commits?: Array<StateCommit>
   directory?: StateSeen
   edited?: Array<StateEdit>
-  newest?: StateSeen
   next?: StateSeen
   omitted?: StateOmitted
   operations?: Array<StateOperation>
   pull_request?: StateSeen
   refused?: Array<StateSeen>
   running?: Array<StateSeen>
+  unknown?: Array<StateUnknown>
 }
 
 export type SummaryArtifactReference = {

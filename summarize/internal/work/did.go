@@ -22,18 +22,16 @@ func (c *Call) Did(r *Result) (did, perhaps []shell.FileOp) {
 func (c *Call) did(r *Result, code int, known bool) (did, perhaps []shell.FileOp) {
 	switch {
 	case r.DeniedByUser || r.deniedByRule:
-	case r.Canceled:
+	case r.Canceled || r.Outcome == thread.Partial && c.Class != toolclass.Shell:
 		return nil, c.Files
 	case c.Class == toolclass.Shell:
 		for _, op := range c.Files {
-			if c.came(&op, r, code, known) {
+			if c.came(op.By, op.Path, r, code, known) {
 				did = append(did, op)
 			} else {
 				perhaps = append(perhaps, op)
 			}
 		}
-	case r.Outcome == thread.Partial:
-		return nil, c.Files
 	case c.Class == toolclass.Edit || c.Class == toolclass.Write:
 		if r.Edited() {
 			return c.Files, nil
@@ -44,36 +42,25 @@ func (c *Call) did(r *Result, code int, known bool) (did, perhaps []shell.FileOp
 	return did, perhaps
 }
 
-// came reports whether an operation of a command line surely came to pass. What surely ran did
+// came reports whether what a command of the line does to a file surely came to pass. What surely ran did
 // it unless the output has a complaint of it, even if a later command failed. What "rm" was to
 // delete without a word is not there.
-func (c *Call) came(op *shell.FileOp, r *Result, code int, known bool) bool {
-	by := op.By
+func (c *Call) came(by *shell.Command, file string, r *Result, code int, known bool) bool {
 	switch {
-	case op.Ran == shell.RanPerhaps || c.background || r.Started != "":
+	case by.Ran == shell.RanPerhaps || c.background || r.Started != "":
 		return false
 	case by.Proved && known && code == 0:
 		return true
-	case by.Silent && by.Name() != "rm" || r.halted && !c.stoppedBehind(by, r) || r.complainsOf(by.Name(), op.Path):
+	case by.Silent && by.Name() != "rm" || r.halted && !c.stoppedBehind(by, r) || r.complainsOf(by.Name(), file):
 		return false
-	case op.Ran == shell.RanSurely:
-		return true
 	}
-	return op.Ran == shell.RanIfShown && r.Outcome != thread.Failure && r.Outcome != thread.Partial && !r.Failing && !r.halted && !(known && code != 0)
+	return by.Ran == shell.RanSurely || by.Ran == shell.RanIfShown && r.Outcome == thread.Success && !r.Failing && !r.halted && !(known && code != 0)
 }
 
 // stoppedBehind reports whether a line was stopped in a command behind this one: it is not the last,
 // and there is output besides the line that says so.
 func (c *Call) stoppedBehind(by *shell.Command, r *Result) bool {
 	return r.Stopped != "" && r.lines > 1 && len(c.steps) > 0 && c.steps[len(c.steps)-1].Command != by
-}
-
-// readPagers reads how a command line shows its output, and whether its status is that of all of it.
-func (c *Call) readPagers(line []shell.Command) {
-	for n := len(line) - 1; n > 0 && line[n-1].Piped && (line[n].Name() == "head" || line[n].Name() == "tail"); n-- {
-		c.pagers++
-	}
-	c.told = len(line) > 0 && !slices.ContainsFunc(line, func(s shell.Command) bool { return !s.Proved })
 }
 
 // Same is the same for calls that do the same: the tool and what was asked for, without a pipe to
@@ -91,6 +78,23 @@ func (c *Call) Same() string {
 	return c.Name + "\x00" + strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(input), "2>&1"))
 }
 
+// Checks reports whether the command line builds, tests, lints or formats.
+func (c *Call) Checks() bool {
+	return slices.ContainsFunc(c.steps, func(s step) bool { return s.isCheck() })
+}
+
+// ToldToFail reports whether the output says that a check of the command line failed. The exit
+// status may be that of the end of a pipe.
+func ToldToFail(c *Call, output *Result) bool {
+	r := shellRun{Call: c, output: output}
+	for n := range c.steps {
+		if x := r.verdict(n, true); x != nil && x.event == "failed" {
+			return true
+		}
+	}
+	return false
+}
+
 // Succeeded reports whether the result proves that all of a command line succeeded: by its status,
 // or by what its checks say. flags says that the harness flags every command that fails.
 func (c *Call) Succeeded(r *Result, flags bool) bool {
@@ -98,26 +102,15 @@ func (c *Call) Succeeded(r *Result, flags bool) bool {
 	if r.halted || r.Outcome != thread.Success || known && code != 0 || ToldToFail(c, r) {
 		return false
 	}
-	if known && c.told {
-		return true
-	}
-	run := &shellRun{Call: c, output: r}
+	run := &shellRun{Call: c, output: r, code: code, known: known}
 	for n := range c.steps {
 		s := &c.steps[n]
-		best := run.verdict(n, true)
-		switch {
-		case known && s.Proved, s.quiet, s.Name() == "cd", s.check == nil && run.filtersCheck(n):
-		case known && s.check != nil && s.check.quietIfClean && r.lines == 0 && s.Sure && !s.Silent && s.Shown <= shell.EndShown:
-		case best == nil || !best.good || !best.whole || !s.whole(best, r.lines):
+		filter := slices.ContainsFunc(c.steps[s.pipe:n], func(s step) bool { return s.isCheck() })
+		if !(known && s.Proved || s.quiet || s.Name() == "cd" || filter || s.isCheck() && run.outcome(n, run.verdict(n, true)) == thread.Success) {
 			return false
 		}
 	}
-	return len(c.steps) > 0
-}
-
-// filtersCheck reports whether command n only shows the output of a check.
-func (c *Call) filtersCheck(n int) bool {
-	return slices.ContainsFunc(c.steps[c.steps[n].pipe:n], func(s step) bool { return s.check != nil })
+	return len(c.steps) > 0 || known && c.told
 }
 
 // Exit is the exit status that the harness wrote, -1 if it wrote none.
@@ -167,13 +160,8 @@ func complains(line string) string {
 // complainsOf reports whether the output says that a command could not do what it was to do to
 // a file.
 func (r *Result) complainsOf(command, file string) bool {
-	for _, c := range r.complaints {
-		switch {
-		case c.by == command, command == "git" && (c.by == "error" || c.by == "fatal"):
-			return true
-		case shells[c.by] && (strings.Contains(c.text, path.Base(file)) || strings.Contains(c.text, ": "+command+":")):
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.complaints, func(c complaint) bool {
+		return c.by == command || command == "git" && (c.by == "error" || c.by == "fatal") ||
+			shells[c.by] && (strings.Contains(c.text, path.Base(file)) || strings.Contains(c.text, ": "+command+":"))
+	})
 }

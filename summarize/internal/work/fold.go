@@ -2,12 +2,11 @@
 // the last of them, checks and their outcome, what was refused, what still runs, operations
 // asked of systems.
 //
-// It has two halves. Read: read.go reads what a call, a result or a notice of a harness says,
-// with read_git.go (calls and output of git), checks.go (which command checks what), verdicts.go
-// (how checks report) and operations.go (tools that act on a system). What is read of a message
-// depends on no other message, so a caller can keep it. Fold: Fold goes through the messages in
-// order (fold.go) and applies each to a state.Work: command lines (fold_shell.go), git
-// (fold_git.go), checks (fold_checks.go). All of it is pure.
+// A table (events.txt) says of each command what happened where it ran, what its output tells of it, and what
+// nobody knows any more after it. read.go reads what a call, a result or a notice of a harness says; what is
+// read of a message depends on no other message, so a caller can keep it. Fold goes through the messages in
+// order and notes what happened. What a command may have changed without a word is not worked out: it is
+// said to be unknown, until something tells it again. All of it is pure.
 package work
 
 import (
@@ -33,6 +32,7 @@ const (
 	maxRefused    = 6
 	maxRunning    = 8
 	maxOperations = 40
+	maxUnknown    = 12
 	maxSubject    = 160 // bytes of a subject
 )
 
@@ -42,21 +42,15 @@ const (
 	maxQuote = 180 // bytes of a line of output, and of what a user said
 )
 
-const (
-	// messageEffort is about what a message takes at least, in units of effort.
-	messageEffort = 1 << 10
-	// comparing is about what it takes to compare two paths.
-	comparing = 8
-)
+// messageEffort is about what a message takes at least, in units of effort.
+const messageEffort = 1 << 10
 
-// Fold returns the state of the work after the messages, given the state before them. It
-// takes only what the log proves: a commit counts if git printed it or its chain of
-// commands succeeded, and a line of output only if nobody but git could have written it. What is
-// more work than the budget allows is not known, and all of it ends once its context is done.
+// Fold returns the state of the work after the messages, given the state before them. It takes only
+// what the log proves: a commit counts if git printed it, and a line of output only if nobody but git
+// could have written it. All of it ends once the budget or its context does.
 func Fold(budget *effort.Budget, previous state.Work, messages []thread.Message, of func(*thread.Message) *Message) state.Work {
-	f := fold{effort: budget, work: copyWork(previous), calls: map[string]pendingCall{}, operating: map[string]pendingCall{}, flagged: map[string]bool{}, whole: map[string]string{}}
+	f := fold{effort: budget, work: copyWork(previous), calls: map[string]pendingCall{}, operating: map[string]pendingCall{}, flagged: map[string]bool{}, staged: map[string]bool{}}
 	f.cwd = f.work.Directory.Text
-	f.branch = f.work.Branch.Text
 	for i := range messages {
 		if !budget.Live(messageEffort) {
 			break
@@ -92,25 +86,17 @@ type fold struct {
 	flagged   map[string]bool        // tools that were seen to flag failures
 	home      string                 // where the harness started the shell
 	cwd       string                 // where commands without "cd" run; "" if unknown
-	branch    string
-	stashed   *aside
-	staged    staged
-	whole     map[string]string // checks of which the command was cut, and all of it; "" if that is unknown
-	turn      int               // the newest
+	staged    map[string]bool        // files whose changes are in the next commit
+	turn      int                    // the newest
 }
 
 func copyWork(w state.Work) state.Work {
-	w.Commits, w.Edited, w.Checks = slices.Clone(w.Commits), slices.Clone(w.Edited), copyChecks(w.Checks)
+	w.Commits, w.Edited, w.Unknown, w.Checks = slices.Clone(w.Commits), slices.Clone(w.Edited), slices.Clone(w.Unknown), slices.Clone(w.Checks)
+	for i := range w.Checks {
+		w.Checks[i].Since = slices.Clip(w.Checks[i].Since)
+	}
 	w.Refused, w.Running, w.Operations = slices.Clone(w.Refused), slices.Clone(w.Running), slices.Clone(w.Operations)
 	return w
-}
-
-func copyChecks(checks []state.Check) []state.Check {
-	checks = slices.Clone(checks)
-	for i := range checks {
-		checks[i].Since = slices.Clip(checks[i].Since)
-	}
-	return checks
 }
 
 // keepNewest keeps the n newest entries of a list that has more than most, and counts those that go.
@@ -200,6 +186,11 @@ func (f *fold) result(m *thread.Message, r *Result) {
 			}
 			f.addEdit(op, f.base(), by)
 		}
+	case toolclass.Read:
+		did, _ := c.did(r, 0, false)
+		for _, op := range did {
+			f.know(f.absolute(op.Path, f.base()))
+		}
 	case toolclass.Shell:
 		if !r.Canceled {
 			f.removeRefusal(c)
@@ -208,7 +199,6 @@ func (f *fold) result(m *thread.Message, r *Result) {
 			f.home = r.reset // where the shell was put back to is where the work is
 		}
 		f.applyShell(p, r, by)
-		f.applyUnsure(c, r, by)
 	case toolclass.Agent:
 		if r.Started != "" {
 			f.addRunning(c, r.Started, by)
@@ -332,21 +322,19 @@ func temporary(dir string) bool {
 	return rooted && (strings.HasPrefix(dir, "tmp/") || strings.HasPrefix(dir, "var/tmp/") || strings.HasPrefix(dir, "var/folders/"))
 }
 
+// absolute is the whole path of a file named from a folder, as far as that is known.
+func (f *fold) absolute(name, dir string) string {
+	if path.IsAbs(name) || strings.HasPrefix(name, "~") || dir == shell.Unknown {
+		return name
+	}
+	return path.Join(cmp.Or(dir, f.base()), name)
+}
+
 // addEdit notes that a file changed.
 func (f *fold) addEdit(op shell.FileOp, dir string, by proof) {
-	if op.Op == "read" || op.Path == "" {
+	name := f.absolute(op.Path, dir)
+	if f.know(name); op.Op == "read" || op.Path == "" || dir == shell.Unknown && !path.IsAbs(name) {
 		return
-	}
-	name := op.Path
-	if !path.IsAbs(name) && !strings.HasPrefix(name, "~") {
-		switch {
-		case dir == shell.Unknown:
-			return
-		case dir != "":
-			name = path.Join(dir, name)
-		case f.base() != "":
-			name = path.Join(f.base(), name)
-		}
 	}
 	if op.Op == "deleted" && within(f.work.Directory.Text, name) {
 		f.work.Directory = state.Seen{}
@@ -367,9 +355,25 @@ func (f *fold) addEdit(op shell.FileOp, dir string, by proof) {
 	if e.Path != "" {
 		f.work.Edited = append(f.work.Edited, e)
 	}
+	delete(f.staged, name)
 	keepNewest(&f.work.Edited, maxEdited, 2*maxEdited, &f.work.Omitted.Edited)
 	f.changed(name)
 }
+
+// changed notes of all checks that something was changed after them: a file, or, once, what may have changed.
+func (f *fold) changed(what string) {
+	for i := range f.work.Checks {
+		c := &f.work.Checks[i]
+		if len(c.Since) < maxSince && !slices.ContainsFunc(c.Since, func(old string) bool {
+			return old == what || strings.HasPrefix(what, perhapsChanged) && strings.HasPrefix(old, perhapsChanged)
+		}) {
+			c.Since = append(c.Since, what)
+		}
+	}
+}
+
+// perhapsChanged begins what stands for files that a command may have changed.
+const perhapsChanged = "what `"
 
 // watched is how many times more entries are kept while messages are still to come: a later one
 // may end a process, take a commit back or allow what was refused.
@@ -391,4 +395,5 @@ func (f *fold) finish() {
 	f.bound(1, 1)
 	keepNewest(&f.work.Operations, maxOperations, maxOperations, &f.work.Omitted.Operations)
 	keepNewest(&f.work.Edited, maxEdited, maxEdited, &f.work.Omitted.Edited)
+	f.work.Unknown = f.work.Unknown[max(0, len(f.work.Unknown)-maxUnknown):]
 }

@@ -3,237 +3,175 @@ package work
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// applyCheck notes the run of the check that is command n of a line.
-func (f *fold) applyCheck(r *shellRun, n int, dir string) {
+// verdict is the line of the output that says most about the check that is command n; nil if there is
+// none, or if another command may have printed it. With any, one of several checks of a kind may have: that
+// one of them failed is sure.
+func (r *shellRun) verdict(n int, any bool) (best *told) {
 	s := &r.steps[n]
-	if dir == shell.Unknown {
-		dir = s.Dir // below a folder that is unknown
+	if !s.isCheck() {
+		return nil
 	}
-	best := r.verdict(n, true)
-	if dir == shell.Unknown || !r.ran(n, best) {
-		return
+	for i := range r.output.told {
+		x := &r.output.told[i]
+		if x.rank != '0' && x.by&s.reports != 0 && (best == nil || x.saysMore(best)) {
+			best = x
+		}
 	}
-	c := state.Check{Kind: s.check.kind, Command: s.check.command, Dir: dir, Turn: r.by.turn, Sources: r.by.sources}
-	c.Outcome = r.outcome(n, best)
-	c.Line = r.line(s, c.Outcome, best)
-	f.addCheck(c, s.Text)
+	if best == nil || !r.onlyOf(n, best, any && best.event == "failed") {
+		return nil
+	}
+	return best
 }
 
-// ran reports whether the check that is command n surely ran.
-func (r *shellRun) ran(n int, best *verdictLine) bool {
-	end := n // of its pipe
-	for r.steps[end].Piped && end < len(r.steps)-1 {
-		end++
+// saysMore reports whether a line says more than an earlier one: a failure says more than a success, then
+// the rank decides; of equal failures the first counts, of successes the last.
+func (x *told) saysMore(than *told) bool {
+	if failed := x.event == "failed"; failed != (than.event == "failed") {
+		return failed
 	}
-	s := &r.steps[n]
-	return s.Ran || best != nil || s.Sure && (r.steps[end].Proved && r.known && r.code == 0 || r.ranAfter(n))
+	return x.rank > than.rank || x.rank == than.rank && x.event != "failed"
 }
 
-// outcome is how the check that is command n went; empty if nothing tells.
-func (r *shellRun) outcome(n int, best *verdictLine) thread.Outcome {
-	s, w, k := &r.steps[n], r.output, r.steps[n].check
+// onlyOf reports whether no command but command n can have printed a line; with any, other checks can.
+func (r *shellRun) onlyOf(n int, x *told, any bool) bool {
+	for i := range r.steps {
+		o := &r.steps[i]
+		filter := i > n && o.pipe == r.steps[n].pipe
+		if i != n && !o.quiet && !filter && !(o.isCheck() && (any || o.reports&x.by == 0)) {
+			return false
+		}
+	}
+	return true
+}
+
+// saidNothing reports whether a command printed nothing, which of some says that all is well.
+func (r *shellRun) saidNothing(s *step) bool {
+	return s.reports&read().nothing != 0 && s.command.reports != read().any && r.output.lines == 0 && r.known && r.code == 0 && s.Ran != shell.RanPerhaps && !s.Silent && s.Shown <= shell.BeginShown
+}
+
+// outcome is how the check that is command n went; empty if nothing tells. The status is looked at first.
+func (r *shellRun) outcome(n int, best *told) thread.Outcome {
+	s, w := &r.steps[n], r.output
+	lists := strings.HasSuffix(s.event, "by output")
 	fails := r.known && r.code != 0
-	told, isTold := r.told(n)
 	switch {
-	case r.known && r.code == 0 && s.Proved && (!k.lists || w.lines == 0), isTold && told == 0 && !k.lists:
+	case r.known && r.code == 0 && s.Proved && !lists, r.saidNothing(s):
 		return thread.Success
-	case fails && s.Blamed, isTold && told != 0 && s.Only:
-		if notRun(max(told, r.code)) {
+	case fails && s.Blamed:
+		if notRun(r.code) {
 			return ""
 		}
 		return thread.Failure
-	case best != nil && !best.good && (!best.weak || w.Outcome == thread.Failure && s.Alone && !w.halted):
+	case best != nil && best.event == "failed", w.Outcome == thread.Failure && !r.known && s.Alone && !w.halted && w.lines > 0:
 		return thread.Failure
 	case fails && !s.Piped:
-		if s.Sure && r.ranAfter(n) {
+		if r.ranAfter(n) {
 			return thread.Success
 		}
-	case best != nil && best.good && best.whole && !w.halted && s.whole(best, w.lines):
-		return thread.Success
-	case k.quietIfClean && w.lines == 0 && r.known && s.Piped && !s.Silent && (s.Shown == shell.EndShown || s.Shown == shell.AllShown) && s.Sure:
+	case best != nil && best.event == "passed" && !w.halted && s.Shown <= shell.EndShown:
 		return thread.Success
 	}
 	return ""
 }
 
-// told is the status of the list with command n if the line prints it at its end, as with
-// `go test >log 2>&1; echo "exit: $?"`.
-func (r *shellRun) told(n int) (code int, ok bool) {
-	last := len(r.steps) - 1
-	s, end := &r.steps[n], &r.steps[last]
-	if !s.Sure || s.Piped || n == last || end.Name() != "echo" || end.List != s.List+1 || r.steps[last-1].List != s.List {
-		return 0, false
+// ranAfter reports whether a later check of the same chain surely ran, so that command n succeeded.
+func (r *shellRun) ranAfter(n int) bool {
+	for i := n + 1; i < len(r.steps) && r.steps[i].List == r.steps[n].List; i++ {
+		if r.steps[n].Ran != shell.RanPerhaps && r.steps[i].Ran != shell.RanPerhaps && r.verdict(i, false) != nil {
+			return true
+		}
 	}
-	before, after, ok := strings.Cut(strings.Join(end.Plain()[1:], " "), "$?")
-	text, begins := strings.CutPrefix(r.output.lastLine, strings.TrimSpace(before))
-	text, ends := strings.CutSuffix(text, strings.TrimSpace(after))
-	code, err := strconv.Atoi(strings.TrimSpace(text))
-	return code, ok && begins && ends && err == nil
+	return false
 }
 
-// line is what the output says of a check that went so, on one line.
-func (r *shellRun) line(s *step, outcome thread.Outcome, best *verdictLine) string {
-	w := r.output
+// notRun reports whether a status says that a command did not run to its end: not found, not
+// allowed, timed out, killed.
+func notRun(code int) bool { return code == 124 || code == 126 || code == 127 || code > 128 }
+
+// check notes the run of the check that is command n of a line, if it surely ran.
+func (f *fold) check(r *shellRun, n int, dir string) {
+	s, w := &r.steps[n], r.output
+	best := r.verdict(n, false)
+	if dir == shell.Unknown || w.halted && w.lines == 0 || s.Ran != shell.RanSurely && best == nil && !(s.Reached && r.known && r.code == 0) && !(s.Ran != shell.RanPerhaps && r.ranAfter(n)) {
+		return
+	}
+	c := state.Check{Kind: s.kind, Command: clip.Brief(s.Text, maxCommand), Dir: dir, Outcome: r.outcome(n, best), Turn: r.by.turn, Sources: r.by.sources}
 	switch {
-	case best != nil && (outcome == thread.Failure && !best.good || outcome == thread.Success && best.good && !w.several(best)):
-		return best.text
+	case best != nil && (c.Outcome == thread.Failure) == (best.event == "failed") && c.Outcome != "" && !w.several(best):
+		c.Line = best.text
 	case !s.Alone:
-	case outcome == thread.Failure:
-		return clip.Brief(w.Why, maxQuote)
-	case outcome == thread.Success && w.lines == 1:
-		return w.firstLine
-	case outcome == "" && (w.halted || notRun(r.code)):
-		return cmp.Or(w.Stopped, w.firstLine, clip.Brief(w.First, maxQuote))
+	case c.Outcome == thread.Failure:
+		c.Line = clip.Brief(w.Why, maxQuote)
+	case c.Outcome == thread.Success && w.lines == 1:
+		c.Line = w.firstLine
+	case c.Outcome == "" && (w.halted || notRun(r.code)):
+		c.Line = cmp.Or(w.Stopped, w.firstLine, clip.Brief(w.First, maxQuote))
 	}
-	return ""
-}
-
-// addCheck adds a run. It takes the place of an earlier one of the same check, and of one that
-// failed and is included in it; whole is its command before it was cut.
-func (f *fold) addCheck(c state.Check, whole string) {
-	again := false // of a command that was cut
-	if cut(c.Command) {
-		before, ok := f.whole[c.Command]
-		other := slices.ContainsFunc(f.work.Checks, func(old state.Check) bool { return old.Command == c.Command }) && (!ok || before != whole)
-		if again = !other; other {
-			whole = "" // two that begin alike
-		}
-		f.whole[c.Command] = whole
-	}
+	// It takes the place of an earlier one of the same, and of one that failed and is included in it. Of one that
+	// was cut nobody knows whether it is the same.
 	f.work.Checks = slices.DeleteFunc(f.work.Checks, func(old state.Check) bool {
-		if old.Kind != c.Kind || old.Dir != c.Dir && old.Dir != "" && c.Dir != "" { // "" may be any folder
-			return false
-		}
-		if cut(c.Command) || cut(old.Command) {
-			return again && c.Command == old.Command
-		}
-		return sameCheck(c.Command, old.Command) || old.Outcome == thread.Failure && c.Outcome == thread.Success && includes(c.Command, old.Command)
+		return old.Kind == c.Kind && (old.Dir == c.Dir || old.Dir == "" || c.Dir == "") && !strings.HasSuffix(c.Command, "…") && !strings.HasSuffix(old.Command, "…") &&
+			(slices.Equal(checkWords(c.Command), checkWords(old.Command)) || c.Outcome == thread.Success && old.Outcome == thread.Failure && includes(c.Command, old.Command))
 	})
 	f.work.Checks = append(f.work.Checks, c)
 	// Those that go are not counted: the same check may run again.
 	f.work.Checks = f.work.Checks[max(0, len(f.work.Checks)-maxChecks):]
 }
 
-// cut reports whether only the beginning of a command is kept.
-func cut(command string) bool { return strings.HasSuffix(command, "…") }
-
-// notRun reports whether a status says that a command did not run to its end: not found, not
-// allowed, timed out, killed.
-func notRun(code int) bool { return code == 124 || code == 126 || code == 127 || code > 128 }
-
-// whole reports whether the lines shown would include a failure.
-func (s *step) whole(v *verdictLine, lines int) bool {
-	if s.Most > 0 && lines >= s.Most {
-		return false
-	}
-	return s.Shown <= shell.EndShown || s.Shown == shell.FailsShown && s.check.runner&goRunner != 0 && v.by == goRunner
-}
-
-// several reports whether a line is one of several of its kind: alone it says little.
-func (w *Result) several(v *verdictLine) bool {
+// several reports whether a success is one of several of its kind: alone it says little.
+func (w *Result) several(x *told) bool {
 	n := 0
-	for i := range w.verdicts {
-		if o := &w.verdicts[i]; o.by == v.by && o.good && o.rank == v.rank && o.task == v.task {
+	for i := range w.told {
+		if o := &w.told[i]; o.printed == x.printed {
 			n++
 		}
 	}
-	return n > 1
+	return n > 1 && x.event != "failed"
 }
 
-// ranAfter reports whether a later check of the same chain surely ran, so that command n
-// succeeded.
-func (r *shellRun) ranAfter(n int) bool {
-	for i := n + 1; i < len(r.steps) && r.steps[i].List == r.steps[n].List; i++ {
-		if best := r.verdict(i, true); best != nil && best.by&wrapRunner == 0 {
-			return true
+// showing are variables and options that change how a check reports, not what it checks.
+var showing = scan.WordSet("CI NO_COLOR FORCE_COLOR CLICOLOR TERM COLUMNS PYTHONUNBUFFERED RUST_BACKTRACE -v -count=1")
+
+// checkWords are the words of a check without those that only change how it reports.
+func checkWords(command string) (out []string) {
+	for word := range strings.FieldsSeq(command) {
+		if name, _, sets := strings.Cut(word, "="); !showing[word] && !(sets && len(out) == 0 && showing[name]) {
+			out = append(out, word)
 		}
 	}
-	return false
+	return out
 }
 
-// verdict is the line of the output that says most about the check that is command n; nil if
-// there is none. With only, it is also nil if another command may have written it.
-func (r *shellRun) verdict(n int, only bool) (best *verdictLine) {
-	k := r.steps[n].check
-	if k == nil {
-		return nil
-	}
-	var own *verdictLine // names what the check runs
-	for i := range r.output.verdicts {
-		v := &r.output.verdicts[i]
-		if !k.mayWrite(v) {
-			continue
-		}
-		if v.task != "" {
-			own = v
-		}
-		if best == nil || better(v, best) {
-			best = v
-		}
-	}
-	for i := range r.steps {
-		s := &r.steps[i]
-		if best == nil || !only || i == n || s.quiet || r.filters(i, n) || s.check != nil && !s.check.mayWrite(best) {
-			continue // it did not write the line
-		}
-		if best.good {
-			return own
-		}
-		return nil
-	}
-	return best
-}
-
-// mayWrite reports whether a verdict may be of the check.
-func (k *check) mayWrite(v *verdictLine) bool {
-	return k.runner&v.by != 0 && (v.task == "" || v.task == k.task)
-}
-
-// ToldToFail reports whether the output says that a check of the command line failed. The exit
-// status may be that of the end of a pipe.
-func ToldToFail(c *Call, output *Result) bool {
-	r := shellRun{Call: c, output: output}
-	checks, others := 0, false // others: a command that is no check prints
-	for n := range c.steps {
-		s := &c.steps[n]
-		if s.check != nil {
-			checks++
-		}
-		others = others || s.check == nil && !s.quiet && !c.filtersCheck(n)
-	}
-	for n := range c.steps {
-		if v := r.verdict(n, checks < 2 || others); v != nil && !v.good && !v.weak {
-			return true
-		}
-	}
-	return false
-}
-
-// better reports whether a line says more than an earlier one: a failure says more than a
-// success, then the rank decides; of equal failures the first counts, of successes the last.
-func better(v, than *verdictLine) bool {
+// includes reports whether a run of tests includes another: it has the race detector too, or runs
+// all tests where the other names some of them.
+func includes(all, some string) bool {
+	wide := slices.DeleteFunc(checkWords(all), func(w string) bool { return w == "-race" || strings.HasPrefix(w, "-count=") || w == "./..." })
+	narrow := checkWords(some)
+	n := len(wide)
 	switch {
-	case v.weak != than.weak:
-		return than.weak
-	case v.good != than.good:
-		return than.good
+	case slices.Equal(wide, slices.DeleteFunc(slices.Clone(narrow), func(w string) bool { return w == "./..." })):
+		return true
+	case n == 0 || n > len(narrow) || !slices.Equal(wide, narrow[:n]):
+		return false
 	}
-	return v.rank > than.rank || v.good && v.rank == than.rank
+	goTest := n > 1 && wide[n-2] == "go" && wide[n-1] == "test" && strings.HasSuffix(all, "./...")
+	if !goTest && wide[n-1] != "pytest" {
+		return false
+	}
+	for i, w := range narrow[n:] { // files, folders, a pattern; of another module or folder it is not known
+		if valued := i > 0 && (narrow[n+i-1] == "-run" || narrow[n+i-1] == "-k"); !valued && w != "-run" && w != "-k" && !(goTest && (w == "." || strings.HasPrefix(w, "./"))) &&
+			!(!goTest && !strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "..")) {
+			return false
+		}
+	}
+	return true
 }
-
-// Checks reports whether the command line builds, tests, lints or formats.
-func (c *Call) Checks() bool {
-	return slices.ContainsFunc(c.steps, func(s step) bool { return s.check != nil })
-}
-
-// filters reports whether command n is behind another command in a pipe.
-func (c *Call) filters(n, of int) bool { return of < n && c.steps[of].pipe == c.steps[n].pipe }

@@ -23,31 +23,30 @@ type Call struct {
 	Input    string         // what was asked for, short, on one line
 	Files    []shell.FileOp // what it does to files if it succeeds; see Did
 
-	steps       []step
-	mayCommit   bool   // nobody knows which of its commands ran; one is "git commit"
-	commitsPart bool   // one of these may leave changes out
-	mayAdd      bool   // nobody knows which of its commands ran; one is "git add"
-	pagers      int    // how many of the last commands only show a part of the output: head, tail
-	told        bool   // a status of 0 says that every command succeeded
-	ownWords    bool   // its commands print only words of git or of the agent
-	pwd         bool   // the last command prints the folder
-	workdir     string // the folder that the tool was told to run in
-	background  bool
-	target      string // the process or agent that a poll asks for
-	stops       bool   // the poll ends it
-	operates    bool   // the call changes something in a system
-	opensPull   bool   // a tool that opens a pull request
-	massEdit    string // the command that may change files which the line does not name
+	steps      []step
+	pagers     int    // how many of the last commands only show a part of the output: head, tail
+	told       bool   // a status of 0 says that every command succeeded
+	workdir    string // the folder that the tool was told to run in
+	background bool
+	target     string // the process or agent that a poll asks for
+	stops      bool   // the poll ends it
+	operates   bool   // the call changes something in a system
+	opensPull  bool   // a tool that opens a pull request
 }
 
 // step is one command of a command line.
 type step struct {
 	*shell.Command
-	git   *gitCall
-	check *check
-	quiet bool // it cannot print lines that others wrote
-	pipe  int  // the first command of its pipe
+	*command        // nil if nothing is known of it
+	kind     string // of a check
+	reports  kinds
+	args     []string
+	quiet    bool // it cannot print lines that others wrote
+	pipe     int  // the first command of its pipe
 }
+
+// isCheck reports whether a command builds, tests, lints or formats.
+func (s *step) isCheck() bool { return checkKinds[s.kind] }
 
 // maxCommand bounds the command of a check, in bytes.
 const maxCommand = 120
@@ -61,14 +60,12 @@ func (c *Call) Read(args gjson.Result, line []shell.Command) {
 	name := toolclass.Normal(c.Name)
 	switch c.Class {
 	case toolclass.Shell:
-		c.readMassEdit(line)
 		if name == "writestdin" && args.IsObject() {
 			c.target = rawjson.FirstText(args, "session_id")
 			break
 		}
 		c.workdir = rawjson.FirstText(args, "workdir", "cwd", "working_directory", "dir_path")
 		c.background = args.Get("run_in_background").Bool() || args.Get("is_background").Bool()
-		c.readPagers(line)
 		if shellSpeech[name] {
 			c.readSteps(line)
 		} else {
@@ -87,35 +84,61 @@ func (c *Call) Read(args gjson.Result, line []shell.Command) {
 
 // readSteps reads a command line. Without a command of interest there are no steps.
 func (c *Call) readSteps(line []shell.Command) {
-	if len(line) == 0 {
-		return
-	}
-	c.ownWords = true
-	says := false
+	says := slices.ContainsFunc(c.Files, func(op shell.FileOp) bool { return op.Op != "read" })
 	steps := make([]step, len(line))
+	c.told = len(line) > 0
 	for n := range line {
-		command := &line[n]
 		s := &steps[n]
-		s.Command, s.quiet, s.git = command, printsOwnWords(command), readGit(command)
-		c.ownWords = c.ownWords && s.quiet
+		s.Command = &line[n]
+		if s.Unread() {
+			s.command = read().unread
+		} else {
+			s.command, s.kind, s.args = read().what(s.Plain())
+		}
+		if s.command != nil {
+			if s.reports = s.command.reports; s.reports == read().any && read().prints[s.kind] != 0 {
+				s.reports = read().prints[s.kind]
+			}
+		}
+		s.quiet = printsOwnWords(s)
 		if s.pipe = n; n > 0 && line[n-1].Piped {
 			s.pipe = steps[n-1].pipe
 		}
-		if s.git == nil {
-			s.check = checkOf(command.Plain())
-		}
-		if s.check != nil {
-			s.check.command = clip.Brief(command.Text, maxCommand)
-		}
-		says = says || s.git != nil || s.check != nil || command.Dir != ""
+		c.told = c.told && s.Proved
+		says = says || s.command != nil || s.Dir != "" || s.To != "" || s.Name() == "pwd"
 	}
-	says = says || slices.ContainsFunc(c.Files, func(op shell.FileOp) bool { return op.Op != "read" })
-	last := &line[len(line)-1]
-	c.pwd = len(last.Words) == 1 && last.Name() == "pwd"
-	if says || last.To != "" || c.pwd {
+	for n := len(line) - 1; n > 0 && line[n-1].Piped && (line[n].Name() == "head" || line[n].Name() == "tail"); n-- {
+		c.pagers++
+	}
+	if says {
 		c.steps = steps
 	}
 }
+
+// quietCommands print nothing, or only words of the agent.
+var quietCommands = scan.WordSet("cd pushd popd export set true : sleep mkdir rm mv cp touch chmod pwd gofmt test [ [[")
+
+// printsOwnWords reports whether a command cannot print lines that others wrote. Those of git that the table has
+// print words of git alone.
+func printsOwnWords(s *step) bool {
+	switch name := s.Name(); {
+	case len(s.Words) == 0 || s.Shown == shell.NotShown:
+		return true
+	case name == "echo" || name == "printf":
+		return !slices.ContainsFunc(s.Words, func(w shell.Word) bool { return w.Open })
+	case name == "tail" || name == "head" || name == "tee": // of a pipe
+		return !slices.ContainsFunc(s.Words[1:], func(w shell.Word) bool {
+			return !strings.HasPrefix(w.Text, "-") && strings.Trim(w.Text, "0123456789") != ""
+		})
+	case name == "git":
+		return s.command != nil || len(s.Words) > 1 && gitOwnWords[s.Words[1].Text]
+	default:
+		return quietCommands[name]
+	}
+}
+
+// gitOwnWords are further subcommands of git that print no contents and no messages.
+var gitOwnWords = scan.WordSet("fetch remote tag rm mv rev-parse")
 
 // shellSpeech are the tools of class Shell whose input is a command line of a shell.
 var shellSpeech = scan.WordSet("bash shell localshell shellcommand execcommand containerexec unifiedexec exec runshellcommand executecommand executebash " +
@@ -131,8 +154,7 @@ type Result struct {
 
 	code         int // the status that the harness wrote
 	hasCode      bool
-	git          []gitLine
-	verdicts     []verdictLine
+	told         []told // the lines that the table knows
 	lines        int    // of the output itself, without what a harness added
 	firstLine    string // the first of them; also of an edit
 	lastLine     string // the last
@@ -155,9 +177,9 @@ type Result struct {
 	pullRequest  string // the address of a new pull request
 }
 
+// How many lines that the table knows, and that complain, are kept.
 const (
-	maxGitLines   = 64
-	maxVerdicts   = 24
+	maxLines      = 64
 	maxComplaints = 16
 )
 
@@ -194,9 +216,11 @@ func ReadResult(live *effort.Budget, r *thread.ToolResult, text string) (w Resul
 		if w.Refusal == "" {
 			w.answer = shortAnswer(text)
 		}
-		if url := gjson.Get(head, "html_url"); url.Type == gjson.String && pullRequest().MatchString(url.Str) && rawjson.Valid(text) {
-			w.pullRequest = url.Str
-		}
+		read().tell(gjson.Get(head, "html_url").Str, func(x told) {
+			if x.event == "opened" && rawjson.Valid(text) {
+				w.pullRequest = x.url
+			}
+		})
 	}
 	return w
 }
@@ -253,7 +277,6 @@ const lineEffort = 32
 // readOutput reads the output of a command.
 func (w *Result) readOutput(live *effort.Budget, s string) {
 	s = w.stripHarness(s)
-	fails := 0
 	for _, p := range scan.Lines(s) {
 		line := s[p.From:p.To]
 		if !live.Live(lineEffort * (1 + len(line))) {
@@ -273,29 +296,26 @@ func (w *Result) readOutput(live *effort.Budget, s string) {
 		if by := complains(line); by != "" && len(w.complaints) < maxComplaints {
 			w.complaints = append(w.complaints, complaint{by, clip.Brief(line, maxQuote)})
 		}
-		if len(w.git) < maxGitLines {
-			if g, ok := readGitLine(line); ok {
-				w.git = append(w.git, g)
-				continue
-			}
+		if deep := p.From > 0 && s[p.From-1] != '\n'; !deep || line[0] != '-' { // a test in a test
+			read().tell(line, w.keep)
 		}
-		v, ok := verdictOf(line, p.From > 0 && s[p.From-1] != '\n')
-		full := len(w.verdicts) >= maxVerdicts
-		if !ok || full && !v.good && fails >= maxVerdicts/2 {
-			continue
-		}
-		if !v.good {
-			fails++
-		}
-		if full { // drop the oldest success
-			if i := slices.IndexFunc(w.verdicts, func(v verdictLine) bool { return v.good }); i >= 0 {
-				w.verdicts = slices.Delete(w.verdicts, i, i+1)
-			}
-		}
-		v.text = clip.Brief(v.text, maxQuote)
-		w.verdicts = append(w.verdicts, v)
 	}
 	w.lastLine = clip.Brief(w.lastLine, maxQuote)
+}
+
+// keep keeps what a line says, of many the failures before the successes and the newest of these.
+func (w *Result) keep(x told) {
+	if len(w.told) == maxLines {
+		at := slices.IndexFunc(w.told, func(old told) bool { return old.event == "passed" || old.event == "part" })
+		if at < 0 {
+			return
+		}
+		w.told = slices.Delete(w.told, at, at+1)
+	}
+	if x.rank != '0' {
+		x.text = clip.Brief(x.text, maxQuote)
+	}
+	w.told = append(w.told, x)
 }
 
 // stripHarness reads and removes what the harness wrote around the output.
