@@ -86,7 +86,7 @@ var All = []Item{
 	{API: wire.Anthropic, Place: "block", Type: "container_upload", Example: `[` + user + `{"type":"container_upload","file_id":"file_$n"}]}]`, Bare: true},
 	{API: wire.Anthropic, Place: "block", Type: "compaction", Example: `[` + assistant + `{"type":"compaction","content":"$w","encrypted_content":"c2ln"},{"type":"text","text":"so"}]}]`},
 	{API: wire.Anthropic, Place: "block", Type: "tool_addition", Example: `[{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_reference","tool_name":"read"}}]}]`, Bare: true},
-	{API: wire.Anthropic, Place: "block", Type: "tool_removal", Example: `[{"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_reference","tool_name":"read"}}]}]`, Bare: true},
+	{API: wire.Anthropic, Place: "block", Type: "tool_removal", Example: `[{"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_reference","tool_name":"write"}}]}]`, Bare: true},
 	{API: wire.Anthropic, Place: "block", Type: "fallback", Example: `[` + assistant + `{"type":"fallback","from":{"model":"a"},"to":{"model":"b"}},{"type":"text","text":"so"}]}]`, Bare: true},
 	{API: wire.Anthropic, Place: "result", Type: "text", Example: call + `{"type":"text","text":"$w"}]}]}]`},
 	{API: wire.Anthropic, Place: "result", Type: "image", Example: call + `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + Pixel + `"}}]}]}]`, Bare: true},
