@@ -63,9 +63,13 @@ func readClauses(live *effort.Budget, text string) []clause {
 }
 
 // pasted reports whether a sentence was copied from a screen: it has a quotation mark of a
-// mail, or frames and lines.
+// mail, the mark of a line in a diff, more marks of code than words, or frames and lines.
 func pasted(s string) bool {
-	return s[0] == '>' || strings.ContainsFunc(s, func(r rune) bool { return r >= 0x2500 && r < 0x2600 })
+	fields := strings.Fields(s)
+	marked := slices.DeleteFunc(slices.Clone(fields), func(w string) bool { return !strings.ContainsAny(w, "()=[]{};") })
+	code := strings.ContainsAny(s[len(s)-1:], "{};") && 2*len(marked) > len(fields)
+	diff := (s[0] == '+' || s[0] == '-') && (strings.HasPrefix(s[1:], "\t") || strings.HasPrefix(s[1:], "  "))
+	return s[0] == '>' || code || diff || strings.ContainsFunc(s, func(r rune) bool { return r >= 0x2500 && r < 0x2600 })
 }
 
 // standingSentences are what the user said that may stand, by turn.
@@ -317,19 +321,23 @@ func (l *laidDown) shorten(m *summary.Item, limit int) string {
 		return n
 	})
 	var b strings.Builder
-	marked := false // only white space since a mark
+	marked, space := false, "" // only white space since a mark, and which
 	for _, r := range short {
 		switch {
 		case isMark(r) && marked:
-			continue
+			space = ""
 		case isMark(r):
 			b.WriteString(listedMark)
-			marked = true
-			continue
-		case !unicode.IsSpace(r):
-			marked = false
+			marked, space = true, ""
+		case marked && r == '\n':
+			space = "\n"
+		case marked && unicode.IsSpace(r):
+			space = cmp.Or(space, " ")
+		default:
+			b.WriteString(space)
+			b.WriteRune(r)
+			marked, space = false, ""
 		}
-		b.WriteRune(r)
 	}
 	return strings.TrimSpace(b.String())
 }

@@ -19,8 +19,8 @@ func TestShortenedMessages(t *testing.T) {
 		{nil, 1000, a + " " + b + "\n\n" + c},
 		{[]string{a}, 1000, "[…] " + b + "\n\n" + c},
 		{[]string{a, c}, 1000, "[…] " + b + "\n\n[…]"},
-		{[]string{a, b}, 1000, "[…] \n\n" + c},
-		{[]string{b}, 1000, a + " […]\n\n" + c},
+		{[]string{a, b}, 1000, "[…]\n" + c},
+		{[]string{b}, 1000, a + " […]\n" + c},
 		{[]string{a, b, c}, 1000, ""},
 		{[]string{b}, 55, "The first [… 69 characters left out …] stands."}, // as many as of the whole
 	} {
@@ -43,6 +43,25 @@ func TestSharedRareWords(t *testing.T) {
 	for i, want := range []int{2, -1, -1, -1} {
 		if got.changedBy[i] != want {
 			t.Errorf("%q is changed by %d, want %d", got.items[i].Text, got.changedBy[i], want)
+		}
+	}
+}
+
+// TestPasted: what the user copied from a screen is nothing that the user laid down.
+func TestPasted(t *testing.T) {
+	for text, want := range map[string]bool{
+		"> Send it by Friday.":              true,
+		"+       // Use the old key first.": true,
+		"-\tif err != nil {":                true,
+		"get names(): string[];":            true,
+		"├── main.go":                       true,
+		"- Use tabs in Go files.":           false,
+		"Never call load() twice;":          false,
+		"Keep the braces on one line {}.":   false,
+		"-1 is the mark of the end.":        false,
+	} {
+		if pasted(text) != want {
+			t.Errorf("%q: %t", text, !want)
 		}
 	}
 }
