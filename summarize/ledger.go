@@ -83,6 +83,15 @@ func (b *builder) touch(op shell.FileOp, m *thread.Message) string {
 	if n := len(f.Sources); n == 0 || f.Sources[n-1] != m.ID {
 		f.Sources = append(f.Sources, m.ID)
 	}
+	if name == "deleted" && b.effort.Spend(len(b.Files)) { // and what lies in it, if it is a folder
+		for i := range b.Files {
+			in := &b.Files[i]
+			if strings.HasPrefix(in.Path, op.Path+"/") && in.Changed() && !slices.Contains(in.Operations, "deleted") {
+				in.Operations, in.Turn = append(in.Operations, "deleted"), m.Turn
+				in.Sources = append(in.Sources, m.ID)
+			}
+		}
+	}
 	return name
 }
 

@@ -104,6 +104,9 @@ func TestOneNamePerFile(t *testing.T) {
 		{"root first", func(k *talk) {
 			edit(k, "/r/pkg/a.go").calls("Bash", args{"command": "rm pkg/a.go"}, "", thread.Success)
 		}, "edited+deleted /r/pkg/a.go"},
+		{"with its folder", func(k *talk) {
+			edit(k, "/r/pkg/a.go").calls("Bash", args{"command": "rm -rf /r/pkg"}, "", thread.Success)
+		}, "deleted /r/pkg; edited+deleted /r/pkg/a.go"},
 		{"a name alone", func(k *talk) {
 			edit(k, "/r/pkg/.env").calls("Bash", args{"command": "rm .env"}, "", thread.Success)
 		}, "deleted .env; edited /r/pkg/.env"},

@@ -1,18 +1,22 @@
 // Package truth checks summaries against the log that they were made from: nothing that
-// a summary says about the log may be untrue. It replays the log by itself and shares no
-// code with what makes summaries.
+// a summary says about the log may be untrue. It shares no code with what makes summaries
+// but the reader of command lines.
 //
-// A statement is false when the log refutes it. It is unproved when it would need a
-// proof that the log does not hold, such as that a line is gone from a file. Where the
-// log cannot tell, as with a file that a script may have written, it is counted and not
-// judged.
+// It reads a rendered summary line by line. One table (forms) has a row for each form of
+// line: how it reads, and what must stand in the log if it is true. The log is not played
+// back: an index says what was said and printed, by whom, in which turn and by which call. A
+// line is false if nothing in the index shows it, or if something later contradicts it; a line
+// that has none of the forms is a finding too.
 package truth
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/hosted"
@@ -20,237 +24,229 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Kind is a kind of statement.
-type Kind string
+// Count counts the statements of one form.
+type Count struct{ Judged, False int }
 
-// The kinds of statements, by the fields of a summary.
-const (
-	kindSource Kind = "source" // a message that an item names is in the log
-
-	kindTask       Kind = "task"
-	kindRequest    Kind = "request"
-	kindConstraint Kind = "constraint"
-	kindConclusion Kind = "conclusion"
-	kindDecision   Kind = "decision"
-	kindOpenItem   Kind = "open item"
-	kindPlan       Kind = "plan"
-
-	kindFileRead    Kind = "file read"
-	kindFileCreated Kind = "file created"
-	kindFileEdited  Kind = "file edited"
-	kindFileDeleted Kind = "file deleted"
-	kindFileTurn    Kind = "file turn" // the turn of the last touch
-	kindFileNote    Kind = "file note" // line ranges, moves
-
-	kindCallInput   Kind = "call input" // the call was made, with this input
-	kindCallOutcome Kind = "call outcome"
-	kindMasked      Kind = "call outcome: what the output says" // where a pipe hides the exit code
-	kindCallField   Kind = "call field"                         // key fields stand in the result
-	kindCallRuns    Kind = "call runs"
-	kindCallError   Kind = "call error"
-
-	kindAttempt      Kind = "failed attempt" // the call failed
-	kindAttemptQuote Kind = "failed attempt: quote"
-	kindAttemptThen  Kind = "failed attempt: the assistant's words"
-	kindAttemptEdit  Kind = "failed attempt: edited next"
-	kindAttemptLater Kind = "failed attempt: later success"
-
-	kindChange      Kind = "change"
-	kindChangeLines Kind = "change: how many lines"
-	kindChangeWords Kind = "change: words"
-	kindLabel       Kind = "label" // what a quoted line is said to be from
-	kindLine        Kind = "line"  // a quoted line stands in its source
-	kindGone        Kind = "gone line"
-
-	// Places where lines of an item were left out: a line "…" must mark them.
-	kindLeftOut  Kind = "characters left out" // as many as the mark says
-	kindWordsGap Kind = "gap in words"
-	kindLinesGap Kind = "gap in lines"
-
-	kindDirectory   Kind = "work: directory"
-	kindBranch      Kind = "work: branch"
-	kindPullRequest Kind = "work: pull request"
-	kindCommit      Kind = "work: commit"
-	kindPushed      Kind = "work: pushed"
-	kindEdited      Kind = "work: edited"
-	kindCheck       Kind = "work: check"
-	kindSince       Kind = "work: changed since a check"
-	kindRefused     Kind = "work: refused"
-	kindRunning     Kind = "work: running"
-	kindNext        Kind = "work: next"
-	kindOperation   Kind = "work: operation"
-
-	kindArtifact Kind = "artifact"
-)
-
-// Count counts the statements of one kind. Judged includes False and Unproved.
-type Count struct {
-	Judged, False, Unproved, Unjudged int
-}
-
-// Finding is a statement that is false or unproved.
+// Finding is a statement that is false.
 type Finding struct {
-	Kind      Kind
-	Unproved  bool
+	Form      string // the name of its form
 	Statement string
 	Reason    string
-	// Refuting are messages that refute it, where known; Sources are those that the
-	// statement names.
-	Refuting, Sources []thread.ID
+}
+
+// String tells a finding over several lines.
+func (f Finding) String() string {
+	indent := func(s string) string { return strings.ReplaceAll(s, "\n", "\n    ") }
+	return fmt.Sprintf("FALSE %s: %s\n    because %s", f.Form, indent(f.Statement), indent(f.Reason))
 }
 
 // Report is what a check found. The zero value is that of an empty summary.
 type Report struct {
-	Counts   map[Kind]Count
+	Counts   map[string]Count // by form
 	Findings []Finding
 }
 
 // Add adds what another check found.
 func (r *Report) Add(other Report) {
 	if r.Counts == nil {
-		r.Counts = map[Kind]Count{}
+		r.Counts = map[string]Count{}
 	}
 	for k, c := range other.Counts {
-		sum := r.Counts[k]
-		sum.Judged += c.Judged
-		sum.False += c.False
-		sum.Unproved += c.Unproved
-		sum.Unjudged += c.Unjudged
-		r.Counts[k] = sum
+		r.Counts[k] = Count{r.Counts[k].Judged + c.Judged, r.Counts[k].False + c.False}
 	}
 	r.Findings = append(r.Findings, other.Findings...)
 }
 
-// String is the table of the counts, by kind.
+// String is the table of the counts, by form.
 func (r Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-40s %8s %8s %8s %8s\n", "kind", "judged", "false", "unproved", "unjudged")
 	var all Count
+	fmt.Fprintf(&b, "%-40s %8s %8s\n", "form", "judged", "false")
 	for _, k := range slices.Sorted(maps.Keys(r.Counts)) {
 		c := r.Counts[k]
-		fmt.Fprintf(&b, "%-40s %8d %8d %8d %8d\n", k, c.Judged, c.False, c.Unproved, c.Unjudged)
-		all.Judged += c.Judged
-		all.False += c.False
-		all.Unproved += c.Unproved
-		all.Unjudged += c.Unjudged
+		fmt.Fprintf(&b, "%-40s %8d %8d\n", k, c.Judged, c.False)
+		all = Count{all.Judged + c.Judged, all.False + c.False}
 	}
-	fmt.Fprintf(&b, "%-40s %8d %8d %8d %8d\n", "all", all.Judged, all.False, all.Unproved, all.Unjudged)
+	fmt.Fprintf(&b, "%-40s %8d %8d\n", "all", all.Judged, all.False)
 	return b.String()
 }
 
-// String tells a finding over several lines.
-func (f Finding) String() string {
-	verdict := "FALSE"
-	if f.Unproved {
-		verdict = "UNPROVED"
-	}
-	s := fmt.Sprintf("%s %s: %s\n    because %s", verdict, f.Kind, strings.ReplaceAll(f.Statement, "\n", "\n    "), strings.ReplaceAll(f.Reason, "\n", "\n    "))
-	if len(f.Refuting) > 0 {
-		s += fmt.Sprintf("\n    see %v", f.Refuting)
-	}
-	return s
+// claim is a statement of a summary that is judged.
+type claim struct {
+	text  string
+	parts map[string]string // the named parts of its form
+	turn  int               // 0 when none is told
+	named []int             // positions of the messages that it is said to be from, where it names some
+	from  map[string][]int  // the same of any item, by its text
+	home  string            // the folder that paths of its section are below
 }
 
 // Check judges what a summary says of the first end messages of a log, which has
 // ids and turns set, as those of a thread. The messages after them are those that
-// stand beside the summary: only the current task may be taken from there.
+// stand beside the summary: only the current task, the plan and the state of the work may be
+// taken from there.
 func Check(log []thread.Message, end int, s summary.Summary) Report {
 	end = len(hosted.Unfold(log[:min(max(end, 0), len(log))]))
 	log = hosted.Unfold(log) // calls of the provider are calls too
-	j := newJudge(log, end)
-	j.said(s)
-	j.files(s.Files)
-	j.outcomes(s.ToolOutcomes)
-	j.attempts(s.FailedAttempts)
-	j.quotes(s)
-	j.artifacts(s.Artifacts)
-	now := newJudge(log, len(log)) // these are read off all of the log
-	now.plan(s.CurrentPlan)
-	now.work(s.Work)
-	j.report.Add(now.report)
-	slices.SortStableFunc(j.report.Findings, func(a, b Finding) int { return cmp.Compare(a.Kind, b.Kind) })
-	return j.report
+	c := checker{span: newIndex(log[:end]), all: newIndex(log), report: Report{Counts: map[string]Count{}}}
+	c.sources(s)
+	c.read(s.Render())
+	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int { return cmp.Compare(a.Form, b.Form) })
+	return c.report
 }
 
-// newJudge judges by the first end messages of a log.
-func newJudge(log []thread.Message, end int) *judge {
-	return &judge{all: log, replay: follow(log[:end]), report: Report{Counts: map[Kind]Count{}}, clean: map[thread.ID][]text{}}
+// checker reads a summary and collects verdicts.
+type checker struct {
+	span, all *index
+	report    Report
+	from      map[string][]int // the messages that items name, by their text
 }
 
-// judge collects verdicts.
-type judge struct {
-	*replay
-	all    []thread.Message
-	report Report
-	clean  map[thread.ID][]text // what a message holds, by id
+func (c *checker) say(form, statement, reason string) {
+	n := c.report.Counts[form]
+	n.Judged++
+	if reason != "" {
+		n.False++
+		c.report.Findings = append(c.report.Findings, Finding{form, statement, reason})
+	}
+	c.report.Counts[form] = n
 }
 
-func (j *judge) count(k Kind, change func(*Count)) {
-	c := j.report.Counts[k]
-	change(&c)
-	j.report.Counts[k] = c
-}
-
-func (j *judge) isTrue(k Kind) { j.count(k, func(c *Count) { c.Judged++ }) }
-
-func (j *judge) cannotTell(k Kind) { j.count(k, func(c *Count) { c.Unjudged++ }) }
-
-func (j *judge) isFalse(k Kind, c claim, reason string, refuting ...int) {
-	j.count(k, func(c *Count) { c.Judged++; c.False++ })
-	j.find(Finding{Kind: k, Statement: c.text, Reason: reason, Sources: c.sources}, refuting)
-}
-
-func (j *judge) unproved(k Kind, c claim, reason string, refuting ...int) {
-	j.count(k, func(c *Count) { c.Judged++; c.Unproved++ })
-	j.find(Finding{Kind: k, Unproved: true, Statement: c.text, Reason: reason, Sources: c.sources}, refuting)
-}
-
-func (j *judge) find(f Finding, refuting []int) {
-	f.Refuting = j.ids(refuting...)
-	j.report.Findings = append(j.report.Findings, f)
-}
-
-// say is isTrue or isFalse.
-func (j *judge) say(k Kind, ok bool, c claim, reason string, refuting ...int) {
-	if ok {
-		j.isTrue(k)
+// sources judges whether the log has the messages that items name, of the turn that they tell.
+func (c *checker) sources(s summary.Summary) {
+	c.from = map[string][]int{}
+	data, err := json.Marshal(s)
+	var doc any
+	if err != nil || json.Unmarshal(data, &doc) != nil {
 		return
 	}
-	j.isFalse(k, c, reason, refuting...)
-}
-
-func (j *judge) ids(at ...int) []thread.ID {
-	var out []thread.ID
-	for _, i := range at {
-		if i >= 0 && i < len(j.log) {
-			out = append(out, j.log[i].ID)
+	position := make(map[string]int, len(c.all.log))
+	for i := range c.all.log {
+		position[string(c.all.log[i].ID)] = i
+	}
+	var walk func(v any, in *index)
+	walk = func(v any, in *index) {
+		list, _ := v.([]any)
+		for _, x := range list {
+			walk(x, in)
+		}
+		item, _ := v.(map[string]any)
+		for name, x := range item {
+			if name == "work" || name == "current_plan" {
+				walk(x, c.all)
+			} else {
+				walk(x, in)
+			}
+		}
+		ids, _ := item["sources"].([]any)
+		turn, _ := item["turn"].(float64)
+		text, _ := item["text"].(string)
+		if tool, ok := item["tool"].(string); ok {
+			text = strings.TrimSpace(tool + " " + fmt.Sprint(cmp.Or(item["input"], any(""))))
+		}
+		reason, inTurn := "", turn == 0 || in == c.all
+		for _, id := range ids {
+			at, ok := position[fmt.Sprint(id)]
+			if !ok || at >= len(in.log) {
+				reason = fmt.Sprintf("the log up to the end of the span has no message %s", id)
+				continue
+			}
+			inTurn = inTurn || in.log[at].Turn == int(turn)
+			c.from[normal(text)] = append(c.from[normal(text)], at)
+		}
+		if len(ids) > 0 && reason == "" && !inTurn {
+			reason = fmt.Sprintf("none of the messages that it names is of turn %d", int(turn))
+		}
+		if len(ids) > 0 {
+			c.say("source", text, reason)
 		}
 	}
-	return out
+	walk(doc, c.span)
 }
 
-// claim is a statement of a summary, and the messages that it names.
-type claim struct {
-	text    string
-	sources []thread.ID
-	at      []int // positions of the sources that are in the log
-}
+var (
+	heading  = regexp.MustCompile(`^## ([A-Z][^(,]*?)(?: now)? ?[(,]|^## (Files|Open items)$`)
+	storyAt  = regexp.MustCompile(`^turn (\d+)`)
+	pathHome = regexp.MustCompile(`(?m)^- paths are below (.*)$`)
+	workDir  = regexp.MustCompile(`(?m)^- directory: (.*?)(?: \| .*)?$`)
+)
 
-// and is the claim with more words.
-func (c claim) and(words string) claim {
-	c.text += words
-	return c
-}
-
-// claim makes a claim, and judges whether the log has the messages that it names.
-func (j *judge) claim(text string, sources []thread.ID) claim {
-	c := claim{text: text, sources: sources}
-	for _, id := range sources {
-		i, ok := j.index[id]
-		j.say(kindSource, ok, c, fmt.Sprintf("the log up to the end of the span has no message %s", id))
-		if ok {
-			c.at = append(c.at, i)
-		}
+// read judges a rendered summary.
+func (c *checker) read(text string) {
+	section, turn, home := "", 0, ""
+	if m := cmp.Or(matched(pathHome, text), matched(workDir, text)); m != "" {
+		home = m
 	}
-	return c
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for i := 0; i < len(lines); {
+		line := lines[i]
+		deeper := "  "
+		switch event, ok := strings.CutPrefix(line, "  "); {
+		case i == 0 && line == summary.Header:
+			i++
+			continue
+		case strings.HasPrefix(line, "## "):
+			m := heading.FindStringSubmatch(line)
+			if i++; m == nil || !slices.ContainsFunc(forms, func(f form) bool { return f.section == m[1]+m[2] }) {
+				c.say("unknown form", line, "no section has this heading")
+				continue
+			}
+			section, turn = m[1]+m[2], 0
+			continue
+		case ok && section == "What happened":
+			line, deeper = event, "    "
+		default:
+			line = strings.TrimPrefix(line, "- ")
+		}
+		for i++; i < len(lines); i++ {
+			rest, ok := strings.CutPrefix(lines[i], deeper)
+			if !ok || deeper == "  " && section == "What happened" {
+				break
+			}
+			line += "\n" + rest
+		}
+		if m := storyAt.FindStringSubmatch(line); section == "What happened" && deeper == "  " {
+			if turn = 0; m != nil {
+				turn, _ = strconv.Atoi(m[1])
+			}
+		}
+		c.judge(section, line, turn, home)
+	}
+}
+
+func matched(p *regexp.Regexp, text string) string {
+	if m := p.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// judge judges one line by the first form that it has.
+func (c *checker) judge(section, line string, turn int, home string) {
+	for _, f := range forms {
+		if f.section != section {
+			continue
+		}
+		m := f.like.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		cl := claim{text: line, parts: map[string]string{}, turn: turn, from: c.from, home: home}
+		for i, name := range f.like.SubexpNames() {
+			if name != "" && m[i] != "" {
+				cl.parts[name] = m[i]
+			}
+		}
+		if n, err := strconv.Atoi(cl.parts["turn"]); err == nil {
+			cl.turn = n
+		}
+		in := c.span
+		if f.all {
+			in = c.all
+		}
+		cl.named = c.from[normal(cl.parts["words"])]
+		c.say(f.name, line, f.proof(in, cl))
+		return
+	}
+	c.say("unknown form", line, "no line of this section has this form")
 }

@@ -2,6 +2,7 @@ package truth
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -15,22 +16,57 @@ var (
 	fence    = regexp.MustCompile("```[A-Za-z0-9_+-]*")
 )
 
-// text is something that was said, with white space normalised.
-type text struct {
-	raw  string
-	norm string
-	rec  *records // of JSON; nil when it was not read as such
-	read bool     // rec was tried
+// text is something that was said.
+type text struct{ *saved }
+
+type saved struct {
+	raw, clean string
+	cleaned    bool
+	rec        *records // of JSON; nil when it was not read as such
+	read       bool     // rec was tried
 }
 
-func newText(raw string) text { return text{raw: raw, norm: normal(raw)} }
+func newText(raw string) text { return text{&saved{raw: raw}} }
 
-// normal collapses white space and takes colours off.
+// norm is the text as normal makes it.
+func (t text) norm() string {
+	if !t.cleaned {
+		t.clean, t.cleaned = normal(t.raw), true
+	}
+	return t.clean
+}
+
+func (t text) records() *records {
+	if !t.read {
+		t.rec, t.read = readRecords(t.raw), true
+	}
+	return t.rec
+}
+
+// normal collapses white space, and takes off colours and what a rendered summary may put in or
+// take out so that nothing passes for its frame.
 func normal(s string) string {
 	if strings.Contains(s, "\x1b") {
 		s = ansi.ReplaceAllString(s, "")
 	}
-	return strings.Join(strings.Fields(s), " ")
+	var b strings.Builder
+	b.Grow(len(s))
+	space := false
+	for _, r := range s {
+		switch {
+		case r == '\\' || r == '\uFFFD':
+		case unicode.IsSpace(r):
+			space = true
+		case r >= 0x80 && unicode.Is(unicode.Cf, r) || unicode.IsControl(r):
+		default:
+			if space && b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+			space = false
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // pieces are the parts of a text between marks of elision.
@@ -46,21 +82,7 @@ func pieces(s string) []string {
 
 // holds reports whether the words stand in a normalised text, pieces in order.
 func holds(norm, words string) bool {
-	w := normal(words)
-	if w == "" || strings.Contains(norm, w) {
-		return true
-	}
-	if !strings.Contains(words, "…") {
-		return false
-	}
-	for _, p := range pieces(words) {
-		i := strings.Index(norm, p)
-		if i < 0 {
-			return false
-		}
-		norm = norm[i+len(p):]
-	}
-	return true
+	return normal(words) == "" || len(placesOf(norm, words, 1)) > 0
 }
 
 // place is where a line stands: bytes of a normalised text.
@@ -68,66 +90,45 @@ type place struct{ from, to int }
 
 const maxPlaces = 512
 
-// places finds where a line stands.
-func places(norm, line string) []place {
-	w := normal(line)
-	if w == "" {
-		return nil
-	}
-	var out []place
-	for i := 0; i <= len(norm) && len(out) < maxPlaces; {
-		n := strings.Index(norm[i:], w)
-		if n < 0 {
-			break
-		}
-		out = append(out, place{i + n, i + n + len(w)})
-		i += n + 1
-	}
-	if len(out) > 0 || !strings.Contains(line, "…") {
-		return out
-	}
-	ps := pieces(line)
-	if len(ps) == 0 {
-		return nil
-	}
-	for i := 0; i <= len(norm) && len(out) < maxPlaces; {
-		n := strings.Index(norm[i:], ps[0])
-		if n < 0 {
-			break
-		}
-		at := place{i + n, i + n + len(ps[0])}
-		i += n + 1
-		found := true
-		for _, p := range ps[1:] {
-			n := strings.Index(norm[at.to:], p)
+// placesOf finds where a line stands: whole, or its pieces in order.
+func placesOf(norm, line string, most int) (out []place) {
+	for _, parts := range [][]string{{normal(line)}, pieces(line)} {
+		for i := 0; len(parts) > 0 && parts[0] != "" && len(out) < most; {
+			n := strings.Index(norm[i:], parts[0])
 			if n < 0 {
-				found = false
 				break
 			}
-			at.to += n + len(p)
+			at := place{i + n, i + n + len(parts[0])}
+			i = at.from + 1
+			for _, p := range parts[1:] {
+				if n = strings.Index(norm[at.to:], p); n < 0 {
+					return out
+				}
+				at.to += n + len(p)
+			}
+			out = append(out, at)
 		}
-		if !found {
+		if len(out) > 0 || !strings.Contains(line, "…") {
 			break
 		}
-		out = append(out, at)
 	}
 	return out
 }
 
-// quoted is one line of an item.
-type quoted struct {
+// quotedLine is one line of an item.
+type quotedLine struct {
 	text string
 	// after says that a gap before it is marked.
 	after bool
 }
 
 // quotedLines are the lines of an item that hold words, marks of gaps taken out.
-func quotedLines(s string) []quoted {
-	var out []quoted
+func quotedLines(s string) []quotedLine {
+	var out []quotedLine
 	marked := false
 	for line := range strings.SplitSeq(s, "\n") {
 		t := strings.TrimSpace(line)
-		if t == "" {
+		if normal(t) == "" {
 			continue
 		}
 		if !wordy(leftOut.ReplaceAllString(t, "")) && strings.Contains(t, "…") {
@@ -135,7 +136,7 @@ func quotedLines(s string) []quoted {
 			continue
 		}
 		begins, ends := strings.HasPrefix(t, "…") || strings.HasPrefix(t, "[…"), strings.HasSuffix(t, "…") || strings.HasSuffix(t, "…]")
-		out = append(out, quoted{t, marked || begins})
+		out = append(out, quotedLine{t, marked || begins})
 		marked = ends
 	}
 	return out
@@ -146,70 +147,49 @@ func wordy(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
 
-// escaped are ends of lines in a text that stands in JSON.
-var escaped = strings.NewReplacer(`\n`, " ", `\r`, " ", `\t`, " ")
+// escaped are ends of lines in a text that stands in JSON, without the backslash.
+var escaped = regexp.MustCompile(`\b[nrt]+\b`)
 
 // noise reports whether nothing was left out when only this was.
 func noise(s string) bool {
-	return !wordy(s) || strings.Contains(s, `\`) && !wordy(escaped.Replace(s)) || strings.Contains(s, "```") && !wordy(fence.ReplaceAllString(s, ""))
+	return !wordy(s) || len(s) < 80 && !wordy(escaped.ReplaceAllString(s, "")) || strings.Contains(s, "```") && !wordy(fence.ReplaceAllString(s, ""))
 }
 
 // inOrder finds the lines in a text, in their order and with the fewest gaps that
 // no mark tells of. It returns the first such gap; ok is false when they do not
 // stand there in order.
-func inOrder(norm string, lines []quoted) (gaps int, first string, ok bool) {
+func inOrder(norm string, lines []quotedLine) (gaps int, first string, ok bool) {
 	type state struct {
-		place
-		gaps int
-		gap  string
+		to, gaps int
+		gap      string
 	}
-	var now []state
+	now := []state{{}}
 	for i, l := range lines {
-		found := places(norm, l.text)
-		if len(found) == 0 {
-			return 0, "", false
-		}
 		var next []state
-		for _, p := range found {
-			if i == 0 {
-				next = append(next, state{place: p})
-				continue
-			}
-			best := -1
-			var s state
-			for k, before := range now {
-				if before.to > p.from {
+		for _, p := range placesOf(norm, l.text, maxPlaces) {
+			best := state{gaps: -1}
+			for _, s := range now {
+				if s.to > p.from {
 					continue
 				}
-				n, gap := before.gaps, before.gap
-				if left := norm[before.to:p.from]; !l.after && !noise(left) {
-					n++
-					if gap == "" {
-						gap = clip(lines[i-1].text, 60) + "\n" + clip(l.text, 60) + "\nbetween them stands: " + clip(left, 80)
+				if left := norm[s.to:p.from]; i > 0 && !l.after && !noise(left) {
+					if s.gaps++; s.gap == "" {
+						s.gap = clip(lines[i-1].text, 60) + "\n" + clip(l.text, 60) + "\nbetween them stands: " + clip(left, 80)
 					}
 				}
-				if best < 0 || n < s.gaps {
-					best, s = k, state{p, n, gap}
+				if best.gaps < 0 || s.gaps < best.gaps {
+					best = state{p.to, s.gaps, s.gap}
 				}
 			}
-			if best >= 0 {
-				next = append(next, s)
+			if best.gaps >= 0 {
+				next = append(next, best)
 			}
 		}
-		if len(next) == 0 {
+		if now = next; len(now) == 0 {
 			return 0, "", false
 		}
-		now = next
 	}
-	if len(now) == 0 {
-		return 0, "", true
-	}
-	best := now[0]
-	for _, s := range now {
-		if s.gaps < best.gaps {
-			best = s
-		}
-	}
+	best := slices.MinFunc(now, func(a, b state) int { return a.gaps - b.gaps })
 	return best.gaps, best.gap, true
 }
 
@@ -222,29 +202,11 @@ func clip(s string, n int) string {
 	return string(r[:n]) + "…"
 }
 
-// sameLine reports whether a quoted line, which may be shortened with "…", is a
-// line of a file.
+// sameLine reports whether a quoted line, which may be shortened with "…", is a line, both as
+// normal makes them.
 func sameLine(quoted, line string) bool {
-	if quoted == line {
-		return true
-	}
-	if !strings.Contains(quoted, "…") {
-		return false
-	}
-	parts := leftOut.Split(quoted, -1)
-	for i, p := range parts {
-		p = strings.TrimSpace(p)
-		if p == "" {
-			continue
-		}
-		n := strings.Index(line, p)
-		if n < 0 || i == 0 && n > 0 {
-			return false
-		}
-		line = line[n+len(p):]
-	}
-	last := strings.TrimSpace(parts[len(parts)-1])
-	return last == "" || line == ""
+	head, _, cut := strings.Cut(quoted, "…")
+	return quoted == line || cut && strings.HasPrefix(line, strings.TrimSpace(head)) && holds(line, quoted)
 }
 
 // tokens are the words and numbers of a text.

@@ -4,300 +4,334 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/plan/state"
-	"github.com/palimpsest-ai/palimpsest/plan/summary"
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-var pullRequestURL = regexp.MustCompile(`https?://[^\s"'<>()]+/(?:pull|merge_requests|pulls)/\d+`)
-
-// work judges where the work is said to stand.
-func (j *judge) work(w state.Work) {
-	j.directory(w.Directory)
-	j.onBranch(w.Branch)
-	j.pullRequest(w.PullRequest)
-	j.commit(w.Commits)
-	for _, e := range w.Edited {
-		j.edited(e)
-	}
-	for _, c := range w.Checks {
-		j.check(c)
-	}
-	for _, s := range w.Refused {
-		st := j.claim(s.Text, s.Sources)
-		ok := false
-		for _, stop := range j.stops {
-			ok = ok || s.Turn == 0 || j.log[stop.at].Turn == s.Turn || j.log[stop.at].Turn+1 == s.Turn
+// placed looks for the folder, the branch and the pull request that were seen last.
+func placed(x *index, c claim) string {
+	p := x.places()
+	if told := c.parts["directory"]; told != "" {
+		last := p.cwd
+		if n := len(p.dirs); n > 0 {
+			last = p.dirs[n-1].text
 		}
-		j.say(kindRefused, ok, st, "the user stopped nothing in that turn")
-	}
-	for _, s := range w.Running {
-		j.running(s)
-	}
-	if s := w.Next; s.Text != "" {
-		j.byAssistant(kindNext, s.Text, s.Turn, s.Sources)
-	}
-	for _, o := range w.Operations {
-		j.operation(o)
-	}
-}
-
-// edited judges a file that is said to have been edited since the last commit of its
-// repository, or before one that may have taken it.
-func (j *judge) edited(e state.Edit) {
-	st := j.claim(e.Path+": "+e.Operation, e.Sources)
-	lastCommit, doubtful := j.lastCommit(e.Path)
-	if e.PerhapsCommitted {
-		lastCommit = -1
-	}
-	what, when, turn := j.changedAfter(e.Path, lastCommit)
-	ok := when >= 0 && (what == e.Operation || e.Operation == "deleted" && what == "moved to" || e.Operation == "edited" && what == "created" || e.Operation == "created" && (what == "moved from" || j.wasCreated(e.Path, lastCommit))) && (e.Turn == 0 || e.Turn == turn)
-	if !ok && (doubtful || j.mayHave(e.Path, e.Turn)) {
-		j.cannotTell(kindEdited)
-		return
-	}
-	reason := "it was not changed since the last commit"
-	if when >= 0 {
-		reason = fmt.Sprintf("its last change is: %s, in turn %d", what, turn)
-	}
-	if ok && e.PerhapsCommitted && !j.mayBeCommitted(when) {
-		ok, reason = false, "no commit was tried after its last change"
-	}
-	j.say(kindEdited, ok, st, reason, when)
-}
-
-// mayBeCommitted reports whether some command line after a message may have committed.
-func (j *judge) mayBeCommitted(after int) bool {
-	for _, c := range j.calls {
-		if c.at >= after && strings.Contains(c.line, "commit") {
-			return true
+		if last != "" && told != last && !(!path.IsAbs(last) && tail(told, last)) {
+			return "commands ran last in " + last
 		}
 	}
-	return false
-}
-
-// lastCommit is the last commit in the repository of a file, or -1; doubtful says that a later
-// one may be of another repository.
-func (j *judge) lastCommit(file string) (at int, doubtful bool) {
-	for i := len(j.commits) - 1; i >= 0; i-- {
-		m := j.commits[i]
-		near := related(m.dir, path.Dir(file)) || !path.IsAbs(file) || inside(m.dir, j.cwd) && inside(file, j.cwd)
-		switch {
-		case len(m.only) > 0:
-			takes, unsure := m.takes(file)
-			if doubtful = doubtful || unsure; takes && near {
-				return m.at, doubtful
+	if told := c.parts["branch"]; told != "" {
+		if len(p.branches) == 0 {
+			return "the log shows no branch"
+		}
+		last := p.branches[len(p.branches)-1]
+		if told != last.text {
+			return "the branch that was seen last is " + last.text
+		}
+		if by := x.forgot(last.at, func(to string, _ bool, _ string) bool { return to != "" && to != told }); by != "" {
+			return "the branch may be another since: " + by
+		}
+	}
+	if told := c.parts["pull"]; told != "" {
+		last, found := "", false
+		for i := range x.log {
+			found = found || slices.ContainsFunc(x.holdsFor(i), func(t text) bool { return strings.Contains(t.raw, told) })
+			if d := x.ended[i]; d != nil && d.end == succeeded && strings.Contains(d.line, "gh pr create") {
+				last = orFirst(pullURL.FindString(d.out), last)
 			}
-		case m.elsewhere || j.cwd != "" && m.dir != "" && !related(m.dir, j.cwd) && inside(file, j.cwd):
-		case near:
-			return m.at, doubtful
-		default:
-			doubtful = true
+		}
+		if !found || last != "" && last != told {
+			return "it stands nowhere in the log, or another was made last: " + last
 		}
 	}
-	return -1, doubtful
+	return ""
 }
 
-// inside reports whether a path is a folder that is known or lies in it.
-func inside(p, folder string) bool { return folder != "" && strings.HasPrefix(p+"/", folder+"/") }
-
-// related reports whether one folder is or holds the other, as far as both are known.
-func related(a, b string) bool { return a == "" || b == "" || inside(a, b) || inside(b, a) }
-
-// directory judges the folder that commands run in.
-func (j *judge) directory(s state.Seen) {
-	if s.Text == "" {
-		return
+// forgot returns a command after a message that makes something unknown, and that was not taken
+// back. About says whether what it may have changed to, and the command, are about it.
+func (x *index) forgot(after int, about func(to string, tree bool, plain string) bool) (by string) {
+	var back *regexp.Regexp
+	for _, d := range x.calls {
+		if d.result <= after || d.end != succeeded || backAt.MatchString(d.out) {
+			continue
+		}
+		for i := range d.commands {
+			plain := plainly(&d.commands[i])
+			if alternative(d, i) || !d.commands[i].Proved && len(d.commands) > 1 {
+				continue
+			}
+			if back != nil && back.MatchString(plain) {
+				by = ""
+			}
+			for _, f := range forgets {
+				m := f.like.FindStringSubmatch(plain)
+				if m == nil || by != "" || f.branch && (len(x.of(m[1])) > 0 || strings.Contains(path.Base(m[1]), ".")) { // it is a file
+					continue
+				}
+				if about(strings.Join(m[1:], ""), f.tree, plain) {
+					by, back = plain, f.back
+				}
+			}
+		}
 	}
-	st := j.claim(s.Text, s.Sources)
-	last := seen{at: -1}
-	for _, d := range j.dirs {
-		if d.at >= last.at {
+	return by
+}
+
+// folderIsNamed looks for a folder in the calls and their results.
+func folderIsNamed(x *index, c claim) string {
+	folder := c.parts["folder"]
+	if inside(folder, x.places().cwd) || slices.ContainsFunc(x.calls, func(d *call) bool { return strings.Contains(d.said+d.out, folder) }) {
+		return ""
+	}
+	return "the log names no such folder"
+}
+
+// manyMore judges how many more entries there are said to be: there are no more than calls.
+func manyMore(x *index, c claim) string {
+	for part := range strings.SplitSeq(c.parts["list"]+c.parts["n"], ", ") {
+		n, _, _ := strings.Cut(part, " ")
+		if number(n) == 0 || number(n) > len(x.calls) {
+			return fmt.Sprintf("the log has %d calls", len(x.calls))
+		}
+	}
+	return ""
+}
+
+// committed looks for a commit that git printed, and for a push after it.
+func committed(x *index, c claim) string {
+	p := x.places()
+	hash, subject := c.parts["hash"], normal(c.parts["subject"])
+	reason := "the log shows no such commit"
+	for _, m := range p.commits {
+		same := sameLine(subject, normal(m.subject)) || m.hash == "" && holds(normal(m.subject), subject)
+		if !same || hash != "" && (m.hash == "" || !strings.HasPrefix(m.hash, hash)) || c.turn > 0 && m.turn != c.turn {
+			continue
+		}
+		if by := c.parts["by"]; by != "" {
+			if x.ranWith(by, number(c.parts["since"]), m.at) == nil {
+				return "no such command ran after it: " + by
+			}
+		}
+		if c.parts["pushed"] == "" {
+			return ""
+		}
+		reason = "no push that succeeded follows it"
+		for _, push := range p.pushes {
+			if push.at >= m.at && related(push.text, m.dir) {
+				return ""
+			}
+		}
+	}
+	return reason
+}
+
+// newest looks for a log of git that begins with a commit.
+func newest(x *index, c claim) string {
+	p := x.places()
+	last := -1
+	for _, m := range p.commits {
+		if !m.elsewhere {
+			last = m.at
+		}
+	}
+	for _, d := range x.calls {
+		if d.result > last && d.end == succeeded && strings.Contains(d.line, "git log") && strings.HasPrefix(normal(d.out), normal(c.parts["subject"])) && (len(d.commands) == 0 || related(d.gitDir(len(d.commands)-1), p.cwd)) {
+			return ""
+		}
+	}
+	return "no log began with it after the last commit"
+}
+
+// ranWith is the last call that ran the words of a command, in a turn or in any, after a message.
+func (x *index) ranWith(command string, turn, after int) (last *call) {
+	for _, d := range x.calls {
+		if d.line == "" || turn > 0 && d.turn != turn || d.result <= after || d.result < 0 {
+			continue
+		}
+		has := true
+		for word := range strings.FieldsSeq(normal(command)) {
+			has = has && strings.Contains(normal(d.line), strings.Trim(word, `…"'`))
+		}
+		if has {
 			last = d
 		}
 	}
-	switch {
-	case last.at < 0 && j.cwd == "" || last.vague && tail(s.Text, last.text):
-		j.cannotTell(kindDirectory)
-	case last.at < 0:
-		j.say(kindDirectory, s.Text == j.cwd, st, "the log says "+j.cwd)
-	default:
-		j.say(kindDirectory, s.Text == last.text, st, "commands ran last in "+last.text, last.at)
-	}
+	return last
 }
 
-// onBranch judges the branch of git.
-func (j *judge) onBranch(s state.Seen) {
-	if s.Text == "" {
-		return
+func ranThen(x *index, c claim) string {
+	if x.ranWith(c.parts["by"], c.turn, -1) == nil {
+		return "no such command ran then"
 	}
-	st := j.claim(s.Text, s.Sources)
-	if n := len(j.branch); n == 0 {
-		j.isFalse(kindBranch, st, "the log shows no branch")
-	} else {
-		last := j.branch[n-1]
-		j.say(kindBranch, s.Text == last.text, st, "the branch that was seen last is "+last.text, last.at)
-	}
+	return ""
 }
 
-// pullRequest judges the last pull request.
-func (j *judge) pullRequest(s state.Seen) {
-	if s.Text == "" {
-		return
-	}
-	st := j.claim(s.Text, s.Sources)
-	last, at, found := "", -1, false
-	for i := range j.log {
-		for _, t := range j.sourceTexts(i) {
-			found = found || strings.Contains(t.raw, s.Text)
+// fileNames reads names that are grouped by folder: "dir/{a, b (new)}, c".
+func fileNames(s string) (out []string) {
+	dir, depth, from := "", 0, 0
+	add := func(end int) {
+		if name := strings.TrimSpace(s[from:end]); name != "" {
+			out = append(out, dir+name)
 		}
-		if c := j.ended[i]; c != nil && c.end == succeeded && strings.Contains(c.line, "gh pr create") {
-			if m := pullRequestURL.FindString(c.out); m != "" {
-				last, at = m, i
+	}
+	for i, r := range s {
+		switch {
+		case r == '{' && depth == 0 && i > 0 && s[i-1] == '/':
+			dir, depth, from = strings.TrimSpace(s[from:i]), 1, i+1
+		case r == '}' && depth == 1:
+			add(i)
+			dir, depth, from = "", 0, i+1
+		case r == ',' && strings.HasPrefix(s[i:], ", "):
+			add(i)
+			from = i + 2
+		}
+	}
+	add(len(s))
+	return out
+}
+
+// below is a path as seen from the folder that paths of a section are below.
+func (c claim) below(name string) string {
+	if c.home == "" || path.IsAbs(name) || strings.HasPrefix(name, "~") {
+		return name
+	}
+	return path.Join(c.home, name)
+}
+
+// editedSince looks for the last change of files, after the last commit of their repository.
+func editedSince(x *index, c claim) string {
+	inTurn := c.turn == 0
+	for _, name := range fileNames(c.parts["files"]) {
+		what := "edited"
+		for mark, is := range map[string]string{" (new)": "created", " (deleted)": "deleted"} {
+			if rest, ok := strings.CutSuffix(name, mark); ok {
+				name, what = rest, is
 			}
 		}
-	}
-	switch {
-	case !found:
-		j.isFalse(kindPullRequest, st, "it stands nowhere in the log")
-	case last != "":
-		j.say(kindPullRequest, s.Text == last, st, "the last that was made is "+last, at)
-	default:
-		j.isTrue(kindPullRequest)
-	}
-}
-
-func (j *judge) wasCreated(p string, after int) bool {
-	for _, x := range j.lookup(p) {
-		for _, o := range x.operations {
-			if o.at > after && (o.what == "created" && !o.known || o.what == "moved from") {
-				return true
+		file := c.below(name)
+		after := x.lastCommit(file)
+		if c.parts["perhaps"] != "" {
+			after = -1
+		}
+		if reason := x.did(file, what, 0, after, nil); reason != "" {
+			return name + ": " + reason + ", since the last commit"
+		}
+		last := touch{at: -1}
+		for _, t := range x.of(file) {
+			if t.sure() && t.what != "read" {
+				last = t
 			}
 		}
+		if last.typed && last.turn > c.turn && c.turn > 0 {
+			return fmt.Sprintf("%s: it was changed last in turn %d", name, last.turn)
+		}
+		inTurn = inTurn || last.turn == c.turn || x.mayHave(file, c.turn, -1)
+		if c.parts["perhaps"] != "" && !slices.ContainsFunc(x.calls, func(d *call) bool { return d.at >= last.at && strings.Contains(d.line, "commit") }) {
+			return name + ": no commit was tried after its last change"
+		}
+		if by := x.forgot(last.at, func(_ string, tree bool, plain string) bool {
+			return tree || strings.Contains(plain, " -- ") && mentions(plain, file)
+		}); last.at >= 0 && by != "" && !x.namedAfter(file, last.at) {
+			return name + ": it is not known to be changed since: " + by
+		}
 	}
-	return false
+	if !inTurn {
+		return fmt.Sprintf("none of these was changed in turn %d", c.turn)
+	}
+	return ""
 }
 
-// commit judges commits.
-func (j *judge) commit(all []state.Commit) {
-	for _, c := range all {
-		st := j.claim(strings.TrimSpace(c.Hash+" "+c.Subject), c.Sources)
-		var made *commit
-		for i := range j.commits {
-			m := &j.commits[i]
-			subject := sameLine(normal(c.Subject), normal(m.subject)) || m.hash == "" && holds(normal(m.subject), c.Subject)
-			if subject && (c.Hash == m.hash || c.Hash == "" || m.hash != "" && strings.HasPrefix(m.hash, c.Hash)) && (c.Turn == 0 || j.log[m.at].Turn == c.Turn) {
-				made = m
-			}
+// namedAfter reports whether git told of a file after a message.
+func (x *index) namedAfter(file string, at int) bool {
+	return slices.ContainsFunc(x.calls, func(d *call) bool {
+		return d.result > at && strings.Contains(d.line, "git") && mentions(d.out, file)
+	})
+}
+
+// lastCommit is the last commit that surely took a file, or -1.
+func (x *index) lastCommit(file string) int {
+	p := x.places()
+	for i := len(p.commits) - 1; i >= 0; i-- {
+		m := p.commits[i]
+		takes := len(m.only) == 0 || slices.ContainsFunc(m.only, func(w shell.Word) bool {
+			return !w.Open && (w.Text == "." || inside(file, path.Join(m.dir, w.Text)) || strings.HasSuffix(file, "/"+w.Text) || strings.Contains(file, "/"+w.Text+"/"))
+		})
+		near := !path.IsAbs(file) || related(m.dir, path.Dir(file)) || inside(m.dir, p.cwd) && inside(file, p.cwd)
+		if takes && near && !m.elsewhere {
+			return m.at
 		}
-		j.say(kindCommit, made != nil, st, "the log shows no such commit")
-		if made == nil || !c.Pushed {
+	}
+	return -1
+}
+
+// refused looks for the call that the user did not allow, or stopped.
+func refused(x *index, c claim) string {
+	for _, i := range x.stops {
+		if turn := x.log[i].Turn; c.turn > 0 && turn != c.turn && turn+1 != c.turn {
 			continue
 		}
-		pushed, reason := -1, "no push that succeeded follows it"
-		for _, p := range j.pushes {
+		for _, cut := range cuts(c.parts["call"], " | ") {
+			if d := x.ended[i]; d != nil && strings.HasPrefix(cut[0], d.Name) && d.takes(strings.TrimPrefix(cut[0], d.Name)) || d == nil {
+				if words := matched(theySaid, cut[1]); words == "" || slices.ContainsFunc(x.userWords(i), func(t text) bool { return holds(t.norm(), words) }) || d == nil {
+					return ""
+				}
+			}
+		}
+	}
+	return "the user stopped nothing of the kind in that turn"
+}
+
+var theySaid = regexp.MustCompile(`(?s)^the user said: "(.*)"$`)
+
+// runs looks for a process or an agent that was put into the background, and did not end.
+func runs(x *index, c claim) string {
+	words := normal(c.parts["what"])
+	for _, s := range slices.Backward(x.places().started) {
+		said := normal(s.what)
+		named := slices.ContainsFunc(pieces(idAt.ReplaceAllString(words, "")), func(p string) bool { return len(p) > 5 && holds(said, p) })
+		for l := range strings.SplitSeq(s.what, "\n") {
+			named = named || len(normal(l)) > 5 && strings.Contains(words, normal(l))
+		}
+		if named || strings.Contains(words, s.id) {
+			if s.ended {
+				return "it ended"
+			}
+			return ""
+		}
+	}
+	for _, d := range x.calls {
+		if b, _ := d.args["run_in_background"].(bool); (b || strings.Contains(d.line+"\n", "&\n") || strings.Contains(d.line, "& ")) && d.takes(strings.TrimPrefix(idAt.ReplaceAllString(words, ""), d.Name)) {
+			return ""
+		}
+	}
+	return "nothing of the kind was started in the background"
+}
+
+var idAt = regexp.MustCompile(` \(id [^)]*\)$`)
+
+// operated looks for a call that changed something in a system, and how it ended.
+func operated(x *index, c claim) string {
+	reason := "the log has no such call"
+	told := map[string]thread.Outcome{"done": thread.Success, "refused": thread.Failure, "failed": thread.Failure, "done in part": thread.Partial}[c.parts["outcome"]]
+	for _, cut := range cuts(c.parts["call"], " | ") {
+		for _, d := range x.calledWith(cut[0], c.turn, c.from[normal(cut[0])]) {
+			why, answer := d.not(told), newText(d.out)
 			switch {
-			case p.at < made.at:
-			case related(p.text, made.dir):
-				pushed = p.at
-			default:
-				reason = "the push that follows it was made in " + p.text
+			case c.parts["outcome"] == "canceled":
+				if why = ""; d.end != unclear || cut[1] != "a call beside it failed" {
+					why = "it was not canceled"
+				}
+			case why == "" && cut[1] != "" && !d.shows(cut[1]) && !answer.shows(cut[1]) && !(d.refused && cut[1] == "the user did not allow it"):
+				why = "its result does not say: " + cut[1]
 			}
-		}
-		j.say(kindPushed, pushed >= 0, st, reason)
-	}
-}
-
-func (j *judge) running(s state.Seen) {
-	st := j.claim(s.Text, s.Sources)
-	ended, at := false, -1
-	text := normal(s.Text)
-	for _, x := range j.started {
-		named := strings.Contains(s.Text, x.id)
-		for _, l := range strings.Split(x.what, "\n") {
-			if l = normal(l); len(l) > 3 {
-				named = named || strings.Contains(text, l)
+			if why == "" {
+				return ""
 			}
-		}
-		for _, p := range pieces(s.Text) {
-			named = named || holds(normal(x.what), p)
-		}
-		if !named {
-			continue
-		}
-		if x.ended < 0 {
-			j.isTrue(kindRunning)
-			return
-		}
-		ended, at = true, x.ended
-	}
-	reason := "nothing of the kind was started in the background"
-	if ended {
-		reason = "it ended"
-	} else if j.inBackground(s.Text) {
-		j.cannotTell(kindRunning)
-		return
-	}
-	j.isFalse(kindRunning, st, reason, at)
-}
-
-// inBackground reports whether a command line puts a process there.
-func (j *judge) inBackground(s string) bool {
-	for _, c := range j.calls {
-		b, _ := c.args["run_in_background"].(bool)
-		if (b || strings.HasSuffix(strings.TrimSpace(c.line), "&") || strings.Contains(c.line, "& ") || strings.Contains(c.line, "&\n")) && c.takes(s) {
-			return true
+			reason = why
 		}
 	}
-	return false
-}
-
-func (j *judge) operation(o state.Operation) {
-	st := j.claim(strings.TrimSpace(o.Tool+" "+o.Input), o.Sources)
-	var c *call
-	for _, x := range j.callsOf(o.Tool, o.Input, o.Turn, st.at) {
-		if x.takes(o.Input) {
-			c = x
-		}
-	}
-	if c == nil {
-		j.isFalse(kindOperation, st, "the log has no such call")
-		return
-	}
-	ok, reason := c.outcome(o.Outcome)
-	if o.Outcome == "" && c.canceled {
-		ok = o.Reason == "a call beside it failed"
-	}
-	if ok && o.Turn > 0 && c.turn != o.Turn {
-		ok, reason = false, fmt.Sprintf("the call is of turn %d", c.turn)
-	}
-	if ok && o.Reason != "" && !c.shows(o.Reason) {
-		one := false
-		if rec := readRecords(c.out); rec != nil {
-			one, _ = rec.holds(o.Reason)
-		}
-		// Our own words, for what Claude Code says in many.
-		one = one || c.refused && o.Reason == "the user did not allow it" || c.canceled && o.Reason == "a call beside it failed"
-		ok, reason = one, "its result does not say: "+o.Reason
-	}
-	j.say(kindOperation, ok, st.and(" => "+string(o.Outcome)), reason, c.result)
-}
-
-// artifacts judges pointers that the log shows.
-func (j *judge) artifacts(all []summary.ArtifactReference) {
-	for _, a := range all {
-		j.claim(a.ArtifactID, a.Sources)
-		found := false
-		for i := range j.log {
-			for _, t := range j.sourceTexts(i) {
-				found = found || strings.Contains(t.raw, a.ArtifactID)
-			}
-		}
-		if found {
-			j.isTrue(kindArtifact)
-		} else {
-			j.cannotTell(kindArtifact)
-		}
-	}
+	return reason
 }

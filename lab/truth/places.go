@@ -1,0 +1,245 @@
+package truth
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// places is what the log shows of folders, of git, and of the background, in order.
+type places struct {
+	cwd      string
+	dirs     []seen
+	branches []seen
+	commits  []commit
+	pushes   []seen // text is the folder
+	started  []started
+	open     []*call // since changes were put aside
+	aside    bool
+}
+
+// seen is something that was observed.
+type seen struct {
+	text string
+	at   int
+}
+
+// commit is a commit that git printed, or, without a hash, a command line that made one.
+type commit struct {
+	hash, subject, dir string
+	at, turn           int
+	elsewhere          bool         // in another work tree
+	only               []shell.Word // the files that it names, if it takes no others
+}
+
+// started is a process or an agent in the background.
+type started struct {
+	id, what string
+	ended    bool
+}
+
+var (
+	directory  = regexp.MustCompile(`(?i)(?:working directory|current directory|cwd)\W{1,4}(/[^\s<>"')]+)`)
+	backAt     = regexp.MustCompile(`(?m)^Shell cwd was reset to (/.*)$`)
+	commitLine = regexp.MustCompile(`(?m)^\s*\[(.+?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.*)$`)
+	onBranch   = regexp.MustCompile(`(?m)^(?:On branch |Switched to (?:a new )?branch '|Already on '|Current branch: )([^\s']+)`)
+	asksGit    = regexp.MustCompile(`git|\b(?:gh|glab) `)
+	star       = regexp.MustCompile(`(?m)^\* ([^\s(]+)\s*$`)
+	oneBranch  = regexp.MustCompile(`^[A-Za-z0-9._/-]+$`)
+	asksBranch = regexp.MustCompile(`^git (?:branch --show-current|rev-parse --abbrev-ref HEAD|symbolic-ref --short HEAD)`)
+	newBranch  = regexp.MustCompile(`^git (?:-C \S+ )?(?:checkout|switch) -[bBcC] ([\w./-]+)`)
+	pushFailed = regexp.MustCompile(`(?im)^\s*(?:!|fatal:|error:|remote: error)|\[(?:remote )?rejected\]|failed to push`)
+	pullURL    = regexp.MustCompile(`https?://[^\s"'<>()]+/(?:pull|merge_requests|pulls)/\d+`)
+
+	background = regexp.MustCompile(`(?i)running in (?:the )?background with (?:task )?ID: ?([\w-]+)|^Async agent launched successfully\.?\s+agentId: ?([\w-]+)|Process running with session ID (\d+)`)
+	endedNote  = regexp.MustCompile(`(?s)<task-notification>.*?<task-id>([\w-]+)</task-id>.*?<status>(\w+)</status>`)
+	shellNote  = regexp.MustCompile(`Background (?:Bash|command|shell)[^\n]{0,80}?\b([\w-]{5,})\b[^\n]{0,200}?\(?status: (completed|failed|killed)`)
+	overStatus = regexp.MustCompile(`<status>(completed|failed|killed|stopped)</status>`)
+)
+
+// places reads the log for what it shows of them.
+func (x *index) places() *places {
+	if x.seen != nil {
+		return x.seen
+	}
+	p := &places{}
+	x.seen = p
+	for i := range x.log {
+		if c := x.ended[i]; c != nil {
+			p.ran(c)
+			continue
+		}
+		if m := &x.log[i]; m.Role != thread.Assistant {
+			s := m.Text()
+			if d := matched(directory, s); p.cwd == "" && d != "" {
+				p.cwd = path.Clean(d)
+			}
+			for _, m := range slices.Concat(endedNote.FindAllStringSubmatch(s, -1), shellNote.FindAllStringSubmatch(s, -1)) {
+				p.over(m[1])
+			}
+			for _, m := range onBranch.FindAllStringSubmatch(s, -1) {
+				p.branches = append(p.branches, seen{m[1], i})
+			}
+		}
+	}
+	return p
+}
+
+func (p *places) over(id string) {
+	for i := range p.started {
+		p.started[i].ended = p.started[i].ended || p.started[i].id == id
+	}
+}
+
+// ran takes in the result of a call.
+func (p *places) ran(c *call) {
+	if m := background.FindStringSubmatch(c.out[:min(len(c.out), 600)]); m != nil {
+		p.started = append(p.started, started{id: m[1] + m[2] + m[3], what: c.Name + "\n" + c.said})
+	} else if id := c.str("task_id", "bash_id", "shell_id", "agentId", "agent_id", "id", "session_id"); id != "" {
+		name := strings.ToLower(c.Name)
+		if overStatus.MatchString(c.out) || (strings.Contains(name, "kill") || strings.Contains(name, "stop")) && !c.flagged || exitCode.MatchString(c.out[:min(len(c.out), 400)]) {
+			p.over(id)
+		}
+	}
+	if c.line == "" {
+		return
+	}
+	at := c.result
+	p.putAside(c)
+	dir := p.cwd
+	if n := len(p.dirs); n > 0 && c.Name == "Bash" { // the shell of Claude Code keeps its folder
+		dir = p.dirs[n-1].text
+	}
+	went := func(to string) {
+		dir = to
+		if c.end == succeeded {
+			p.dirs = append(p.dirs, seen{to, at})
+		}
+	}
+	if w := c.str("workdir", "cwd", "directory", "working_directory"); w != "" {
+		went(path.Clean(w))
+	}
+	reset := matched(backAt, c.out)
+	branches := len(p.branches)
+	made, quiet := commit{at: at, turn: c.turn, elsewhere: reset != ""}, false
+	for i := range c.commands {
+		cmd := &c.commands[i]
+		c.dirs = append(c.dirs, dir)
+		plain, args := plainly(cmd), operands(cmd)
+		switch name := cmd.Name(); {
+		case name == "cd" && len(args) > 0 && !args[0].Open:
+			to := args[0].Text
+			if !path.IsAbs(to) && !strings.HasPrefix(to, "~") {
+				to = path.Join(dir, to)
+			}
+			went(path.Clean(to))
+		case name == "pwd" && len(c.commands) == 1 && path.IsAbs(strings.TrimSpace(c.out)):
+			went(strings.TrimSpace(c.out))
+		case name != "git" || c.end != succeeded && !strings.Contains(plain, "cherry-pick") && !strings.Contains(plain, "commit"):
+		case strings.Contains(plain, " push") && !pushFailed.MatchString(c.out) && !strings.Contains(plain, "--dry-run"):
+			p.pushes = append(p.pushes, seen{c.gitDir(i), at})
+		case newBranch.MatchString(plain) && c.end == succeeded:
+			p.branches = append(p.branches, seen{matched(newBranch, plain), at})
+		case asksBranch.MatchString(plain) && len(c.commands) == 1 && oneBranch.MatchString(strings.TrimSpace(c.out)):
+			p.branches = append(p.branches, seen{strings.TrimSpace(c.out), at})
+		case strings.HasPrefix(plain, "git branch") && star.MatchString(c.out):
+			p.branches = append(p.branches, seen{matched(star, c.out), at})
+		case strings.Contains(plain, " commit"):
+			made = commit{"", c.line, c.gitDir(i), at, c.turn, reset != "", namedFiles(cmd)}
+			quiet = c.end == succeeded && !cmd.Piped && (strings.TrimSpace(c.out) == "" || strings.Contains(plain, " -q") || strings.Contains(plain, " --quiet"))
+		case strings.Contains(plain, " cherry-pick") || strings.Contains(plain, " revert"):
+			made.dir = c.gitDir(i)
+		}
+	}
+	if asksGit.MatchString(c.line) { // "gh pr checkout" shows what git printed
+		printed := commitLine.FindAllStringSubmatch(c.out, -1)
+		for _, m := range printed {
+			if made.hash, made.subject = m[2], m[3]; len(printed) > 1 {
+				made.only = nil
+			}
+			p.commits = append(p.commits, made)
+			if m[1] != "detached HEAD" {
+				p.branches = append(p.branches, seen{m[1], at})
+			}
+		}
+		if len(printed) == 0 && quiet {
+			p.commits = append(p.commits, made)
+		}
+		for _, m := range onBranch.FindAllStringSubmatch(c.out, -1) {
+			p.branches = append(p.branches, seen{m[1], at})
+		}
+	}
+	if reset != "" { // what it did was done in another folder
+		p.branches = p.branches[:branches]
+		p.cwd = path.Clean(reset)
+		p.dirs = append(p.dirs, seen{p.cwd, at})
+	}
+}
+
+// putAside notes the calls between "git stash" and a pop.
+func (p *places) putAside(c *call) {
+	ran := false
+	for i := range c.commands {
+		switch plain := plainly(&c.commands[i]); {
+		case stash.MatchString(plain) && c.end != failed:
+			p.aside = true
+		case unstash.MatchString(plain) && c.end != failed:
+			for _, o := range p.open {
+				o.aside = true
+			}
+			c.aside, p.open, p.aside = c.aside || ran, nil, false
+		default:
+			ran = ran || p.aside
+		}
+	}
+	if p.aside {
+		p.open = append(p.open, c)
+	}
+}
+
+// gitDir is the folder that a command of git works in; "" if it is not known.
+func (c *call) gitDir(i int) string {
+	w := c.commands[i].Words
+	for k := 1; k+1 < len(w) && k < 3; k++ {
+		if w[k].Text == "-C" {
+			if path.IsAbs(w[k+1].Text) {
+				return path.Clean(w[k+1].Text)
+			}
+			return ""
+		}
+	}
+	if path.IsAbs(c.dirs[i]) {
+		return c.dirs[i]
+	}
+	return ""
+}
+
+// commitValue is an option of "git commit" whose value is the next word.
+var commitValue = regexp.MustCompile(`^(?:-[a-zA-Z]*[mFCct]|--message|--file|--author|--date|--fixup|--squash|--trailer|--template)$`)
+
+// namedFiles are the files that the arguments of "git commit" name.
+func namedFiles(cmd *shell.Command) (files []shell.Word) {
+	past := false
+	for i := 1; i < len(cmd.Words); i++ {
+		switch w := cmd.Words[i]; {
+		case w.Text == "--":
+			return append(files, cmd.Words[i+1:]...)
+		case !past:
+			past = w.Text == "commit"
+		case commitValue.MatchString(w.Text):
+			i++
+		case !strings.HasPrefix(w.Text, "-"):
+			files = append(files, w)
+		}
+	}
+	return files
+}
+
+// inside reports whether a path is a folder that is known or lies in it; related whether one folder
+// is or holds the other, as far as both are known.
+func inside(p, folder string) bool { return folder != "" && strings.HasPrefix(p+"/", folder+"/") }
+func related(a, b string) bool     { return a == "" || b == "" || inside(a, b) || inside(b, a) }
