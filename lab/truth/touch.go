@@ -91,11 +91,19 @@ func (x *index) touch(c *call) {
 			case name == "cp" && last, name == "touch", name == "tee":
 				byShell(w.Text, "created", w.Open)
 			case (name == "sed" || name == "perl") && inPlace(cmd):
-				byShell(w.Text, "edited", true)
+				byShell(w.Text, "edited", w.Open)
+				if m := loop.FindStringSubmatch(c.line); m != nil && strings.TrimLeft(w.Text, "${") == m[1] {
+					for file := range strings.FieldsSeq(m[2]) { // what the variable stands for
+						byShell(file, "edited", strings.ContainsAny(file, "$*`("))
+					}
+				}
 			}
 		}
 	}
 }
+
+// loop is a loop over words.
+var loop = regexp.MustCompile(`\bfor (\w+) in ([^;\n]+)`)
 
 // operands are the words after the name, options left out.
 func operands(cmd *shell.Command) (out []shell.Word) {
