@@ -11,7 +11,7 @@ import (
 // build makes the summary of the candidates that were taken, in the order of the thread.
 func (s *selection) build() summary.Summary {
 	p := s.pool
-	out := summary.Summary{Span: p.Span, CurrentTask: s.task, Work: s.work, Requests: slices.Clone(s.requests), Elsewhere: p.Elsewhere}
+	out := summary.Summary{Span: p.Span, CurrentTask: s.task, Work: s.work, Requests: slices.Clone(s.requests), Elsewhere: p.Elsewhere, Calls: p.Calls, Passages: p.Passages}
 	order := slices.Clone(s.taken)
 	slices.Sort(order)
 	var plain [sections][]int

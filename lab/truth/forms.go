@@ -46,6 +46,7 @@ func init() { // the rows call functions that read the table
 		{story, "conclusion", like(`assistant: (?P<words>.*)`), false, byAssistant},
 		{story, "attempt", like(`failed: (?P<words>.*)`), false, attempted},
 		{story, "change", like(`changed: (?P<words>(?P<what>created|edited|deleted) (?P<file>.+?)(?:, (?P<note>moved (?:from|to) [^:|]+|restored by git))?(?:: (?P<new>.*?))?(?: \| without: (?P<old>.*))?)`), false, changed},
+		{story, "held", like(`\[turns (?P<first>\d+) to (?P<last>\d+) in part; calls: (?P<calls>\d+), passages of the assistant's words: (?P<n>\d+)\]`), false, held},
 		{story, "report", like(`sub-agent: (?P<words>.*)`), false, quoted},
 
 		{"Files", "file", like(`(?P<path>.+?): (?P<ops>(?:read|created|edited|deleted)(?:, (?:read|created|edited|deleted))*)` + turnAt + `(?: \| (?P<note>.*))?`), false, touched},

@@ -213,6 +213,27 @@ func manySentences(x *index, c claim) string {
 	return ""
 }
 
+// held judges how much the span is said to hold.
+func held(x *index, c claim) string {
+	first, last := number(c.parts["first"]), number(c.parts["last"])
+	calls, lines := 0, 0
+	for i := range x.log {
+		if m := &x.log[i]; m.Turn >= first && m.Turn <= last {
+			calls += len(m.Calls())
+			if m.Role == thread.Assistant {
+				lines += strings.Count(m.Text(), "\n") + strings.Count(m.Text(), ". ") + 1
+			}
+		}
+	}
+	switch {
+	case number(c.parts["calls"]) > calls:
+		return fmt.Sprintf("there are %d calls", calls)
+	case number(c.parts["n"]) > lines:
+		return fmt.Sprintf("the assistant said %d lines and sentences", lines)
+	}
+	return ""
+}
+
 func number(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {

@@ -83,6 +83,9 @@ func (s Summary) write() (string, []Section) {
 		headStory = headReports
 	}
 	out = section(out, w, headStory, s.story(), func(w *writer, turn []told) { w.happened(turn, s.Elsewhere) })
+	if s.Calls > len(s.ToolOutcomes) && s.Calls+s.Passages >= muchHeld && len(out) > 0 && out[len(out)-1].Heading == headStory {
+		w.raw(fmt.Sprintf("- [turns %d to %d in part; calls: %d, passages of the assistant's words: %d]\n", s.Span.FirstTurn, s.Span.LastTurn, s.Calls, s.Passages))
+	}
 	out = section(out, w, headFiles, s.Files, (*writer).file)
 	out = section(out, w, headOutcomes, s.ToolOutcomes, (*writer).outcome)
 	out = section(out, w, headFacts, s.Facts, (*writer).item)
@@ -90,6 +93,9 @@ func (s Summary) write() (string, []Section) {
 	out = section(out, w, headArtifacts, s.Artifacts, (*writer).artifact)
 	return w.String(), out
 }
+
+// muchHeld is from how many calls and passages on a summary tells how many there were.
+const muchHeld = 20
 
 // likelySize is about how long the text is, in bytes, so that it is written without a copy.
 func (s *Summary) likelySize() int {
