@@ -208,7 +208,7 @@ func newResult(s *policy.Situation, whole, f *policy.Fitted) *Result {
 		fixed = s.SentFixed
 	}
 	return &Result{
-		Plan: f.Plan, Prompt: f.Prompt, Manifest: f.Manifest,
+		Plan: f.Plan, Prompt: render.Owned(f.Prompt), Manifest: f.Manifest,
 		Before: whole.Tokens - s.SentFixed + fixed, After: f.Tokens, Fixed: fixed,
 		Sizes: s.PlainSizes, PromptSizes: f.Sizes, Pinned: f.Pinned, Tail: f.Tail, Summaries: f.Summaries,
 	}

@@ -274,9 +274,9 @@ func (s *Situation) baseRequest(p *plan.Plan) (*prompt.Prompt, int) {
 func (s *Situation) render(p *plan.Plan) (*prompt.Prompt, *render.Manifest, error) {
 	base, _ := s.baseRequest(p)
 	if s.Memo != nil && p == s.Current {
-		return s.Memo.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Cache: s.CacheRule, Rewritten: s.Rewritten})
+		return s.Memo.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Cache: s.CacheRule, Rewritten: s.Rewritten, Shared: true})
 	}
-	return render.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Pairs: s.Pairs(), Cache: s.CacheRule, Rewritten: s.Rewritten})
+	return render.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Pairs: s.Pairs(), Cache: s.CacheRule, Rewritten: s.Rewritten, Shared: true})
 }
 
 // currentRequest is the request under the plan in force.

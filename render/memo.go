@@ -40,8 +40,12 @@ type written struct {
 }
 
 func (r *renderer) written() written {
+	out, asLogged := asLogged(r)
+	if !asLogged {
+		out = slices.Clone(out)
+	}
 	return written{
-		out: slices.Clone(r.out), origins: slices.Clone(r.manifest.Messages),
+		out: out, origins: slices.Clone(r.manifest.Messages),
 		hidden: slices.Clip(r.manifest.Hidden), repairs: slices.Clip(r.manifest.Repairs), current: r.current,
 	}
 }
@@ -56,7 +60,7 @@ func (c *Memo) Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Op
 	at := 0
 	r := last.resume(t, p, o)
 	if r != nil {
-		at, r.cache = last.at, o.Cache
+		at, r.cache, r.shared = last.at, o.Cache, o.Shared
 	} else {
 		var err error
 		if r, err = begin(t, p, o); err != nil {

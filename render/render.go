@@ -37,6 +37,8 @@ type Options struct {
 	// Rewritten is like plan.Plan.Rewritten, for changes that no plan knows of: content that
 	// was brought back and is gone. The larger one counts.
 	Rewritten int
+	// Shared leaves out the copies: nobody may change the messages of the prompt (see Owned).
+	Shared bool
 }
 
 // suited are the options for a thread; nil is the zero value.
@@ -82,7 +84,7 @@ func begin(t *thread.Thread, p *plan.Plan, o *Options) (*renderer, error) {
 		stay = 0
 	}
 	return &renderer{
-		thread: t, plan: p, pairs: pairs, profile: o.Profile,
+		thread: t, plan: p, pairs: pairs, profile: o.Profile, shared: o.Shared,
 		messages: t.Messages(), actions: actions,
 		cache: o.Cache, rewritten: max(p.Rewritten(), o.Rewritten),
 		shown:    map[plan.Ref]bool{},
@@ -104,10 +106,34 @@ func (r *renderer) finish(base *prompt.Prompt) (*prompt.Prompt, *Manifest, error
 	r.thinkFirst()
 	r.openWithUser()
 	r.closeWithUser()
-	thread.Own(r.out) // the caller may change what is in the prompt
+	if r.shared {
+		r.out, _ = asLogged(r)
+	} else {
+		thread.Own(r.out) // the caller may change what is in the prompt
+	}
 	out.Messages = r.out
 	out.CachePoints = r.cachePoints()
 	return out, r.manifest, nil
+}
+
+// asLogged returns what is written: as the log's own list, if that is the same.
+func asLogged(r *renderer) (out []thread.Message, same bool) {
+	log := r.messages[:min(len(r.out), len(r.messages))]
+	if len(log) == 0 || !slices.EqualFunc(log, r.out, func(a, b thread.Message) bool {
+		return a.ID == b.ID && a.Role == b.Role && a.Kind == b.Kind && a.Turn == b.Turn && a.Frame == b.Frame && a.Index == b.Index &&
+			a.Name == b.Name && a.Time == b.Time && len(a.Parts) == len(b.Parts) && (len(a.Parts) == 0 || &a.Parts[0] == &b.Parts[0])
+	}) {
+		return r.out, false
+	}
+	return slices.Clip(log), true
+}
+
+// Owned returns a Shared prompt with copies of its messages, which the caller may change.
+func Owned(p *prompt.Prompt) *prompt.Prompt {
+	out := *p
+	out.Messages = slices.Clone(p.Messages)
+	thread.Own(out.Messages)
+	return &out
 }
 
 type renderer struct {
@@ -118,6 +144,7 @@ type renderer struct {
 	messages []thread.Message
 	actions  plan.Actions
 	cache    *plan.CacheRule // without a plan
+	shared   bool
 	// rewritten is how many messages hold reasoning that is no longer valid.
 	rewritten int
 

@@ -20,21 +20,26 @@ import (
 // callFacts is what was read from a tool call.
 type callFacts struct {
 	work.Call
-	at          int       // which part of its message it is
+	at          int32     // which part of its message it is
 	inputIdents []mention // in input
-	moreFiles   int       // that are not in Files
-	part        bool      // only a part of the file was read
+	moreFiles   int32     // that are not in Files
 	idents      []mention // in all arguments
-	changed     []piece   // lines that an edit or a write puts into a file
-	removed     []string  // lines that an edit takes away, or puts back
-	from, to    string    // the only line that an edit changes, before and after
-	defines     []string  // what an edit defines: functions, types, tests, headings
-	dropped     []string  // what the text that it takes out defines
-	todos       []todo    // a whole list, or one change of it
-	todoID      string    // the task that a single change is about; "" for a whole list or a new task
-	newTask     bool
-	written     written
-	onlyPrints  bool // of a command line: it only shows content
+	part        bool      // only a part of the file was read
+	onlyPrints  bool      // of a command line: it only shows content
+	*changeFacts
+}
+
+// changeFacts is what a call changes in files, and says of tasks and plans.
+type changeFacts struct {
+	changed  []piece  // lines that an edit or a write puts into a file
+	removed  []string // lines that an edit takes away, or puts back
+	from, to string   // the only line that an edit changes, before and after
+	defines  []string // what an edit defines: functions, types, tests, headings
+	dropped  []string // what the text that it takes out defines
+	todos    []todo   // a whole list, or one change of it
+	todoID   string   // the task that a single change is about; "" for a whole list or a new task
+	newTask  bool
+	written  written
 }
 
 const (
@@ -63,7 +68,7 @@ var formKeys = scan.WordSet("replace_all activeForm timeout output_mode head_lim
 
 // readCall extracts the facts of a call from its name and arguments.
 func readCall(live *effort.Budget, c *thread.ToolCall) callFacts {
-	f := callFacts{Call: work.Call{ID: c.ID, Name: c.Name, Class: toolclass.ClassOf(c.Name)}}
+	f := callFacts{Call: work.Call{ID: c.ID, Name: c.Name, Class: toolclass.ClassOf(c.Name)}, changeFacts: noChange}
 	if !live.Live(readingByte * len(c.Arguments)) {
 		return f
 	}
@@ -71,6 +76,7 @@ func readCall(live *effort.Budget, c *thread.ToolCall) callFacts {
 	if rawjson.Valid(c.Arguments) {
 		args = gjson.Parse(c.Arguments)
 	}
+	f.changeFacts = &changeFacts{}
 	var line []shell.Command
 	if args.IsObject() {
 		line = f.readArguments(live, args)
@@ -80,6 +86,7 @@ func readCall(live *effort.Budget, c *thread.ToolCall) callFacts {
 	if live.Live(len(c.Arguments)) {
 		f.Read(args, line)
 	}
+	f.changeFacts = unless(f.changeFacts, noChange)
 	return f
 }
 

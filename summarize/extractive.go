@@ -112,7 +112,7 @@ func (e *Extractive) reading(ctx context.Context) func(*thread.Message) *facts {
 	work := effort.New(ctx, 0)
 	return func(m *thread.Message) *facts {
 		if ctx.Err() != nil {
-			return &facts{}
+			return &facts{userFacts: noUser}
 		}
 		return e.facts(work, m)
 	}
@@ -197,7 +197,7 @@ func (c *Memory) facts(work *effort.Budget, m *thread.Message) *facts {
 	if !ok {
 		f = readWhile(work, m)
 		if !work.Live(0) {
-			return &facts{}
+			return &facts{userFacts: noUser}
 		}
 		c.read.Put(k, f, f.size())
 	}

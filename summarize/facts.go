@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -53,19 +54,27 @@ func (p place) follows(q place) bool {
 
 // facts is what was read from one message. It depends on no other message, so it is
 // cached (see Memory).
+//
+// A conversation has very many of them: what few messages have stands apart, in one value for
+// all that have none of it.
 type facts struct {
-	user    string   // a plain user message, cleaned
-	command bool     // the text of a slash command, which the user did not write
-	clauses []clause // of it, as far as they may stand
-	said    []piece  // paragraphs of an assistant message, in order
-	recap   []piece  // lines of a summary by the agent's own compaction
+	*userFacts
+	said   []piece // paragraphs of an assistant message, in order
+	calls  []callFacts
+	result *resultFacts
+	work   work.Message
+}
+
+// userFacts is what was read from what stands in the user's name.
+type userFacts struct {
+	user    string    // a plain user message, cleaned
+	command bool      // the text of a slash command, which the user did not write
+	clauses []clause  // of it, as far as they may stand
+	idents  []mention // of it
+	recap   []piece   // lines of a summary by the agent's own compaction
 	// artifacts are pointers in a recap. Those in tool output do not count: a web page
 	// could plant them.
 	artifacts []artifactMention
-	calls     []callFacts
-	result    *resultFacts
-	idents    []mention // of user text
-	work      work.Message
 }
 
 // resultFacts is what was read from a tool result.
@@ -73,17 +82,31 @@ type resultFacts struct {
 	work.Result
 	tool       string
 	added      bool   // not by a tool: see readAdded
+	fails      bool   // some line proves a failure
+	records    bool   // its lines are the records of a JSON document
 	source     source // what kind of tool said it
 	lines      int
-	fails      bool              // some line proves a failure
 	errorLines []piece           // lines that report a failure, in order
 	idLines    []piece           // lines with identifiers, in order
 	last       string            // the last line that is not empty
 	taskID     string            // "Task #3 created": the id that a task list gave
 	tasks      map[string]string // status by id, of a task list that was printed; else nil
+	report     []piece           // paragraphs of a sub-agent's answer
 	fields     thread.Fields
-	records    bool    // its lines are the records of a JSON document
-	report     []piece // paragraphs of a sub-agent's answer
+}
+
+// What messages have that have none of it. Nobody writes to these.
+var (
+	noUser   = &userFacts{}
+	noChange = &changeFacts{}
+)
+
+// unless is p, or none where p has nothing.
+func unless[T any](p, none *T) *T {
+	if reflect.ValueOf(p).Elem().IsZero() {
+		return none
+	}
+	return p
 }
 
 // Limits on what one message contributes: a huge one must not cost more than it can be
@@ -104,7 +127,8 @@ func read(m *thread.Message) *facts { return readWhile(nil, m) }
 
 // readWhile is read as long as the work goes on; the facts are not whole where it ended.
 func readWhile(live *effort.Budget, m *thread.Message) *facts {
-	f := &facts{}
+	f := &facts{userFacts: &userFacts{}}
+	defer func() { f.userFacts = unless(f.userFacts, noUser) }()
 	switch m.Author() {
 	case thread.ByCompaction:
 		text := scan.Clean(m.Text())
@@ -129,7 +153,7 @@ func readWhile(live *effort.Budget, m *thread.Message) *facts {
 		switch p := p.(type) {
 		case thread.ToolCall:
 			f.calls = append(f.calls, readCall(live, &p))
-			f.calls[len(f.calls)-1].at = n
+			f.calls[len(f.calls)-1].at = int32(n)
 		case thread.ToolResult:
 			if ownformat.IsStub(p.Text()) { // the content was cleared earlier
 				p.Content, p.Structured = nil, ""

@@ -112,7 +112,7 @@ type builder struct {
 	fileAt   map[string]int
 	based    map[string][]string // paths in the ledger by file name
 	placed   map[string]bool     // those that stand there
-	outcomes map[string]int      // the newest outcome by tool and input
+	outcomes map[outcomeKey]int  // the newest outcome
 	latest   []int               // the candidate of each outcome
 	worked   []string            // of each outcome that is proved to be a success, work.Call.Same, else ""
 	flags    map[string]bool     // tools of which a failure was flagged
@@ -135,6 +135,9 @@ type builder struct {
 
 type callRef struct{ message, call int }
 
+// outcomeKey is what a call asked for.
+type outcomeKey struct{ tool, input string }
+
 // newPool collects what the messages and the previous summary hold.
 func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *pool {
 	span, unfolded := spanOf(in), *in
@@ -142,7 +145,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	in = &unfolded
 	b := &builder{
 		pool: &pool{task: -1, attempts: map[int]*attempt{}, effort: effort.New(ctx, in.bytes())}, in: in, read: of, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
-		outcomes: map[string]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{}, placed: map[string]bool{},
+		outcomes: map[outcomeKey]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{}, placed: map[string]bool{},
 		edits: map[editKey]*edits{}, flags: map[string]bool{}, progress: map[progressKey]progressCount{},
 	}
 	var left room
@@ -313,7 +316,7 @@ func (b *builder) newerTaskShown() bool {
 
 // spanOf is the span that the summary stands for, with that of the previous summary.
 func spanOf(in *Input) thread.Span {
-	var s thread.Span
+	s := thread.Span{MessageIDs: slices.Grow([]thread.ID(nil), len(in.Messages))}
 	for i := range in.Messages {
 		s.MessageIDs = append(s.MessageIDs, in.Messages[i].ID)
 	}

@@ -37,7 +37,7 @@ func (b *builder) previous(s *summary.Summary) {
 		}
 	}
 	for _, o := range s.ToolOutcomes {
-		b.outcomes[o.Tool+"\x00"+o.Input] = len(b.ToolOutcomes)
+		b.outcomes[outcomeKey{o.Tool, o.Input}] = len(b.ToolOutcomes)
 		b.ToolOutcomes = append(b.ToolOutcomes, o)
 		b.latest, b.worked = append(b.latest, len(b.candidates)), append(b.worked, "")
 		b.entry(secOutcome, -1, 0.6, mentions(nil, o.Input))

@@ -191,7 +191,7 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 		}
 	}
 
-	key := o.Tool + "\x00" + o.Input
+	key := outcomeKey{o.Tool, o.Input}
 	if at, ok := b.outcomes[key]; ok && !strings.Contains(o.Input, "…") {
 		// Run again: the newest outcome counts. Two that were cut may differ in the rest.
 		b.candidates[b.latest[at]].dead = true

@@ -52,13 +52,20 @@ func (r *room) keep(f *facts) *facts {
 	}
 	if r.said < 0 {
 		r.leftSaid += said
-		out.said, out.recap, result.report = nil, nil, nil
+		out.said, result.report = nil, nil
+		if len(f.recap) > 0 {
+			out.userFacts = new(*f.userFacts)
+			out.recap = nil
+		}
 	}
 	if r.lines < 0 {
 		r.leftLines += lines
 		result.idLines, out.calls = nil, slices.Clone(f.calls)
 		for i := range out.calls {
-			out.calls[i].changed = nil
+			if c := &out.calls[i]; len(c.changed) > 0 {
+				c.changeFacts = new(*c.changeFacts)
+				c.changed = nil
+			}
 		}
 	}
 	out.linkWork()
@@ -70,7 +77,7 @@ func (r *room) omitted(all []*facts) []summary.Item {
 	files := 0
 	for _, f := range all {
 		for i := range f.calls {
-			files += f.calls[i].moreFiles
+			files += int(f.calls[i].moreFiles)
 		}
 	}
 	var parts []string

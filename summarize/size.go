@@ -1,6 +1,10 @@
 package summarize
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
+)
 
 // size estimates the memory that facts take, in bytes. The texts of identifiers are parts of others.
 func (f *facts) size() int { return int(reflect.TypeFor[facts]().Size()) + held(reflect.ValueOf(*f)) }
@@ -11,7 +15,11 @@ func held(v reflect.Value) (n int) {
 	case reflect.String:
 		return v.Len()
 	case reflect.Pointer:
-		if n = int(v.Type().Elem().Size()); !v.IsNil() && v.Type() == reflect.TypeFor[*resultFacts]() {
+		if v.IsNil() || v.Elem().IsZero() {
+			return 0 // it may be one for all that have none of it
+		}
+		n = int(v.Type().Elem().Size())
+		if t := v.Type(); t != reflect.TypeFor[*work.Call]() && t != reflect.TypeFor[*work.Result]() {
 			n += held(v.Elem())
 		}
 	case reflect.Slice:

@@ -30,25 +30,36 @@ const (
 // story orders what was asked, said, tried and changed: by turn, and within a turn by the
 // messages it comes from.
 func (s Summary) story() [][]told {
-	position := make(map[thread.ID]int, len(s.Span.MessageIDs))
+	lists := [...]struct {
+		label string
+		items []Item
+	}{{labelUser, s.Requests}, {labelAssistant, s.Conclusions}, {labelFailed, s.FailedAttempts}, {labelChanged, s.Changes}, {labelReport, s.Reports}}
+	position := map[thread.ID]int{} // of what is told: a span may have very many messages
+	for _, l := range lists {
+		for _, it := range l.items {
+			for _, id := range it.Sources[:min(1, len(it.Sources))] {
+				position[id] = 0
+			}
+		}
+	}
 	for i, id := range s.Span.MessageIDs {
-		position[id] = i
+		if _, told := position[id]; told {
+			position[id] = i
+		}
 	}
 	var all []told
-	add := func(label string, items []Item, before int) {
-		for _, it := range items {
-			x := told{turn: it.Turn, label: label, text: it.Text, at: -before}
+	for _, l := range lists {
+		for _, it := range l.items {
+			x := told{turn: it.Turn, label: l.label, text: it.Text}
 			if len(it.Sources) > 0 {
-				x.at += position[it.Sources[0]]
+				x.at = position[it.Sources[0]]
+			}
+			if l.label == labelUser {
+				x.at -= len(s.Span.MessageIDs)
 			}
 			all = append(all, x)
 		}
 	}
-	add(labelUser, s.Requests, len(position))
-	add(labelAssistant, s.Conclusions, 0)
-	add(labelFailed, s.FailedAttempts, 0)
-	add(labelChanged, s.Changes, 0)
-	add(labelReport, s.Reports, 0)
 	slices.SortStableFunc(all, func(a, b told) int { return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.at, b.at)) })
 	var turns [][]told
 	for i := range all {

@@ -7,19 +7,22 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// timesBytes is how much memory a request may take, in multiples of its bytes, and knownMore where it
-// takes more: of messages and calls so short that the proxy just looks at them.
+// timesBytes is how much memory a request may take, in multiples of its bytes.
 const timesBytes = 12
-
-var knownMore = map[string]int64{"short calls": 18, "short messages": 18}
 
 // repeatedCalls is a Chat request of about n bytes that repeats a call of a tool and its result.
 func repeatedCalls(tool string, arguments, result func(i int) string) func(n int) []byte {
@@ -68,8 +71,6 @@ var manyThings = map[string]func(n int) []byte{
 	"edits":                           repeatedCalls("Edit", numbered(`{"file_path":"a%d","old_string":"a","new_string":"b"}`), same("ok")),
 	"patches of many files":           repeatedCalls("apply_patch", same(`{"input":`+rawjson.Quote("*** Begin Patch\n"+strings.Repeat("*** Add File: a\n+a\n", 2000))+`}`), same("Done!")),
 	"nested arguments":                repeatedCalls("fetch", same(strings.Repeat(`{"a":`, 150)+"1"+strings.Repeat("}", 150)), same("ok")),
-	"short calls":                     repeatedCalls("fetch", numbered(`{"url":"https://a.example/%d","text":"`+strings.Repeat("a b ", 140)+`"}`), same("ok")),
-	"short messages":                  said(`"a"}`, `,{"role":"user","content":"a `+strings.Repeat("b c ", 40)+`"},{"role":"assistant","content":"b `+strings.Repeat("b c ", 40)+`"}`, `,{"role":"user","content":"a"`),
 	"lines of a search":               repeatedCalls("Grep", same(`{"pattern":"a"}`), same(strings.Repeat("a:1:b\n", 5000))),
 	"lines with names":                repeatedCalls("Bash", same(`{"command":"ls"}`), same(strings.Repeat("a.go\n", 2000))),
 	"lines with names in a file":      repeatedCalls("Read", same(`{"file_path":"a"}`), same(strings.Repeat("a.go\n", 2000))),
@@ -86,42 +87,155 @@ var manyThings = map[string]func(n int) []byte{
 	"messages":                        said(`"a"}`, `,{"role":"user","content":"a"},{"role":"assistant","content":"b"}`, `,{"role":"user","content":"a"`),
 }
 
+// shortThings are requests of messages and calls that are as short as those that the proxy still looks
+// at, with how much memory each may take, in multiples of its bytes: the pieces are small beside what
+// is known of each.
+var shortThings = map[string]struct {
+	api  string
+	body func(n int) []byte
+	most float64
+}{
+	"messages":              {wire.Chat, short(`"messages":`, 2, `{"role":"assistant","content":"b %[2]s"},{"role":"user","content":"Go on with %[1]d."}`), 15},
+	"messages of Anthropic": {wire.Anthropic, short(`"messages":`, 2, `{"role":"user","content":"%[2]s"},{"role":"assistant","content":"b"}`), 15},
+	"blocks of Anthropic":   {wire.Anthropic, short(`"messages":`, 4, `{"role":"user","content":[{"type":"text","text":"%[2]s"}]},{"role":"assistant","content":[{"type":"text","text":"b"}]}`), timesBytes},
+	"messages of Responses": {wire.Responses, short(`"input":`, 2, `{"role":"assistant","content":"b %[1]d"},{"role":"user","content":"%[2]s"}`), 15},
+	"messages of Gemini":    {wire.Gemini, short(`"contents":`, 4, `{"role":"user","parts":[{"text":"%[2]s"}]},{"role":"model","parts":[{"text":"b %[1]d"}]}`), timesBytes},
+	"calls":                 {wire.Chat, short(`"messages":`, 4, `{"role":"assistant","content":"","tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"fetch","arguments":"{\"text\":\"%[2]s\"}"}}]},{"role":"tool","tool_call_id":"c%[1]d","content":"ok"}`), 13},
+	"calls of a shell":      {wire.Chat, short(`"messages":`, 4, `{"role":"assistant","content":"","tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"Bash","arguments":"{\"command\":\"make %[2]s\"}"}}]},{"role":"tool","tool_call_id":"c%[1]d","content":"ok"}`), 14.5},
+	"calls of Anthropic":    {wire.Anthropic, short(`"messages":`, 5, `{"role":"assistant","content":[{"type":"tool_use","id":"c%[1]d","name":"fetch","input":{"text":"%[2]s"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%[1]d","content":"ok"}]}`), timesBytes},
+	"calls of Responses":    {wire.Responses, short(`"input":`, 2, `{"type":"function_call","call_id":"c%[1]d","name":"fetch","arguments":"{\"text\":\"%[2]s\"}"},{"type":"function_call_output","call_id":"c%[1]d","output":"ok"}`), 24},
+	"calls of Gemini":       {wire.Gemini, short(`"contents":`, 8, `{"role":"model","parts":[{"functionCall":{"name":"fetch","args":{"text":"%[2]s"}}}]},{"role":"user","parts":[{"functionResponse":{"name":"fetch","response":{"result":"ok %[1]d"}}}]}`), timesBytes},
+}
+
+// shortBytes is a little more than each object has at least in a request that the proxy looks at.
+const shortBytes = 200
+
+// short makes requests of about n bytes that repeat a form of so many objects, with a number and a text.
+func short(list string, objects int, form string) func(n int) []byte {
+	return func(n int) []byte {
+		first := `{"role":"user","content":"Do all of it."}`
+		if list == `"contents":` {
+			first = `{"role":"user","parts":[{"text":"Do all of it."}]}`
+		}
+		var b strings.Builder
+		b.WriteString(`{"model":"m","max_tokens":100,` + list + `[` + first)
+		for i := 10_000; b.Len() < n; i++ {
+			room := objects*shortBytes - len(fmt.Sprintf(form, i, ""))
+			b.WriteString("," + fmt.Sprintf(form, i, strings.Repeat("b c ", room/4+1)[:room]))
+		}
+		return []byte(b.String() + "]}")
+	}
+}
+
 // TestMemoryFollowsBytes: whatever a request holds many of, the daemon takes for it a bounded
-// multiple of its bytes. When garbage is collected is chance: the least of three tries counts.
+// multiple of its bytes.
 func TestMemoryFollowsBytes(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(manyThings)) {
-		t.Run(name, func(t *testing.T) {
-			body := manyThings[name](8_000_000)
-			most := max(timesBytes, knownMore[name]) * int64(len(body))
-			least := most + 1
-			for try := 0; least > most && try < 3; try++ {
-				least = min(least, memoryOf(t, body))
-			}
-			if least > most {
-				t.Errorf("%d bytes took more than %d MB of memory, %d times as much", len(body), most>>20, most/int64(len(body)))
-			}
+		t.Run(name, func(t *testing.T) { takesAtMost(t, timesBytes, wire.Chat, manyThings[name](8_000_000), "") })
+	}
+	for _, name := range slices.Sorted(maps.Keys(shortThings)) {
+		t.Run("short "+name, func(t *testing.T) {
+			short := shortThings[name]
+			takesAtMost(t, short.most, short.api, short.body(8_000_000), proxy.Compacted)
 		})
 	}
 }
 
+// takesAtMost sends a request that the proxy must treat so, if action says how. When garbage is
+// collected is chance: the least of three tries counts.
+func takesAtMost(t *testing.T, times float64, api string, body []byte, action string) {
+	t.Helper()
+	least := times + 1
+	for try := 0; least > times && try < 3; try++ {
+		least = min(least, float64(memoryOf(t, api, body, action))/float64(len(body)))
+	}
+	if least > times {
+		t.Errorf("%d bytes took more than %.1f times as much memory: %.1f times", len(body), times, least)
+	}
+}
+
 // memoryOf is what a daemon takes for a request, in bytes.
-func memoryOf(t *testing.T, body []byte) int64 {
+func memoryOf(t *testing.T, api string, body []byte, action string) int64 {
 	t.Helper()
 	s, _ := proxied(t, "--memory", "400MB") // so that what is remembered between steps is little
 	s.alive(t, wire.Chat)
 	s.send(t, request{"POST", pathOf(wire.Chat, false), nil, bytes.Replace(manyThings["calls"](500_000), []byte("Do all"), []byte("Do most"), 1)}) // what is loaded once is not the request's
 	s.do(t, order{Free: true})
 	idle := s.do(t, order{}).Peak
-	status, answer := s.send(t, request{"POST", pathOf(wire.Chat, false), nil, body})
+	status, header := s.passes(t, api, body)
 	f := s.do(t, order{}).figures
-	if status != 200 {
-		t.Errorf("%d bytes: %d %.300s", len(body), status, answer)
+	if got := header.Get(proxy.ActionHeader); status != 200 || action != "" && got != action {
+		t.Errorf("%d bytes: status %d, %q because of %q", len(body), status, got, header.Get(proxy.ReasonHeader))
 	}
 	taken := max(0, f.Peak-idle)
 	t.Logf("%d bytes took %d MB beside %d MB, %.1f times as much, and %v", len(body), taken>>20, idle>>20, float64(taken)/float64(len(body)), f.CPU)
 	s.alive(t, wire.Chat)
 	return taken
 }
+
+// passes sends a request through the proxy.
+func (s *served) passes(t *testing.T, api string, body []byte) (int, http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+pathOf(api, false), bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	res, err := s.http.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	return res.StatusCode, res.Header
+}
+
+// TestMemoryOfCompactions: so does a compaction of very many short messages that is asked for of the
+// API, where the log is there already, or of the command, which reads it.
+func TestMemoryOfCompactions(t *testing.T) {
+	body := shortThings["messages"].body(8_000_000)
+	small := shortThings["messages"].body(100_000)
+	s := serve(t, "--memory", "400MB")
+	ask := func(path string, body string) {
+		if status, answer := s.send(t, request{"POST", path, nil, []byte(body)}); status/100 != 2 {
+			t.Fatalf("%s: %d %.300s", path, status, answer)
+		}
+	}
+	compact := func(thread string, body []byte) {
+		ask(api.Root, `{"id":"`+thread+`"}`)
+		var said []string
+		for _, m := range gjson.GetBytes(body, "messages").Array() {
+			said = append(said, message(m.Get("role").Str, m.Get("content").Str))
+		}
+		for part := range slices.Chunk(said, 5000) {
+			ask(api.Root+"/"+thread+"/messages", `{"messages":[`+strings.Join(part, ",")+`]}`)
+		}
+		s.do(t, order{Free: true})
+		s.do(t, order{})
+		ask(api.Root+"/"+thread+"/compact", `{"base":{"model":"m"},"window":20000,"budget":6000}`)
+	}
+	file := filepath.Join(t.TempDir(), "session.json")
+	c := startChild(t)
+	command := func(body []byte) done {
+		if err := os.WriteFile(file, body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return c.do(t, order{Args: []string{"compact", file, "--budget", "6000", "--store", "memory:", "-o", file + ".out"}, Free: true})
+	}
+	compact("small", small)
+	idle := s.do(t, order{Free: true}).Peak
+	compact("large", body)
+	inAPI := float64(s.do(t, order{}).Peak-idle) / float64(len(body))
+	idle = command(small).Peak
+	large := command(body)
+	byCommand := float64(large.Peak-idle) / float64(len(body))
+	t.Logf("the API takes %.1f times as much, and the command %.1f", inAPI, byCommand)
+	if large.Status != 0 || inAPI > mostInAPI || byCommand > mostByCommand {
+		t.Errorf("status %d, %.1f and %.1f times as much: %s", large.Status, inAPI, byCommand, large.Said)
+	}
+}
+
+// How much memory those may take, in multiples of the bytes.
+const mostInAPI, mostByCommand = 15, 21
 
 // TestWorkInsideMemory: a request that would take more than half of the memory for work passes
 // unchanged, and is compacted where there is more.
@@ -130,18 +244,9 @@ func TestWorkInsideMemory(t *testing.T) {
 	for memory, want := range map[string]string{"100MB": "too-large", "1GB": ""} {
 		s, _ := proxied(t, "--memory", memory)
 		s.alive(t, wire.Chat)
-		r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+pathOf(wire.Chat, false), bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", "application/json")
-		res, err := s.http.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
-		if got := res.Header.Get("X-Palimpsest-Reason"); res.StatusCode != 200 || got != want {
-			t.Errorf("%s: status %d, passed because of %q, want %q", memory, res.StatusCode, got, want)
+		status, header := s.passes(t, wire.Chat, body)
+		if got := header.Get(proxy.ReasonHeader); status != 200 || got != want {
+			t.Errorf("%s: status %d, passed because of %q, want %q", memory, status, got, want)
 		}
 	}
 }

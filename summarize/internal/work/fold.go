@@ -110,7 +110,9 @@ func keepNewest[T any](list *[]T, n, most int, left *int) {
 func (f *fold) message(m *thread.Message, x *Message) {
 	f.turn = max(f.turn, m.Turn)
 	f.bound(watched, 2*watched)
-	f.applyNotice(m, &x.Notice)
+	if x.Notice != nil {
+		f.applyNotice(m, x.Notice)
+	}
 	switch {
 	case m.StartsTurn():
 		f.work.Next = state.Seen{}

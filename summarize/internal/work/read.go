@@ -1,6 +1,7 @@
 package work
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -152,30 +153,37 @@ type Result struct {
 	Failing bool   // some line reports an error
 	Why     string // what the output says of why it failed; of commands
 
-	code         int // the status that the harness wrote
-	hasCode      bool
-	told         []told // the lines that the table knows
+	code         int    // the status that the harness wrote
 	lines        int    // of the output itself, without what a harness added
 	firstLine    string // the first of them; also of an edit
 	lastLine     string // the last
-	reset        string // the folder that the shell was put back to
-	Started      string // the id of what now runs in the background
-	ended        bool   // what a poll asks for has ended
-	DeniedByUser bool   // the user did not allow the call
-	deniedByRule bool   // a permission rule did not allow the call
-	Canceled     bool   // the agent broke the call off since another of the same answer failed; it may have run in part
-	userSaid     string // the user's words about it
-	Claim        string // it says that the call was not allowed, and nothing proves it: what it says
-	Refusal      string // why a system refused an operation
-	answer       string // else its answer, short
-	Unread       bool   // it says why a file could not be read, whatever the flag
-	fileCreated  bool   // the file is new
-	FileExisted  bool   // the file existed before
-	halted       bool   // the end of the command was not seen
-	Stopped      string // the line in which the harness says that it stopped the command; "" if it did not
-	complaints   []complaint
-	pullRequest  string // the address of a new pull request
+	answer       string // of another tool, short
+	hasCode      bool
+	ended        bool // what a poll asks for has ended
+	DeniedByUser bool // the user did not allow the call
+	deniedByRule bool // a permission rule did not allow the call
+	Canceled     bool // the agent broke the call off since another of the same answer failed; it may have run in part
+	Unread       bool // it says why a file could not be read, whatever the flag
+	fileCreated  bool // the file is new
+	FileExisted  bool // the file existed before
+	halted       bool // the end of the command was not seen
+	*details
 }
+
+// details are what few results have; noDetails are those of all others.
+type details struct {
+	told        []told // the lines that the table knows
+	complaints  []complaint
+	reset       string // the folder that the shell was put back to
+	Started     string // the id of what now runs in the background
+	userSaid    string // the user's words about a call that was not allowed
+	Claim       string // the result says that the call was not allowed, and nothing proves it: what it says
+	Refusal     string // why a system refused an operation
+	Stopped     string // the line in which the harness says that it stopped the command; "" if it did not
+	pullRequest string // the address of a new pull request
+}
+
+var noDetails = &details{} // nobody writes to it
 
 // How many lines that the table knows, and that complain, are kept.
 const (
@@ -187,7 +195,12 @@ const (
 // the text says of a failure is for the caller to note: First, Failing, Why. It is not whole where
 // the work ended.
 func ReadResult(live *effort.Budget, r *thread.ToolResult, text string) (w Result) {
-	w.CallID, w.Outcome = r.CallID, r.Outcome
+	w.CallID, w.Outcome, w.details = r.CallID, r.Outcome, &details{}
+	defer func() {
+		if reflect.ValueOf(w.details).Elem().IsZero() {
+			w.details = noDetails
+		}
+	}()
 	class := toolclass.ClassOf(r.Tool)
 	head := strings.TrimSpace(text[:min(len(text), maxHead)])
 	w.readDenial(r, head)
@@ -400,7 +413,7 @@ func enclosed(s, from, to string) (string, bool) {
 
 // Message is a message, as far as the state of the work is concerned.
 type Message struct {
-	Notice
+	*Notice
 	Said   bool   // the assistant says something
 	Next   string // what it says it will do next, where no call follows
 	Calls  []*Call
@@ -416,10 +429,11 @@ type Notice struct {
 
 // ReadNotice reads an environment block, a notice of an ended process, or a mark of an
 // interruption.
-func ReadNotice(m *thread.Message) (w Notice) {
+func ReadNotice(m *thread.Message) *Notice {
 	if m.Role != thread.System && (m.Role != thread.User || m.Kind == thread.Recap) {
-		return w
+		return nil
 	}
+	w := &Notice{}
 	for _, p := range m.Parts {
 		t, ok := p.(thread.Text)
 		if !ok {
@@ -446,6 +460,9 @@ func ReadNotice(m *thread.Message) (w Notice) {
 			}
 			_, s, _ = strings.Cut(s, "</task-id>")
 		}
+	}
+	if w.directory == "" && !w.interrupted && len(w.ended) == 0 {
+		return nil
 	}
 	return w
 }
