@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event"
@@ -11,6 +12,11 @@ import (
 // decideOrForward is where a request fails open: it is what f decides, or if f fails, the
 // client's own bytes.
 func (co *core) decideOrForward(ctx context.Context, x *received, what string, f func(context.Context) (decision, error)) decision {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if stop := co.options.Stop; stop != nil {
+		defer context.AfterFunc(stop, func() { time.AfterFunc(2*time.Second, func() { cancel(errStopping) }) })()
+	}
 	d, err := failsafe.Within(ctx, co.options.Deadline, func(ctx context.Context) (decision, error) {
 		memory := co.options.Memory
 		if x.work > memory.allWork {
@@ -28,11 +34,16 @@ func (co *core) decideOrForward(ctx context.Context, x *received, what string, f
 	if err == nil {
 		return d
 	}
+	if context.Cause(ctx) == errStopping {
+		return forward(reasonStopping)
+	}
 	co.emitFault(x, what, err, d.step)
 	failed := forward(reasonFault)
 	failed.failedLog = d.logID()
 	return failed
 }
+
+var errStopping = errors.New("the process is to end")
 
 // bestEffort does something that the answer does not depend on, also if the client is gone. It reports
 // whether that succeeded.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -74,6 +75,9 @@ type Options struct {
 	// Deadline bounds how long a request waits for its compaction; after it the request goes on as
 	// it is. 0 is 30 seconds, or three minutes with Agent.
 	Deadline time.Duration
+	// Stop is done when the process is to end: a request whose compaction takes two more seconds
+	// goes on as it is. Nil is never.
+	Stop context.Context
 	// Base sends the requests. Nil is a transport of its own that leaves answers compressed.
 	Base http.RoundTripper
 

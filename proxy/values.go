@@ -54,6 +54,7 @@ const (
 	reasonNoAnswer   = "no-answer" // the provider cannot be reached
 	reasonNoRoom     = "no-room"   // nothing smaller can be made
 	reasonRefused    = "refused"   // the provider refused what was made here
+	reasonStopping   = "stopping"  // the process is to end
 	reasonTooLarge   = "too-large" // to be looked at
 	reasonWebSocket  = "websocket" // to an API that has none here
 )

@@ -71,6 +71,7 @@ func serve(ctx context.Context, c *config.Config, s Streams) (err error) {
 	if err != nil {
 		return err
 	}
+	p.stop = ctx
 	return p.store().withDatabase(ctx, false, func(db *database) error {
 		if err := p.attachStore(ctx, db); err != nil {
 			return err
@@ -143,8 +144,9 @@ type serving struct {
 	chosen   *setup.Policy // the policy
 	memory   memoryLimits
 	daemon   daemon.Config
-	counter  *token.Counter // of the proxies; nil is each model's own
-	jobs     job.Queue      // nil if nothing runs in the background
+	counter  *token.Counter  // of the proxies; nil is each model's own
+	jobs     job.Queue       // nil if nothing runs in the background
+	stop     context.Context // done when the daemon is to end
 
 	mu      sync.Mutex
 	proxies map[string]*proxy.Proxy // by tenant
@@ -323,7 +325,7 @@ func (p *serving) newProxy(tenant string) (*proxy.Proxy, error) {
 		Anthropic: p.settings.Text("anthropic-upstream"), OpenAI: p.settings.Text("openai-upstream"), Gemini: p.settings.Text("gemini-upstream"),
 		Config: c, Models: p.daemon.Models, DefaultWindow: p.daemon.Window,
 		Emulate: strings.Split(p.settings.Text("emulate"), ","), Documents: kept.Documents,
-		NoTools: p.settings.Text("proxy") == "plain", MaxBody: p.daemon.Limits.Body, Memory: p.daemon.Memory,
+		NoTools: p.settings.Text("proxy") == "plain", MaxBody: p.daemon.Limits.Body, Memory: p.daemon.Memory, Stop: p.stop,
 	}
 	if p.chosen.UsesAgentModel() {
 		o.Agent = setup.AgentModel
