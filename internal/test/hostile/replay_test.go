@@ -11,6 +11,10 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // bombs are small logs of edits that, made again, would fill the memory: one of the test's own and,
@@ -54,10 +58,23 @@ func TestReplays(t *testing.T) {
 			if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			d, up := proxied(t, "--window", "1200", "--policy", file)
+			d, up := proxied(t, "--window", "1200", "--policy", file, "--mcp", "write")
 			up.say(nil, "")
-			if status, body := d.send(t, request{method: "POST", path: "/v1/chat/completions", body: bomb}); status != 200 {
-				t.Errorf("%s, %s, proxy: status %d: %.300s", name, policy, status, body)
+			for _, to := range apis {
+				for _, stream := range []bool{false, true} {
+					q := request{method: "POST", path: strings.Replace(pathOf(to, stream), "gemini-2.5-pro", "m", 1), body: inAPI(t, bomb, to, stream)}
+					if status, body := d.send(t, q); status != 200 {
+						t.Errorf("%s, %s, %s, stream %t: status %d: %.300s", name, policy, to, stream, status, body)
+					}
+				}
+			}
+			for _, q := range []request{
+				{"POST", api.Root, nil, []byte(`{"id":"m"}`)}, {"POST", api.Root + "/m/prepare", nil, []byte(`{"api":"openai","body":` + string(bomb) + `,"window":200000}`)},
+				{"POST", "/mcp", map[string]string{"Accept": "application/json, text/event-stream"}, []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"compact","arguments":{"session":"m","budget":2000}}}`)},
+			} {
+				if status, body := d.send(t, q); status/100 != 2 || strings.Contains(string(body), `"error":`) {
+					t.Errorf("%s, %s, %s: status %d: %.300s", name, policy, q.path, status, body)
+				}
 			}
 			for window := 1200; window < 8000; window += window / 8 {
 				prepare := fmt.Sprintf(`{"api":"openai","body":%s,"window":%d}`, bomb, window)
@@ -77,4 +94,29 @@ func TestReplays(t *testing.T) {
 			}
 		}
 	}
+}
+
+// inAPI is a Chat request as one of another API.
+func inAPI(t *testing.T, chat []byte, api string, stream bool) []byte {
+	t.Helper()
+	p, err := codecs[wire.Chat].Decode(string(chat))
+	if err != nil {
+		t.Fatal(err)
+	}
+	th, err := thread.New("t").Append(p.Messages...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _, err = render.Render(th, nil, &prompt.Prompt{Model: "m", MaxOutput: 100}, &render.Options{Profile: render.For(api)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := codecs[api].Encode(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stream && api != wire.Gemini {
+		body = append([]byte(`{"stream":true,`), body[1:]...)
+	}
+	return body
 }
