@@ -2,7 +2,9 @@ package palimpsest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -45,42 +47,91 @@ func (w wordsOnly) Plan(_ context.Context, s *policy.Situation) (*policy.Fitted,
 	return s.Render(p)
 }
 
-// changeOf is the JSON of a message that changes the given tools.
-func changeOf(tools []string, adds func(string) bool) string {
-	var blocks []string
-	for _, tool := range tools {
-		kind := "tool_removal"
-		if adds(tool) {
-			kind = "tool_addition"
-		}
-		blocks = append(blocks, fmt.Sprintf(`{"type":%q,"tool":{"type":"tool_reference","tool_name":%q}}`, kind, tool))
+// changed are tools and how a change of each names it: two servers have a tool of the same name, a set holds all
+// tools of its server, and one tool is known only since it was defined.
+var changed = map[string]string{
+	"a":      `{"type":"tool_reference","name":"a"}`,
+	"b":      `{"type":"tool_reference","tool_name":"b"}`,
+	"s/a":    `{"type":"mcp_tool_reference","server_name":"s","name":"a"}`,
+	"t/a":    `{"type":"mcp_tool_reference","server_name":"t","name":"a"}`,
+	"s/":     `{"type":"mcp_toolset_reference","server_name":"s"}`,
+	"d":      `{"type":"tool_reference","name":"d"}`,
+	"d anew": `{"type":"tool_definition","definition":{"name":"d","input_schema":{"type":"object"}}}`,
+}
+
+// changeOf is a block that changes a tool.
+func changeOf(tool string, adds bool) string {
+	kind := "tool_removal"
+	if adds {
+		kind = "tool_addition"
 	}
-	return fmt.Sprintf(`{"role":"system","content":[%s]}`, strings.Join(blocks, ","))
+	return fmt.Sprintf(`{"type":%q,"tool":%s}`, kind, changed[tool])
+}
+
+// offered are the tools after the changes in a request, of those that were there before; a change of a tool that
+// is not defined is an error of the API.
+func offered(messages []thread.Message, before map[string]bool) (map[string]bool, error) {
+	has, defined := maps.Clone(before), false
+	for _, m := range messages {
+		for _, part := range m.Parts {
+			o, ok := part.(thread.Opaque)
+			if !ok {
+				continue
+			}
+			for tool := range changed {
+				for _, adds := range []bool{true, false} {
+					if o.Raw != changeOf(tool, adds) {
+						continue
+					}
+					switch tool {
+					case "s/":
+						has["s/a"] = adds
+					case "d anew":
+						has["d"], defined = adds, true
+					case "d":
+						if !defined {
+							return nil, errors.New("d is not defined")
+						}
+						has["d"] = adds
+					default:
+						has[tool] = adds
+					}
+				}
+			}
+		}
+	}
+	return has, nil
 }
 
 // TestToolChangesFold: whatever a plan hides, the changes of tools that stay give the same tools as all of
-// them, each holds where it stands, those behind the hidden part stay, and none that could go stays. G3
+// them, whatever was there before, those behind the hidden part stay, and few of those before. G3
 func TestToolChangesFold(t *testing.T) {
 	property.Check(t, func(rt *rapid.T) {
-		const tools = "abc"
-		had, has := map[string]bool{}, map[string]bool{}
-		for _, tool := range strings.Split(tools, "") {
+		had := map[string]bool{}
+		for tool := range strings.FieldsSeq("a b s/a t/a") {
 			had[tool] = rapid.Bool().Draw(rt, "had "+tool)
-			has[tool] = had[tool]
 		}
 		said := func(role thread.Role, n int) string {
 			return fmt.Sprintf(`{"role":%q,"content":"Number %d."}`, role, n)
 		}
-		body, of, many := []string{said(thread.User, 0)}, map[int][]string{}, false
+		tools := rapid.SampledFrom([]string{"a b", "a", "s/a t/a", "s/a s/ a", "d a"}).Draw(rt, "tools")
+		body, of, many, defined := []string{said(thread.User, 0)}, map[int]bool{}, strings.ContainsAny(tools, " d"), false
 		for n := range rapid.IntRange(2, 12).Draw(rt, "turns") {
 			body = append(body, said(thread.Assistant, n), said(thread.User, n+1))
-			changed := rapid.SampledFrom([][]string{nil, {"a"}, {"b"}, {"c"}, {"a"}, {"b", "c"}}).Draw(rt, "changed")
-			if len(changed) > 0 {
-				of[len(body)], many = changed, many || len(changed) > 1
-				body = append(body, changeOf(changed, func(tool string) bool { return !has[tool] }))
+			var blocks []string
+			for tool := range strings.FieldsSeq(tools) {
+				if !rapid.Bool().Draw(rt, tool+" changes") {
+					continue
+				}
+				adds := rapid.Bool().Draw(rt, "added")
+				if tool == "d" && (!defined || adds && rapid.Bool().Draw(rt, "defined anew")) {
+					tool, adds, defined = "d anew", true, true
+				}
+				blocks = append(blocks, changeOf(tool, adds))
 			}
-			for _, tool := range changed {
-				has[tool] = !has[tool]
+			if len(blocks) > 0 {
+				of[len(body)] = true
+				body = append(body, fmt.Sprintf(`{"role":"system","content":[%s]}`, strings.Join(blocks, ",")))
 			}
 		}
 		to := rapid.IntRange(1, len(body)-1).Draw(rt, "to")
@@ -114,26 +165,18 @@ func TestToolChangesFold(t *testing.T) {
 		}
 		shown := 0
 		for _, m := range p.Messages {
-			if m.Role != thread.System {
-				continue
-			}
-			shown++
-			for _, part := range m.Parts {
-				o := part.(thread.Opaque)
-				tool := o.Raw[strings.Index(o.Raw, `name":"`)+len(`name":"`):][:1]
-				if adds := o.Kind == "tool_addition"; adds == had[tool] {
-					rt.Errorf("%s of %q, which it changes nothing about", o.Kind, tool)
-				} else {
-					had[tool] = adds
-				}
+			if m.Role == thread.System {
+				shown++
 			}
 		}
-		for tool, is := range has {
-			if had[tool] != is {
-				rt.Errorf("%q: %t in the prompt, %t in the conversation", tool, had[tool], is)
-			}
+		want, err := offered(whole.Messages, had)
+		if err != nil {
+			rt.Fatal(err)
 		}
-		if shown < changesAfter || shown > changesAfter+changesBefore || !many && shown > changesAfter+len(tools) {
+		if got, err := offered(p.Messages, had); err != nil || !maps.Equal(got, want) {
+			rt.Errorf("%v in the prompt, %v in the conversation; %v", got, want, err)
+		}
+		if shown < changesAfter || shown > changesAfter+changesBefore || !many && shown > changesAfter+1 {
 			rt.Errorf("%d changes are shown of %d before and %d behind the cut", shown, changesBefore, changesAfter)
 		}
 	})

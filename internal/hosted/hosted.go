@@ -50,10 +50,11 @@ var toolChanges = []toolChange{
 	{wire.Responses, "additional_tools", "tools", true},
 }
 
-// ToolChange is a tool that a message adds to those of the conversation or takes away. A namespace, whose
-// later form need not hold all of the earlier, and a tool without a name are told by their JSON.
+// ToolChange is a tool that a message adds to those of the conversation or takes away.
 type ToolChange struct {
-	Tool string
+	Tool string // server and name; a namespace, whose later form need not hold all of the earlier, and what has no name, are told by their JSON
+	Set  string // the Tool that stands for all tools of its server, "" for none
+	Form string // how it is named: by reference, or with its definition, without which later references name nothing
 	Adds bool
 }
 
@@ -69,11 +70,19 @@ func ToolChanges(m *thread.Message) (all []ToolChange, only bool) {
 		}
 		tools := gjson.Get(o.Raw, toolChanges[i].tools)
 		for _, t := range tools.Array() {
-			name := cmp.Or(t.Get("tool_name").Str, t.Get("name").Str)
-			if name == "" || t.Get("tools").Exists() {
-				name = t.Raw
+			d := t
+			if inline := t.Get("definition"); inline.Exists() {
+				d = inline
 			}
-			all = append(all, ToolChange{name, toolChanges[i].adds})
+			c := ToolChange{Tool: cmp.Or(d.Get("tool_name").Str, d.Get("name").Str), Form: t.Get("type").Str, Adds: toolChanges[i].adds}
+			if server := cmp.Or(d.Get("server_name").Str, d.Get("mcp_server_name").Str); server != "" {
+				c.Set = server + "/"
+				c.Tool = c.Set + c.Tool
+			}
+			if c.Tool == "" || t.Get("tools").Exists() {
+				c.Tool = t.Raw
+			}
+			all = append(all, c)
 		}
 	}
 	return all, only
