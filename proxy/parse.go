@@ -3,9 +3,11 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -41,7 +43,11 @@ type parser struct {
 	*core
 	models        *models
 	conversations *conversations
+	asked         *lru.Cache[thread.ID, string] // which model was asked last, by the last message
 }
+
+// maxAsked bounds the requests of which the model is known: a credit token holds for minutes.
+const maxAsked = 1000
 
 // parseRequest decodes the request. It is nil if that cannot be done, for the reason.
 func (ps *parser) parseRequest(ctx context.Context, x *received) (r *parsedRequest, reason string, err error) {
@@ -108,11 +114,33 @@ type rebuiltRequest struct {
 
 // identifyRequest names the client and the conversation of a request.
 func (ps *parser) identifyRequest(ctx context.Context, x *received, r *identify.Request, size int) *parsedRequest {
-	model := ps.models.modelNow(ctx, x, cmp.Or(x.endpoint.model, r.Prompt.Model))
-	out := &parsedRequest{Request: r, model: model, bytes: size}
+	name, retries := ps.countedModel(cmp.Or(x.endpoint.model, r.Prompt.Model), r)
+	model := ps.models.modelNow(ctx, x, name)
+	out := &parsedRequest{Request: r, model: model, retriesRefused: retries, bytes: size}
 	out.client = identify.ClientOf(r, x.request.Header.Get, model.Name, x.thread)
 	if len(r.IDs) > 0 {
 		out.base = out.client.Base(r)
 	}
 	return out
+}
+
+// countedModel is the model whose conversation a request belongs to: the one that it asks. A retry on another model
+// under the credit token of a refusal is taken for nothing but the refused request, with the partial answer behind
+// it or without, so that it goes on as that one did, under its plan.
+// https://docs.anthropic.com/en/api/messages (fallback_credit_token)
+func (ps *parser) countedModel(name string, r *identify.Request) (model string, retriesRefused bool) {
+	token := r.Has("fallback_credit_token")
+	for n, id := range slices.Backward(r.IDs) {
+		if !token {
+			ps.asked.Put(id, name, 1)
+			break
+		}
+		if refused, ok := ps.asked.Get(id); ok {
+			return refused, true
+		}
+		if n < len(r.IDs)-1 {
+			break
+		}
+	}
+	return name, false
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -234,6 +235,9 @@ func (st *stepper) setLimits(x *received, s *palimpsest.Step, r *parsedRequest) 
 	s.Output = outputReserve(r.model, r.Prompt)
 	s.Window = r.model.WindowBeside(s.Output)
 	s.Budget = x.clientBudget(s)
+	if r.retriesRefused {
+		s.Window, s.Budget = math.MaxInt32, 0 // not due, whatever was learned of its size since
+	}
 }
 
 // clientBudget is the budget, in tokens, of a request whose client waits for compactions from a

@@ -14,6 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -70,7 +71,7 @@ func NewTransport(o *Options) (*Transport, error) {
 	cs := &compactors{core: all, models: ms, compactors: map[compactorKey]*palimpsest.Compactor{}}
 	cv := &conversations{core: all, openLookups: openLookups{logs: lru.New[string, bool](maxSessions)}}
 	hs := &histories{core: all, conversations: cv, providerIDs: lru.New[string, string](maxProviderIDs), lostConversations: lru.New[string, bool](maxProviderIDs)}
-	ps := &parser{core: all, models: ms, conversations: cv}
+	ps := &parser{core: all, models: ms, conversations: cv, asked: lru.New[thread.ID, string](maxAsked)}
 	st := &stepper{core: all, models: ms, compactors: cs, conversations: cv, parser: ps}
 	a := &asker{core: all, models: ms, stepper: st, sender: &sender{all, hs}}
 	ls := &lookups{core: all, stepper: st, asker: a, openLookups: &cv.openLookups, providerIDs: hs.providerIDs, retry: o.retry}

@@ -80,11 +80,12 @@ type step struct {
 // parsedRequest is a request whose body was decoded.
 type parsedRequest struct {
 	*identify.Request
-	kind   identify.Kind
-	client identify.Client
-	model  token.Model
-	base   string // the id of its conversation, before any fork
-	bytes  int    // with its whole conversation
+	kind           identify.Kind
+	client         identify.Client
+	model          token.Model
+	base           string // the id of its conversation, before any fork
+	bytes          int    // with its whole conversation
+	retriesRefused bool   // it asks another model what one refused
 	// isSummary says that the client asks for a summary of its own history. The conversation
 	// does not continue with this question.
 	isSummary bool
