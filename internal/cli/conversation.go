@@ -135,6 +135,8 @@ func (c *conversation) resolve() error {
 			return err
 		}
 		c.profile.BoundReasoning = c.model.BindsThinking
+	} else if named, _, err := findModel(models, c.in.Model); err == nil && c.into == "" && c.api == c.in.api() {
+		c.profile.BoundReasoning = named.BindsThinking
 	}
 	if c.counter, c.counterReason, err = c.chooseCounter(models, chosen.Settings.Counter); err != nil {
 		return err
