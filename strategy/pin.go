@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/strategy/cut"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -114,10 +115,10 @@ func (v *View) Protect(level Protection, whole ...int) {
 }
 
 // Instructions returns the positions of what system and developer laid down in the conversation, the
-// last first; where the same is there again, its last place. A change of the tools holds only behind those
-// before it, so each of them counts.
+// last first; where the same is there again, or all tools that it loads are loaded again, its last place. A change
+// of the tools holds only behind those before it, so each of them counts.
 func Instructions(messages []thread.Message) (at []int) {
-	again := map[string]bool{}
+	again, loaded := map[string]bool{}, map[string]bool{}
 	for i := len(messages) - 1; i >= 0; i-- {
 		m := &messages[i]
 		if !m.IsInstruction() {
@@ -135,8 +136,13 @@ func Instructions(messages []thread.Message) (at []int) {
 			o, _ := p.(thread.Opaque)
 			changes = changes || o.Kind == "tool_addition" || o.Kind == "tool_removal"
 		}
-		if changes || !again[content.String()] {
+		loads := hosted.Loads(m)
+		repeats := len(loads) > 0 && m.Role != thread.System && !slices.ContainsFunc(loads, func(tool string) bool { return !loaded[tool] })
+		if changes || !again[content.String()] && !repeats {
 			at = append(at, i)
+		}
+		for _, tool := range loads {
+			loaded[tool] = true
 		}
 		again[content.String()] = true
 	}

@@ -38,6 +38,37 @@ var standing = map[[2]string]string{
 	{wire.Anthropic, "tool_reference"}:          "tool_name",
 }
 
+// loadings are the paths of the tools in the blocks that load them.
+var loadings = map[[2]string]string{
+	{wire.Responses, "tool_search_output"}:      "tools",
+	{wire.Responses, "tools"}:                   "@this", // of one that the client ran
+	{wire.Anthropic, "tool_search_tool_result"}: "content.tool_references",
+	{wire.Anthropic, "tool_reference"}:          "tool_name",
+}
+
+// Loads returns the tools that a message loads, by their JSON; none if it holds something else for all that follows.
+func Loads(m *thread.Message) (tools []string) {
+	for _, p := range m.Parts {
+		parts := []thread.Part{p}
+		if r, ok := p.(thread.ToolResult); ok {
+			parts = r.Content
+		}
+		for _, p := range parts {
+			o, _ := p.(thread.Opaque)
+			path := loadings[[2]string{o.API, o.Kind}]
+			switch {
+			case o.Instruction && path == "":
+				return nil
+			case o.Instruction:
+				for _, t := range gjson.Get(o.Raw, path).Array() {
+					tools = append(tools, t.Raw)
+				}
+			}
+		}
+	}
+	return tools
+}
+
 // toolChange is a type of block that changes the set of tools: where the tools are in it.
 type toolChange struct {
 	api, kind, tools string
