@@ -11,7 +11,10 @@ import (
 // build makes the summary of the candidates that were taken, in the order of the thread.
 func (s *selection) build() summary.Summary {
 	p := s.pool
-	out := summary.Summary{Span: p.Span, CurrentTask: s.task, Work: s.work, Requests: slices.Clone(s.requests), Elsewhere: p.Elsewhere, Calls: p.Calls, Passages: p.Passages}
+	out := summary.Summary{Span: p.Span, CurrentTask: s.task, Work: s.work, Requests: slices.Clone(s.requests), Elsewhere: p.Elsewhere}
+	if s.budget <= 0 || s.budget >= tellsHeld {
+		out.Calls, out.Passages = p.Calls, p.Passages
+	}
 	order := slices.Clone(s.taken)
 	slices.Sort(order)
 	var plain [sections][]int
@@ -83,6 +86,8 @@ func (s *selection) build() summary.Summary {
 }
 
 const (
+	// tellsHeld is the budget, in tokens, from which a summary tells how much its span held.
+	tellsHeld = 2000
 	// leastTold is the length, in bytes, of a text that is not repeated in the list of calls.
 	leastTold = 24
 	// mostTold is how many texts of one message are looked for there.
