@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -122,6 +123,7 @@ func withReports(err error, reports []summarize.Report) error {
 // SummariesOf the error has the reports of summaries that were asked for in vain.
 func Fit(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int, budgets ...int) (*Fitted, error) {
 	c := &fitter{situation: s, name: name, ladder: ladder, whole: whole, grows: whole > budgets[0] && ladder.Grows()}
+	c.askOnce()
 	f, err := c.fitFirst(ctx, c.candidates(budgets...))
 	if over, ok := errors.AsType[*BudgetError](err); ok {
 		c.findNeed(ctx, over)
@@ -131,6 +133,22 @@ func Fit(ctx context.Context, s *Situation, name string, ladder strategy.Ladder,
 	}
 	f.Summaries = c.reports
 	return f, nil
+}
+
+// askOnce has no attempt ask a model about what it told of for another or in the compaction before. About
+// that it is asked anew where the user wants something of this summary.
+func (c *fitter) askOnce() {
+	s := *c.situation
+	if _, byRule := s.Summarizer.(*summarize.Extractive); byRule || s.Summarizer == nil {
+		return
+	}
+	once := &summarize.Once{Inner: s.Summarizer}
+	for i := 0; s.Current != nil && s.Instructions == "" && i < len(s.Current.Summarizations); i++ {
+		if told := s.Current.Summarizations[i].Summary.Told; told != nil {
+			once.Told = summary.Merge(once.Told, *told)
+		}
+	}
+	s.Summarizer, c.situation = once, &s
 }
 
 // fill is Fit for a budget that somebody asked for (Situation.Fill), all of which may be

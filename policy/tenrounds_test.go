@@ -24,11 +24,17 @@ import (
 // was asked for, and no more than it is allowed.
 type recorded struct {
 	own   string
-	most  int                 // bytes of one answer
-	plain bool                // no headings are asked for
-	last  []string            // what it said in this round of decisions and completed work
-	spans map[string][]string // the same, by the messages that it was asked about
+	most  int      // bytes of one answer
+	plain bool     // no headings are asked for
+	last  []string // what it said in this round of decisions and completed work
+	tells []tells
 	asked int
+}
+
+// tells is what it said of some messages.
+type tells struct {
+	of   []thread.ID
+	said []string
 }
 
 func (*recorded) Model() string { return "writer" }
@@ -166,11 +172,9 @@ func (w *recorded) Summarize(_ context.Context, in summarize.Input) (summarize.R
 			}
 		}
 	}
-	w.spans[spanOf(sources[0], sources[len(sources)-1])] = told
+	w.tells = append(w.tells, tells{sources, told})
 	return summarize.Result{Summary: out}, nil
 }
-
-func spanOf(first, last thread.ID) string { return string(first + " " + last) }
 
 // TestTenRealRounds: recorded sessions go on for ten compactions, and a model writes
 // as the agent's own did. In the tenth prompt the task and the latest request stand,
@@ -205,7 +209,7 @@ func TestTenRealRounds(t *testing.T) {
 // tenRounds is one session under one policy: how many of the sentences are there, and
 // those that are not.
 func tenRounds(t *testing.T, own ownSummary, name string) (there int, lost []string) {
-	w := &recorded{own: own.text, most: 3_000, spans: map[string][]string{}}
+	w := &recorded{own: own.text, most: 3_000}
 	tokens := partsSize(own.messages) / 4
 	window := tokens / 6
 	config := palimpsest.Config{}
@@ -273,7 +277,12 @@ func tenRounds(t *testing.T, own ownSummary, name string) (there int, lost []str
 		t.Errorf("%s: the latest request is not there: %q", own.name, request)
 	}
 	for _, r := range shown.Compacted.Summarizations {
-		w.last = append(w.last, w.spans[spanOf(r.Span.First(), r.Span.Last())]...)
+		for _, last := range slices.Backward(w.tells) { // it is asked about new messages alone
+			if len(last.said) > 0 && !slices.ContainsFunc(last.of, func(id thread.ID) bool { return !slices.Contains(r.Span.MessageIDs, id) }) {
+				w.last = append(w.last, last.said...)
+				break
+			}
+		}
 	}
 	var lines []string
 	for _, line := range w.last {

@@ -41,7 +41,7 @@ func (c *Chunked) Summarize(ctx context.Context, in Input) (Result, error) {
 		}
 		in.Previous, report = &rolled.Summary, rolled.Report
 	}
-	ends, err := c.pieces(in.Messages, cmp.Or(max(c.Characters, 0), 120_000))
+	ends, err := c.pieces(&in, cmp.Or(max(c.Characters, 0), 120_000))
 	if err != nil {
 		return Result{}, err
 	}
@@ -60,7 +60,9 @@ func (c *Chunked) inTurn(ctx context.Context, in Input, ends []int, limit int) (
 		piece.Messages = in.Messages[from:end]
 		if n > 0 {
 			previous := all.Summary
-			piece.Previous = &previous
+			if piece.Previous = &previous; previous.Told != nil {
+				piece.Told = *previous.Told
+			}
 		}
 		if n < len(ends)-1 {
 			piece.Budget = limit
@@ -83,32 +85,35 @@ func (c *Chunked) piece(ctx context.Context, in Input, limit int) (Result, error
 	if !llm.IsOverflow(err) || ctx.Err() != nil {
 		return out, err
 	}
-	total := 0
-	for i := range in.Messages {
-		total += c.size(&in.Messages[i])
-	}
-	ends, cutErr := c.pieces(in.Messages, total/2)
+	total, _ := c.sizes(&in)
+	ends, cutErr := c.pieces(&in, total/2)
 	if cutErr != nil || len(ends) < 2 {
 		return out, err
 	}
 	return c.inTurn(ctx, in, ends, limit)
 }
 
-func (c *Chunked) size(m *thread.Message) int {
-	if c.Size != nil {
-		return c.Size(m)
+// sizes are the sizes of the messages in a request; those that a model has told of are not in it.
+func (c *Chunked) sizes(in *Input) (total int, sizes []int) {
+	size := c.Size
+	if size == nil {
+		size = characters
 	}
-	return characters(m)
+	known := isAmong(in.Told.Span.MessageIDs)
+	sizes = make([]int, len(in.Messages))
+	for i := range in.Messages {
+		if m := &in.Messages[i]; !known(m.ID) {
+			sizes[i] = size(m)
+			total += sizes[i]
+		}
+	}
+	return total, sizes
 }
 
 // pieces returns where pieces of at most so many characters end.
-func (c *Chunked) pieces(messages []thread.Message, most int) ([]int, error) {
-	total := 0
-	sizes := make([]int, len(messages))
-	for i := range messages {
-		sizes[i] = c.size(&messages[i])
-		total += sizes[i]
-	}
+func (c *Chunked) pieces(in *Input, most int) ([]int, error) {
+	messages := in.Messages
+	total, sizes := c.sizes(in)
 	if total <= most {
 		return []int{len(messages)}, nil
 	}

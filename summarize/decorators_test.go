@@ -228,13 +228,18 @@ func TestMentionsUser(t *testing.T) {
 	}
 }
 
+// evidenceIn is that of a text by the assistant.
+func evidenceIn(t testing.TB, text string) *evidence {
+	return newEvidence(t.Context(), []thread.Message{{ID: "a", Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: text}}}}, earlier{})
+}
+
 func TestOccurs(t *testing.T) {
 	const text = "see src/main.go:12, build-123, v1.2.3 and commit 0a1b2c3d4e5f; x=foo.bar."
 	for word, want := range map[string]bool{
 		"src/main.go": true, "main.go": true, "build-12": false, "build-123": true, "v1.2": false, "v1.2.3": true, "0a1b2c3": true, "a1b2c3d": false,
 		"foo.bar": true, "rc/main.go": false, "main.g": false,
 	} {
-		if got := newGrounds(t.Context(), nil, earlier{}).occurs(text, word); got != want {
+		if got := evidenceIn(t, text).has(word, byAnybody); got != want {
 			t.Errorf("%s: %v", word, got)
 		}
 	}
@@ -242,7 +247,7 @@ func TestOccurs(t *testing.T) {
 
 func TestNumbers(t *testing.T) {
 	for s, want := range map[string]string{
-		"1,234 tokens in 5s":        "1234 tokens|5 s",
+		"1,234 tokens in 5s":        "1,234 tokens|5 s",
 		"at 10:30, 2.5 GB, -3 or 7": "10:30 |2.5 gb|3 |7 ",
 		"1,5 and 12,34":             "1,5 |12,34 ",
 		"range 3-5":                 "3 |5 ",
@@ -258,14 +263,13 @@ func TestNumbers(t *testing.T) {
 
 // A quotation is looked up as words, also where something is left out of it.
 func TestQuotes(t *testing.T) {
-	said := folded("Oh, please don't amend commits - it messes with the entire workflows. And what are you doing...??")
+	e := evidenceIn(t, "Oh, please don't amend commits - it messes with the entire workflows. And what are you doing...??")
 	for quoted, want := range map[string]bool{
 		"don’t amend commits": true, "Please don't amend commits - it messes with the entire workflows.": true, "what are you doing...": true,
 		"please don't ... the entire workflows": true, "please don't amend [all of my] commits": false, "please amend commits": false, "amend [...] messes with the": false,
 		"don't amend... the entire workflow": false, "": true,
 	} {
-		q := parsed(quoted)
-		if got := q.in(said); got != want {
+		if got := e.said(quoted, byPeople); got != want {
 			t.Errorf("%q: %v", quoted, got)
 		}
 	}
@@ -281,9 +285,9 @@ func FuzzFault(f *testing.F) {
 		"": true, faultIdentifier: true, faultNumber: true, faultQuotation: true, faultUser: true, faultTool: true, faultWords: true,
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		g := newGrounds(t.Context(), []thread.Message{{ID: "a", Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: s}}}}, earlier{})
+		e := evidenceIn(t, s)
 		for _, kind := range []statement{{text: s}, {text: s, todo: true}, {text: s, user: true}, {text: s, code: true}} {
-			if cause := g.fault(kind); !known[cause] {
+			if cause := e.fault(kind); !known[cause] {
 				t.Fatalf("an unknown fault: %q", cause)
 			}
 		}

@@ -41,8 +41,8 @@
 // # Models
 //
 // The other summarizers wrap one that asks a model (package summarize/model). Verified
-// (verify.go, verify_grounds.go, verify_matching.go) keeps of its answer what the messages
+// (verify.go, evidence.go, check.go) keeps of its answer what the messages
 // support, and Grounds (prose.go) does so for prose. Chunked summarises a long span in
-// pieces. Fallback tries one summarizer after the other. A Report (report.go) says what
+// pieces. Once asks about no message twice. Fallback tries one summarizer after the other. A Report (report.go) says what
 // became of an answer. Excerpts (excerpt.go) shortens single outputs by the same weights.
 package summarize

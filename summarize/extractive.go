@@ -66,6 +66,9 @@ var _ Summarizer = (*Extractive)(nil)
 // Summarize implements Summarizer. Besides ErrBudget its only errors are those
 // of ctx.
 func (e *Extractive) Summarize(ctx context.Context, in Input) (Result, error) {
+	if in.Told.Span.Len() > 0 {
+		return e.complete(ctx, in)
+	}
 	return e.summarize(ctx, in, false)
 }
 
@@ -129,15 +132,22 @@ func (e *Extractive) count(s string) int {
 // plan, open items and failed attempts, which compete for the budget with what Extractive
 // finds. All other sections (the user's and the assistant's words, files, calls,
 // identifiers, artifacts) come from the messages and the previous summary alone,
-// whatever is proposed. Proposals are not checked here: Verified does that. The errors are
-// those of Summarize.
-func (e *Extractive) Complete(ctx context.Context, in Input, proposed summary.Summary) (Result, error) {
+// whatever is proposed. What was told before (Input.Told) is proposed again, here as in Summarize, but for
+// what is outdated. Proposals are not checked here: Verified does that. The errors are those of Summarize.
+func (e *Extractive) Complete(ctx context.Context, in Input, proposed Result) (Result, error) {
+	in.Previous, in.Told = withoutOutdated(in.Previous, proposed.Outdated), *withoutOutdated(&in.Told, proposed.Outdated)
+	in.Told = in.with(proposed.Summary)
+	return e.complete(ctx, in)
+}
+
+func (e *Extractive) complete(ctx context.Context, in Input) (Result, error) {
+	told := in.Told
 	var previous summary.Summary
 	if in.Previous != nil {
 		previous = *in.Previous
 	}
 	extra := summary.Summary{
-		Facts: proposed.Facts, Decisions: proposed.Decisions, OpenItems: proposed.OpenItems, FailedAttempts: proposed.FailedAttempts,
+		Facts: told.Facts, Decisions: told.Decisions, OpenItems: told.OpenItems, FailedAttempts: told.FailedAttempts,
 		// A proposal adds steps and updates those that it repeats; a step that it forgets stays.
 		CurrentPlan: slices.Clone(previous.CurrentPlan),
 	}
@@ -145,7 +155,7 @@ func (e *Extractive) Complete(ctx context.Context, in Input, proposed summary.Su
 	for i, s := range slices.Backward(extra.CurrentPlan) {
 		at[normalized(s.Text)] = i
 	}
-	for _, step := range proposed.CurrentPlan {
+	for _, step := range told.CurrentPlan {
 		if i, known := at[normalized(step.Text)]; known {
 			extra.CurrentPlan[i] = step
 		} else {
@@ -154,7 +164,11 @@ func (e *Extractive) Complete(ctx context.Context, in Input, proposed summary.Su
 	}
 	merged := summary.Merge(previous, extra)
 	in.Previous = &merged
-	return e.summarize(ctx, in, len(proposed.Sections()) > 0)
+	out, err := e.summarize(ctx, in, len(told.Sections()) > 0)
+	if told.Span.Len() > 0 {
+		out.Told = &told
+	}
+	return out, err
 }
 
 // Memory caches what was read from messages, so that of a thread that grew by one step only

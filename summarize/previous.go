@@ -140,9 +140,9 @@ func mentionedArtifacts(s string) []artifactMention {
 	return out
 }
 
-// WithoutOutdated returns s without the facts, decisions, steps, open items and failed
+// withoutOutdated returns s without the facts, decisions, steps, open items and failed
 // attempts that have one of the texts. The user's words always stay. Nil stays nil.
-func WithoutOutdated(s *summary.Summary, texts []string) *summary.Summary {
+func withoutOutdated(s *summary.Summary, texts []string) *summary.Summary {
 	if s == nil || len(texts) == 0 {
 		return s
 	}
@@ -150,16 +150,21 @@ func WithoutOutdated(s *summary.Summary, texts []string) *summary.Summary {
 	for _, t := range texts {
 		gone[normalized(t)] = true
 	}
+	return without(s, func(text string, _ []thread.ID) bool { return gone[normalized(text)] })
+}
+
+// without returns s without some of the items of the kinds that a model writes.
+func without(s *summary.Summary, gone func(text string, sources []thread.ID) bool) *summary.Summary {
 	out := *s
-	out.Facts = without(s.Facts, func(it summary.Item) bool { return gone[normalized(it.Text)] })
-	out.FailedAttempts = without(s.FailedAttempts, func(it summary.Item) bool { return gone[normalized(it.Text)] })
-	out.Decisions = without(s.Decisions, func(d summary.Decision) bool { return gone[normalized(d.Decision)] })
-	out.CurrentPlan = without(s.CurrentPlan, func(x summary.Step) bool { return gone[normalized(x.Text)] })
-	out.OpenItems = without(s.OpenItems, func(o summary.OpenItem) bool { return gone[normalized(o.Description)] })
+	item := func(it summary.Item) bool { return gone(it.Text, it.Sources) }
+	out.Facts, out.FailedAttempts = omit(s.Facts, item), omit(s.FailedAttempts, item)
+	out.Decisions = omit(s.Decisions, func(d summary.Decision) bool { return gone(d.Decision, d.Sources) })
+	out.CurrentPlan = omit(s.CurrentPlan, func(x summary.Step) bool { return gone(x.Text, x.Sources) })
+	out.OpenItems = omit(s.OpenItems, func(o summary.OpenItem) bool { return gone(o.Description, o.Sources) })
 	return &out
 }
 
-func without[T any](list []T, gone func(T) bool) []T {
+func omit[T any](list []T, gone func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(list), gone)
 }
 

@@ -13,13 +13,13 @@ import (
 
 // Grounds checks prose that a model wrote about messages by the rules of Verified, for
 // summaries that are no lists of items. Make it with NewGrounds; it is for one goroutine.
-type Grounds struct{ g *grounds }
+type Grounds struct{ e *evidence }
 
 // NewGrounds reads the messages that a text is about. before is an earlier text that was
 // checked when it was made; of log only the words of the user and the assistant count. Where the
 // checks are more work than the messages are worth, and once ctx is done, statements do not pass.
 func NewGrounds(ctx context.Context, messages []thread.Message, before string, log ...thread.Message) *Grounds {
-	return &Grounds{newGrounds(ctx, messages, earlier{text: before, log: log})}
+	return &Grounds{newEvidence(ctx, messages, earlier{text: before, log: log})}
 }
 
 // Prose is a text after the checks.
@@ -36,14 +36,14 @@ type Prose struct {
 // The error is a *RejectedError: nothing is left, or the text is longer than the messages.
 // The report is complete in either case.
 func (g *Grounds) Prose(text string) (Prose, error) {
-	p := proseReader{g: g.g}
+	p := proseReader{e: g.e}
 	lines := append(strings.Split(text, "\n"), "")
 	for i, line := range lines[:len(lines)-1] {
 		p.line(strings.TrimRight(line, " \t\r"), lines[i+1])
 	}
 	out := Prose{Text: strings.Trim(strings.Join(p.kept, "\n"), "\n"), Report: p.report}
 	switch {
-	case len(text) > len(g.g.all):
+	case len(text) > g.e.size:
 		return out, &RejectedError{Reason: Inflated}
 	case p.report.Kept == 0:
 		return out, &RejectedError{Reason: Ungrounded}
@@ -55,7 +55,7 @@ func (g *Grounds) Prose(text string) (Prose, error) {
 // them.
 func (g *Grounds) Entries(entries []string, todo bool) (kept []string, report Report) {
 	for _, e := range entries {
-		if strings.TrimSpace(e) != "" && report.take(e, g.g.fault(statement{text: bare(e), todo: todo})) {
+		if strings.TrimSpace(e) != "" && report.take(e, g.e.fault(statement{text: bare(e), todo: todo})) {
 			kept = append(kept, e)
 		}
 	}
@@ -64,12 +64,16 @@ func (g *Grounds) Entries(entries []string, todo bool) (kept []string, report Re
 
 // Holds reports whether a statement that a reader may act on passes.
 func (g *Grounds) Holds(text string) bool {
-	return strings.TrimSpace(text) != "" && g.g.fault(statement{text: bare(text), todo: true}) == ""
+	return strings.TrimSpace(text) != "" && g.e.fault(statement{text: bare(text), todo: true}) == ""
 }
+
+// Names reports whether a text shows that it is about the messages. A refusal does not, however it is
+// worded.
+func (g *Grounds) Names(text string) bool { return g.e.isAbout(text) }
 
 // proseReader reads a text line by line.
 type proseReader struct {
-	g      *grounds
+	e      *evidence
 	report Report
 	kept   []string
 	above  []title // the titles above the next line, outermost first
@@ -148,10 +152,10 @@ func (p *proseReader) line(line, next string) {
 // checked like other sentences, unless the user or the assistant wrote the same line.
 func (p *proseReader) codeFault(line string) string {
 	text := bare(line)
-	if readsLikeProse(line) && !strings.Contains(p.g.spoken, strings.TrimSpace(line)) {
-		return p.g.fault(statement{text: text, todo: p.top().todo, user: p.top().user})
+	if readsLikeProse(line) && !p.e.wrote(strings.TrimSpace(line), byPeople) {
+		return p.e.fault(statement{text: text, todo: p.top().todo, user: p.top().user})
 	}
-	return p.g.fault(statement{text: line, code: true})
+	return p.e.fault(statement{text: line, code: true})
 }
 
 // readsLikeProse reports whether a line of a block of code is mostly words.
@@ -196,7 +200,7 @@ func (p *proseReader) below(level int) {
 func (p *proseReader) title(line string, level int, body string) {
 	p.below(level)
 	t := title{line: line, level: level, todo: p.top().todo || toDo(body), user: p.top().user || mentionsUser(body) >= 0}
-	if cause := p.g.fault(statement{text: body, code: true}); cause != "" {
+	if cause := p.e.fault(statement{text: body, code: true}); cause != "" {
 		p.report.take(body, cause)
 		t.shown = true // so that keep never shows it
 	}
@@ -224,7 +228,7 @@ func (p *proseReader) said(line string) string {
 	todo := p.top().todo || strings.Contains(line, "[ ]")
 	check := func(piece string) bool {
 		text := bare(piece)
-		return p.report.take(text, p.g.fault(statement{text: text, todo: todo, user: p.top().user}))
+		return p.report.take(text, p.e.fault(statement{text: text, todo: todo, user: p.top().user}))
 	}
 	var said []string
 	whole := true
@@ -238,7 +242,7 @@ func (p *proseReader) said(line string) string {
 			from = s.From
 		}
 		piece := rest[from:s.To]
-		if p.g.effort.Spend(len(rest)-from) && openQuotation(piece) && openQuotation(rest[s.To:]) {
+		if p.e.effort.Spend(len(rest)-from) && openQuotation(piece) && openQuotation(rest[s.To:]) {
 			continue
 		}
 		from = -1
@@ -287,7 +291,7 @@ func unmarked(line string) string {
 	return s[len(listMark.FindString(s)):]
 }
 
-var listMark = regexp.MustCompile(`^(?:[-*] \[ \] |- \[[xX]\] |[-*•] |[0-9]+[.)] )`)
+var listMark = regexp.MustCompile(`^(?:[-*] \[ \] |- \[[xX]\] |[-*•] |[0-9]+[.)] |[a-z][.)] )`)
 
 // bare is a line without its form: list mark, table, emphasis.
 func bare(line string) string {

@@ -28,6 +28,8 @@ type Input struct {
 	// Previous is the summary of an earlier compaction that this one replaces:
 	// its items compete for room with those of the span. May be nil.
 	Previous *summary.Summary
+	// Told is what a model told before of the messages in its span: it is asked about the others.
+	Told summary.Summary
 	// Context are the messages after the span, in order: what they deal with weighs more.
 	Context []thread.Message
 	// Shown are the messages that stand in the prompt beside this summary, as they stand

@@ -113,17 +113,6 @@ func stemsOf(texts ...string) map[string]bool {
 	return set
 }
 
-// shared counts the stems of a text, and how many of them a set holds.
-func shared(set map[string]bool, s string) (found, total int) {
-	for w := range stems(s) {
-		total++
-		if set[w] {
-			found++
-		}
-	}
-	return found, total
-}
-
 // wide reports whether a character belongs to a script without spaces between words.
 func wide(r rune) bool {
 	return r >= 0x0e00 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai))

@@ -284,7 +284,7 @@ func TestWritten(t *testing.T) {
 	} {
 		proposed.Facts = append(proposed.Facts, summary.Item{Text: fact, Turn: 1, Sources: []thread.ID{messages[n].ID}})
 	}
-	got, err := new(Extractive).Complete(t.Context(), Input{Messages: messages, Budget: 440}, proposed)
+	got, err := new(Extractive).Complete(t.Context(), Input{Messages: messages, Budget: 440}, Result{Summary: proposed})
 	if err != nil {
 		t.Fatal(err)
 	}

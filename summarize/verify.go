@@ -15,18 +15,8 @@ import (
 // Verified keeps of Inner's summary only what the messages support. What code can say itself
 // (the user's words, constraints, files, calls with their outcome and key fields,
 // identifiers) is made by code, so Inner can neither drop nor alter it. Every other item
-// must name a message of the span, or of the previous summary, as its source. It
-//
-//   - may contain no identifier, quotation or number with its unit that the span and the
-//     previous summary lack;
-//   - may quote the user only with what the user said, unless it names another origin, such
-//     as a commit. A sentence about the user must share half of its words with one turn
-//     and the assistant's words right before it, or with a sentence of the assistant
-//     about the user;
-//   - must share half of its words with the span;
-//   - if it is a decision, a step of the plan or an open item, which a reader may act on,
-//     must share half of its words with words of the user or the assistant, and may name
-//     no address that only tools gave: text from tools never becomes an instruction.
+// must name a message of the span, or of the previous summary, as its source, and pass the rules of
+// check.go: text from tools never becomes an instruction, and what is said of the user was said.
 //
 // This decides whether something was said, not whether it is true. The opposite of what was
 // said in the same words ("touch the schema" for "never touch the schema"), an invented
@@ -61,165 +51,177 @@ const (
 // *RejectedError.
 func (v *Verified) Summarize(ctx context.Context, in Input) (Result, error) {
 	code := cmp.Or(v.Extractive, &v.own)
-	ask := in
+	ask := in.Untold()
+	if len(ask.Messages) == 0 && len(in.Messages) > 0 {
+		return code.Summarize(ctx, in)
+	}
 	ask.Budget = 0
 	answer, err := v.Inner.Summarize(ctx, ask)
+	if err == nil && len(answer.Sections()) == 0 && len(in.Messages) > 0 {
+		err = answer.Report.failed(&RejectedError{Reason: Empty})
+	}
 	if err != nil {
 		return Result{}, err
 	}
-	if len(answer.Sections()) == 0 && len(in.Messages) > 0 {
-		return Result{}, answer.Report.failed(&RejectedError{Reason: Empty})
-	}
-	g := groundsOf(ctx, &in)
-	p := newPool(ctx, &in, code.reading(ctx))
+	known := in
+	known.Previous = ask.Previous
+	e := evidenceOf(ctx, &known)
+	p := newPool(ctx, &known, code.reading(ctx))
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
-	kept, report := g.checkItems(&answer.Summary, p)
-	if report.Proposed > 0 {
-		if err := v.judge(code, g, kept, &report); err != nil {
-			return Result{}, answer.Report.With(report).failed(err)
-		}
+	kept, report := e.checkItems(&answer.Summary, p)
+	report = answer.Report.With(report)
+	if err := e.judge(kept, &report); err != nil {
+		return Result{}, report.failed(err)
 	}
-	in.Previous = WithoutOutdated(in.Previous, answer.Outdated)
-	out, err := code.Complete(ctx, in, kept)
-	out.Report = answer.Report.With(report)
+	out, err := code.Complete(ctx, in, Result{Summary: kept, Outdated: answer.Outdated})
+	out.Report = report
 	return out, err
 }
 
+// evidenceOf returns the evidence of an input.
+func evidenceOf(ctx context.Context, in *Input) *evidence {
+	before := earlier{beside: in.UserBeside(), log: Asked(in.Instructions)}
+	p := in.Previous
+	if p == nil {
+		return newEvidence(ctx, in.Messages, before)
+	}
+	before.text, before.user = p.Render(), []string{p.CurrentTask}
+	before.said = summary.Summary{
+		CurrentTask: p.CurrentTask, Requests: p.Requests, Constraints: p.Constraints, CurrentPlan: p.CurrentPlan,
+		OpenItems: p.OpenItems, Decisions: p.Decisions, Conclusions: p.Conclusions,
+	}.Render()
+	for _, it := range slices.Concat(p.Requests, p.Constraints) {
+		before.user = append(before.user, it.Text)
+	}
+	e := newEvidence(ctx, in.Messages, before)
+	e.before = isAmong(p.Span.MessageIDs)
+	return e
+}
+
+// Asked returns Input.Instructions as a user message, since a model that was given them may
+// repeat them; nil if they are empty.
+func Asked(instructions string) []thread.Message {
+	if strings.TrimSpace(instructions) == "" {
+		return nil
+	}
+	return []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: instructions}}}}
+}
+
 // judge rejects an answer as a whole.
-func (v *Verified) judge(code *Extractive, g *grounds, kept summary.Summary, report *Report) error {
-	size := code.count(kept.Render())
+func (e *evidence) judge(kept summary.Summary, report *Report) error {
+	if report.Proposed == 0 {
+		return nil
+	}
+	var texts strings.Builder
+	without(&kept, func(text string, _ []thread.ID) bool {
+		texts.WriteString(text + "\n")
+		return false
+	})
+	reject := func(reason Reason, detail string) error { return &RejectedError{Reason: reason, Detail: detail} }
 	switch {
 	case report.Dropped[faultPlaceholder] == report.Proposed:
-		return &RejectedError{Reason: placeholders, Detail: fmt.Sprintf("%d items", report.Proposed)}
-	case size > code.count(g.all):
-		return &RejectedError{Reason: Inflated, Detail: fmt.Sprintf("%d tokens for %d", size, code.count(g.all))}
+		return reject(placeholders, fmt.Sprintf("%d items", report.Proposed))
+	case texts.Len() > e.size:
+		return reject(Inflated, fmt.Sprintf("%d bytes for %d", texts.Len(), e.size))
 	case report.Kept == 0:
-		return &RejectedError{Reason: Ungrounded, Detail: fmt.Sprintf("%d items", report.Proposed)}
-	case !g.names(itemTexts(kept)):
-		return &RejectedError{Reason: Ungrounded, Detail: "the items name nothing of the messages"}
+		return reject(Ungrounded, fmt.Sprintf("%d items", report.Proposed))
+	case !e.isAbout(texts.String()):
+		return reject(Ungrounded, "the items name nothing of the messages")
 	}
 	return nil
 }
 
-// itemTexts are the texts of a summary's items, a line each.
-func itemTexts(s summary.Summary) string {
-	var b strings.Builder
-	for _, it := range slices.Concat(s.Facts, s.FailedAttempts) {
-		b.WriteString(it.Text + "\n")
-	}
-	for _, d := range s.Decisions {
-		b.WriteString(d.Decision + " " + d.Rationale + "\n")
-	}
-	for _, x := range s.CurrentPlan {
-		b.WriteString(x.Text + "\n")
-	}
-	for _, o := range s.OpenItems {
-		b.WriteString(o.Description + " " + o.Context + "\n")
-	}
-	return b.String()
-}
-
-// claim is a text in a section.
-type claim struct {
-	section section
-	text    string
-}
-
-// claims are the texts that code says itself: they need no check.
-func (p *pool) claims() map[claim]bool {
-	known := map[claim]bool{}
+// ownTexts are the texts that code says itself: they need no check.
+func (p *pool) ownTexts() map[string]bool {
+	own := map[string]bool{}
 	for i := range p.candidates {
-		known[claim{secFact, p.candidates[i].text}], known[claim{secFailed, p.candidates[i].text}] = true, true
+		own[p.candidates[i].text] = true
 	}
 	for _, g := range p.groups[secFact] {
-		if g.label != "" {
-			known[claim{secFact, g.label + ":"}] = true
-		}
-	}
-	for _, it := range p.FailedAttempts {
-		known[claim{secFailed, whyFailed(it.Text)}] = true
-	}
-	for _, d := range p.Decisions {
-		known[claim{secDecision, d.Decision}] = true
+		own[g.label+":"] = true
 	}
 	for _, x := range p.CurrentPlan {
-		known[claim{secPlan, x.Text + " " + x.Status}] = true
+		own[x.Text+" "+x.Status] = true
 	}
-	for _, o := range p.OpenItems {
-		known[claim{secOpen, o.Description}] = true
-	}
-	return known
+	rest := p.Summary
+	rest.CurrentPlan = nil // a step may come with another status
+	without(&rest, func(text string, _ []thread.ID) bool {
+		own[text], own[whyFailed(text)] = true, true
+		return false
+	})
+	return own
 }
 
 // checkItems checks the items of an answer that code would not say itself, and returns those that
 // the messages support.
-func (g *grounds) checkItems(s *summary.Summary, p *pool) (kept summary.Summary, report Report) {
-	known := p.claims()
+func (e *evidence) checkItems(s *summary.Summary, p *pool) (kept summary.Summary, report Report) {
+	known := p.ownTexts()
 	// check takes an item with its rationale, context or status. Turn and time are those of
 	// its first source, whatever was said.
-	check := func(sec section, text, extra string, sources []thread.ID) (it summary.Item, more string, at time.Time, ok bool) {
-		key := text
-		switch sec {
-		case secPlan:
-			key += " " + extra
-		case secFailed:
-			key = whyFailed(text)
+	check := func(s section, key, text, extra string, sources []thread.ID) (it summary.Item, at time.Time, ok bool) {
+		whole := text
+		if s != secPlan { // the status of a step is one of our words
+			whole = strings.TrimRight(text+" "+extra, " ")
 		}
-		text, extra = oneLine(text), oneLine(extra)
-		whole := strings.TrimRight(text+" "+extra, " ")
-		if known[claim{sec, key}] || whole == "" {
-			return it, "", at, false
-		}
-		cause := faultLimit
-		if report.Proposed < maxItems {
-			cause = g.checkItem(sec, text, whole, sources)
-		}
-		if !report.take(whole, cause) {
-			return it, "", at, false
+		if known[key] || whole == "" {
+			return it, at, false
 		}
 		it = summary.Item{Text: text, Sources: make([]thread.ID, 0, len(sources))}
-		found := false
 		for _, id := range sources {
-			n, inSpan := g.at[id]
-			if !inSpan && !g.before[id] {
+			n, inSpan := e.at[id]
+			if !inSpan && !e.before(id) {
 				continue
 			}
 			it.Sources = append(it.Sources, id)
-			if inSpan && !found {
-				it.Turn, at, found = g.messages[n].Turn, g.messages[n].Time, true
+			if inSpan && it.Turn == 0 {
+				it.Turn, at = e.messages[n].Turn, e.messages[n].Time
 			}
 		}
-		return it, extra, at, true
+		cause := ""
+		switch {
+		case report.Proposed >= maxItems, len(whole) > maxItem:
+			cause = faultLimit
+		case placeholder(text):
+			cause = faultPlaceholder
+		case len(it.Sources) == 0:
+			cause = faultSource
+		default:
+			cause = e.fault(statement{text: whole, todo: s == secPlan || s == secDecision || s == secOpen})
+		}
+		return it, at, report.take(whole, cause)
 	}
 	for _, it := range s.Facts {
 		for line := range strings.SplitSeq(it.Text, "\n") {
-			if it, _, _, ok := check(secFact, strings.TrimPrefix(line, gap), "", it.Sources); ok {
+			line = strings.TrimPrefix(line, gap)
+			if it, _, ok := check(secFact, line, oneLine(line), "", it.Sources); ok {
 				kept.Facts = append(kept.Facts, it)
 			}
 		}
 	}
 	for _, it := range s.FailedAttempts {
-		if it, _, _, ok := check(secFailed, it.Text, "", it.Sources); ok {
+		if it, _, ok := check(secFailed, whyFailed(it.Text), oneLine(it.Text), "", it.Sources); ok {
 			kept.FailedAttempts = append(kept.FailedAttempts, it)
 		}
 	}
 	for _, d := range s.Decisions {
-		if it, why, at, ok := check(secDecision, d.Decision, d.Rationale, d.Sources); ok {
+		why := oneLine(d.Rationale)
+		if it, at, ok := check(secDecision, d.Decision, oneLine(d.Decision), why, d.Sources); ok {
 			kept.Decisions = append(kept.Decisions, summary.Decision{Decision: it.Text, Rationale: why, Turn: it.Turn, Time: at, Sources: it.Sources})
 		}
 	}
 	for _, x := range s.CurrentPlan {
-		if it, status, _, ok := check(secPlan, x.Text, x.Status, x.Sources); ok {
-			if !slices.Contains([]string{"pending", "in_progress", "completed"}, status) {
-				status = ""
+		if it, _, ok := check(secPlan, x.Text+" "+x.Status, oneLine(x.Text), x.Status, x.Sources); ok {
+			if !slices.Contains([]string{"pending", "in_progress", "completed"}, x.Status) {
+				x.Status = ""
 			}
-			kept.CurrentPlan = append(kept.CurrentPlan, summary.Step{Text: it.Text, Status: status, Sources: it.Sources})
+			kept.CurrentPlan = append(kept.CurrentPlan, summary.Step{Text: it.Text, Status: x.Status, Sources: it.Sources})
 		}
 	}
 	for _, o := range s.OpenItems {
-		if it, context, _, ok := check(secOpen, o.Description, o.Context, o.Sources); ok {
+		context := oneLine(o.Context)
+		if it, _, ok := check(secOpen, o.Description, oneLine(o.Description), context, o.Sources); ok {
 			if o.Priority != summary.High && o.Priority != summary.Low {
 				o.Priority = summary.Medium
 			}

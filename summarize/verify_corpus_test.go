@@ -26,7 +26,7 @@ func TestVerifiedOnSessions(t *testing.T) {
 			if err != nil || got.Report.Proposed != 0 {
 				t.Fatalf("%s: %v, %+v", name, err, got.Report)
 			}
-			g := groundsOf(t.Context(), &in)
+			g := evidenceOf(t.Context(), &in)
 			for i := range in.Messages {
 				m := &in.Messages[i]
 				if m.Role != thread.Assistant {
@@ -44,7 +44,7 @@ func TestVerifiedOnSessions(t *testing.T) {
 					}
 					if at := number.FindStringIndex(s); at != nil {
 						other := s[at[0]:at[1]] + "7"
-						if _, held := g.numbers[withoutThousands(other)]; !held {
+						if g.words["#"+other] == nil {
 							altered++
 							if g.fault(statement{text: s[:at[0]] + other + s[at[1]:]}) == "" {
 								through++

@@ -27,7 +27,11 @@ func TestAskedOnce(t *testing.T) {
 					return llmtest.Answer{Text: `{"stand":[1],"changes":[]}`}
 				}
 				if strings.Contains(r.Body, "json_schema") {
-					return llmtest.Answer{Text: `{"facts":[{"text":"I look further","sources":[1,2,3]}],"decisions":[],"plan":[],"open_items":[],"failed_attempts":[],"tool_outcomes":[]}`}
+					outdated := ""
+					if strings.Contains(r.Body, "outdated") { // asked on top of what was told before
+						outdated = `"outdated":[],`
+					}
+					return llmtest.Answer{Text: `{"facts":[{"text":"I look further","sources":[1,2,3]}],` + outdated + `"decisions":[],"plan":[],"open_items":[],"failed_attempts":[],"tool_outcomes":[]}`}
 				}
 				return llmtest.Answer{Text: "## Current State\n- I look further.\n"}
 			}})

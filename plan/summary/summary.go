@@ -61,6 +61,10 @@ type Summary struct {
 	// need, each with a few words around it.
 	Identifiers []Item              `json:"identifiers,omitempty"`
 	Artifacts   []ArtifactReference `json:"artifacts,omitempty"`
+	// Told is what a model told of the span, as far as it was used, whether there was room for it
+	// or not. It is not rendered: with it no model is sent the same messages again. Nil if no model
+	// was asked.
+	Told *Summary `json:"told,omitempty"`
 }
 
 // Item is a piece of text with its origin.

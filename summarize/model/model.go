@@ -61,27 +61,27 @@ const (
 // Extractive, or a *summarize.RejectedError that says what is wrong with the answer.
 func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summarize.Result, error) {
 	code := cmp.Or(m.Extractive, &m.own)
-	if len(in.Messages) == 0 {
+	ask := in.Untold()
+	if len(ask.Messages) == 0 {
 		return code.Summarize(ctx, in) // nothing to ask about
 	}
 	generator := in.Answers.GeneratorFor(m.Generator)
-	own, o, err := m.request(&in)
+	own, o, err := m.request(&ask)
 	if err != nil {
 		return summarize.Result{}, err
 	}
 	// The key of the cached answer is the transcript's request, whichever form is sent.
 	reply, err := in.Answers.AskWith(ctx, generator, own.prompt, o, func(ctx context.Context) (*llm.Reply, error) {
-		return m.ask(ctx, generator, &in, own, o, code)
+		return m.ask(ctx, generator, &ask, own, o, code)
 	})
 	if err != nil {
 		return summarize.Result{}, err
 	}
-	proposed, err := read(reply, &in)
+	proposed, err := read(reply, &ask)
 	if err != nil {
 		return summarize.Result{}, err
 	}
-	in.Previous = summarize.WithoutOutdated(in.Previous, proposed.Outdated)
-	out, err := code.Complete(ctx, in, proposed.Summary)
+	out, err := code.Complete(ctx, in, proposed)
 	out.Report, out.Outdated = summarize.Replied(generator.Model(), reply), proposed.Outdated
 	return out, err
 }

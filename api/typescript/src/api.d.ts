@@ -799,6 +799,7 @@ export type SummarySummary = {
   requests?: Array<SummaryItem>
   span: ThreadSpan
   stated?: Array<SummaryItem>
+  told?: SummarySummary
   tool_outcomes?: Array<SummaryToolOutcome>
   unlisted?: number
   work?: StateWork

@@ -1,0 +1,368 @@
+package summarize
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// voices say who may be quoted with a passage.
+type voices uint8
+
+const (
+	byAnybody voices = 0
+	byPeople  voices = 1 // the user or the assistant
+	byUser    voices = 2 // the user; also what an earlier summary or the assistant tells about the user
+)
+
+// passage is a text of the messages by one author.
+type passage struct {
+	text   string
+	by     voices
+	talk   [2]int32 // the turns, or the one sentence about the user, that it belongs to; 0 is none
+	folded string   // for quotations, once it was needed
+}
+
+// posting says which passages hold a word, in order, and who said it.
+type posting struct {
+	in []int32
+	by voices
+}
+
+// evidence is what messages say, and who said it, by word. Statements are compared with all of it, not
+// with their sources.
+type evidence struct {
+	messages []thread.Message
+	at       map[thread.ID]int
+	before   func(thread.ID) bool // whether it is a message of the previous summary
+	passages []passage
+	words    map[string]*posting // by stem, and by number: "#250", and "#250 ms" with its unit
+	size     int                 // of all texts, in bytes
+	talks    int32               // the last talk
+	turn     int32               // the talk of the turn that is read
+	heard    int                 // the passage that the assistant said last
+	effort   *effort.Budget      // of the checks; what it does not allow does not pass
+}
+
+const (
+	// checkEffort is how many times more the checks of statements may take than other analyses: a
+	// summary has some hundred names, and each is looked for in much of the text.
+	checkEffort = 4
+	// stemming is about what finding the words of a text takes for each byte of it, and comparing
+	// what looking one up takes, in units of effort. A byte that is only looked for takes a
+	// searching-th of a unit.
+	stemming, comparing, searching = 16, 16, 8
+	// messageEffort is about what a message takes at least.
+	messageEffort = 1 << 10
+)
+
+// earlier is what came before the messages of a span, or stands between them.
+type earlier struct {
+	text string   // a summary, which was checked when it was made
+	said string   // the words of the user and the assistant in it
+	user []string // the words of the user in it
+	// log are earlier messages: only words of the user and the assistant count.
+	log []thread.Message
+	// beside are the user's messages outside of the span that stand before each of its messages.
+	beside [][]thread.Message
+}
+
+// newEvidence reads the messages of a span and what came before it.
+func newEvidence(ctx context.Context, messages []thread.Message, before earlier) *evidence {
+	e := &evidence{messages: messages, at: make(map[thread.ID]int, len(messages)), before: isAmong(nil), words: map[string]*posting{}, heard: -1}
+	e.effort, e.turn = effort.New(ctx, 0), e.newTalk()
+	e.add(before.text, byAnybody, 0)
+	e.add(before.said, byPeople, 0)
+	e.aboutUser(before.said)
+	for _, text := range before.user {
+		e.add(text, byUser, e.newTalk())
+	}
+	for i := range before.log {
+		e.speech(&before.log[i])
+	}
+	for i := range messages {
+		if len(before.beside) > 0 {
+			for k := range before.beside[i] {
+				e.speech(&before.beside[i][k])
+			}
+		}
+		e.at[messages[i].ID] = i
+		e.message(&messages[i])
+	}
+	return e
+}
+
+func (e *evidence) newTalk() int32 { e.talks++; return e.talks }
+
+// add adds a passage, and its words to the index.
+func (e *evidence) add(text string, by voices, talk int32) {
+	if text == "" || !e.effort.Live(stemming*len(text)) {
+		return
+	}
+	e.effort.Allow(checkEffort * len(text))
+	n := int32(len(e.passages))
+	e.passages = append(e.passages, passage{text: text, by: by, talk: [2]int32{talk}})
+	e.size += len(text) + 1
+	note := func(word string) {
+		p := e.words[word]
+		if p == nil {
+			p = &posting{}
+			e.words[strings.Clone(word)] = p
+		}
+		if p.by |= by; len(p.in) == 0 || p.in[len(p.in)-1] != n {
+			p.in = append(p.in, n)
+		}
+	}
+	for w := range stems(text) {
+		note(w)
+	}
+	numbers(text, func(x number) {
+		note("#" + x.value)
+		if x.unit != "" {
+			note("#" + x.value + " " + x.unit)
+		}
+	})
+}
+
+// aboutUser adds the sentences about the user in a text that is not the user's.
+func (e *evidence) aboutUser(text string) {
+	if size := e.size; mentionsUser(text) >= 0 {
+		for p := range scan.Sentences(text) {
+			if s := text[p.From:p.To]; mentionsUser(s) >= 0 {
+				e.add(s, byPeople|byUser, e.newTalk())
+			}
+		}
+		e.size = size // it was counted
+	}
+}
+
+// speech adds what the user or the assistant says in a message.
+func (e *evidence) speech(m *thread.Message) {
+	switch said := m.Said(); {
+	case m.Author() == thread.ByModel:
+		e.heard = len(e.passages)
+		e.add(m.Text(), byPeople, e.turn)
+		e.aboutUser(m.Text())
+	case m.StartsTurn() && !ownformat.ShowsContent(m):
+		e.turn = e.newTalk()
+		if e.heard >= 0 && e.heard < len(e.passages) { // it may be what the user answers
+			e.passages[e.heard].talk[1] = e.turn
+		}
+		e.add(injected.UserWords(m), byPeople|byUser, e.turn)
+	case said != "":
+		e.add(said, byPeople|byUser, e.turn)
+	default:
+		e.add(injected.UserWords(m), byPeople, 0)
+	}
+}
+
+// message adds all text of a message but its reasoning. Arguments are included as they stand and with
+// their strings unescaped. Text that a harness wrote in the user's name is nobody's words.
+func (e *evidence) message(m *thread.Message) {
+	e.speech(m)
+	words := strings.TrimSpace(injected.UserWords(m))
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case thread.Text:
+			switch {
+			case m.Author() == thread.ByModel:
+			case m.Kind == thread.Recap:
+				e.add(p.Text, byUser, 0)
+				e.aboutUser(p.Text)
+			case strings.TrimSpace(p.Text) != words:
+				e.add(p.Text, byAnybody, 0)
+			}
+		case thread.ToolCall:
+			text := p.Name + " " + p.Arguments + "\n"
+			if rawjson.Valid(p.Arguments) {
+				text += unescaped(gjson.Parse(p.Arguments))
+			}
+			e.add(text, byPeople, 0)
+		case thread.ToolResult:
+			text := p.Tool + " " + string(p.Outcome) + " " + p.Text() + "\n" + p.Structured + "\n"
+			if doc, err := json.Marshal(p.KeyFields); len(p.KeyFields) > 0 && err == nil {
+				text += string(doc) + "\n" + unescaped(gjson.ParseBytes(doc))
+			}
+			e.add(text, byAnybody, 0)
+		case thread.Media:
+			e.add(p.Name+" "+p.Text, byAnybody, 0)
+		case thread.Opaque:
+			e.add(p.Text, byAnybody, 0)
+		}
+	}
+}
+
+// unescaped lists the strings of a JSON value, a line each.
+func unescaped(v gjson.Result) string {
+	if v.Type == gjson.String {
+		return v.Str + "\n"
+	}
+	var b strings.Builder
+	if v.IsObject() || v.IsArray() {
+		v.ForEach(func(_, e gjson.Result) bool {
+			b.WriteString(unescaped(e))
+			return true
+		})
+	}
+	return b.String()
+}
+
+// find reports whether a passage by such a voice holds a text, as holds says. Only passages with the
+// rarest of its words are looked at; all of them if it has none, or where words may be cut.
+func (e *evidence) find(text string, by voices, cut bool, holds func(*passage) bool) bool {
+	var rarest *posting
+	for w := range stems(text) {
+		p := e.words[w]
+		switch {
+		case cut:
+		case p == nil:
+			return false
+		case rarest == nil || len(p.in) < len(rarest.in):
+			rarest = p
+		}
+	}
+	look := func(p *passage) bool {
+		return (by == byAnybody || p.by&by != 0) && e.effort.Spend(comparing+len(p.text)/searching) && holds(p)
+	}
+	if rarest == nil {
+		for i := range e.passages {
+			if look(&e.passages[i]) {
+				return true
+			}
+		}
+		return false
+	}
+	return slices.ContainsFunc(rarest.in, func(i int32) bool { return look(&e.passages[i]) })
+}
+
+// wrote reports whether a passage by such a voice holds a text as it stands.
+func (e *evidence) wrote(text string, by voices) bool {
+	return e.find(text, by, true, func(p *passage) bool { return strings.Contains(p.text, text) })
+}
+
+// has reports whether a passage by such a voice holds a word as a whole: build-12 is not in build-123.
+// The beginning of a hash counts as the hash.
+func (e *evidence) has(word string, by voices) bool {
+	hash := len(word) >= 7 && strings.Trim(word, "0123456789abcdef") == ""
+	return word != "" && e.find(word, by, hash, func(p *passage) bool { return standsIn(p.text, word, hash) })
+}
+
+func standsIn(text, word string, hash bool) bool {
+	for from := 0; ; from++ {
+		i := strings.Index(text[from:], word)
+		if i < 0 {
+			return false
+		}
+		from += i
+		end := from + len(word)
+		before := from == 0 || !scan.WordByte(text[from-1]) || !scan.WordByte(word[0])
+		if before && (end == len(text) || hash || !scan.WordByte(text[end]) && !goesOn(text[end:])) {
+			return true
+		}
+	}
+}
+
+// goesOn reports whether an identifier goes on after a dot or a dash.
+func goesOn(rest string) bool {
+	return len(rest) > 1 && (rest[0] == '.' || rest[0] == '-') && scan.WordByte(rest[1])
+}
+
+// said reports whether a quotation stands in a passage by such a voice, word for word; of one with
+// omissions ("…", or text in brackets) all pieces, which are of two words at least.
+func (e *evidence) said(quotation string, by voices) bool {
+	in := func(piece string) bool {
+		folded := fold(piece)
+		return e.find(piece, by, false, func(p *passage) bool {
+			if p.folded == "" {
+				p.folded = fold(p.text)
+			}
+			return strings.Contains(p.folded, folded)
+		})
+	}
+	if in(quotation) {
+		return true
+	}
+	pieces := 0
+	for piece := range strings.FieldsFuncSeq(omissions.Replace(quotation), func(r rune) bool { return r == 0 }) {
+		if piece = strings.TrimSpace(piece); piece == "" || piece[0] == 1 {
+			continue
+		}
+		if strings.Count(fold(piece), " ") < 3 || !in(piece) {
+			return false
+		}
+		pieces++
+	}
+	return pieces > 0
+}
+
+// omissions marks what is left out of a quotation, and \x01 what takes its place.
+var omissions = strings.NewReplacer("...", "\x00", "…", "\x00", "[", "\x00\x01", "]", "\x00")
+
+// fold writes a text for the comparison of quotations: its words in lower case, with one space around
+// each.
+func fold(s string) string {
+	b := make([]rune, 1, len(s)+2)
+	b[0] = ' '
+	for _, r := range s {
+		switch {
+		case unicode.IsLetter(r) || unicode.IsDigit(r):
+			b = append(b, unicode.ToLower(r))
+		case r != '\'' && r != '’' && b[len(b)-1] != ' ': // don't, don’t and dont
+			b = append(b, ' ')
+		}
+	}
+	if b[len(b)-1] != ' ' {
+		b = append(b, ' ')
+	}
+	return string(b)
+}
+
+// share counts the stems of a text, and those that such a voice used.
+func (e *evidence) share(text string, by voices) (found, total int) {
+	for w := range stems(text) {
+		total++
+		if p := e.words[w]; p != nil && p.by&by == by {
+			found++
+		}
+	}
+	return found, total
+}
+
+// together reports whether half of the words of a text stand in one turn, with the assistant's words
+// right before it, or in one sentence about the user.
+func (e *evidence) together(text string) bool {
+	found, total := map[int32]int{}, 0
+	for w := range stems(text) {
+		total++
+		p := e.words[w]
+		if p == nil || !e.effort.Spend(comparing*(1+len(p.in))) {
+			continue
+		}
+		in := map[int32]bool{}
+		for _, i := range p.in {
+			for _, talk := range e.passages[i].talk {
+				if talk > 0 && !in[talk] {
+					in[talk] = true
+					found[talk]++
+				}
+			}
+		}
+	}
+	for _, n := range found {
+		if 2*n >= total {
+			return true
+		}
+	}
+	return total == 0
+}
