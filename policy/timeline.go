@@ -375,11 +375,25 @@ func (w *timelineWriter) newRecord(ctx context.Context, prev *plan.Summarization
 	if !sameTurn { // the turn that was split the last time is whole now
 		next.Text, before = joinContext(next.Text, before), ""
 	}
+	// Without a model, items are taken over from the summary before, and a split turn is read from its beginning.
+	var older summary.Summary
+	turn := fresh[whole:]
+	if w.policy.Model == nil {
+		older = known
+		if sameTurn {
+			before, turn = "", nil
+			for _, id := range span.MessageIDs {
+				if i, _ := s.Thread.Index(id); turnID(messages[i].Turn) == split {
+					turn = append(turn, messages[i])
+				}
+			}
+		}
+	}
 	if !sameTurn || whole > 0 {
-		next.Text, err = w.summarizeRange(ctx, summaryTask, w.policy.SummaryTokens, next.Text, fresh[:whole])
+		next.Text, err = w.summarizeRange(ctx, summaryTask, w.policy.SummaryTokens, next.Text, fresh[:whole], older)
 	}
 	if err == nil && split != "" {
-		next.TurnContext, err = w.summarizeRange(ctx, prefixTask, w.policy.PrefixTokens, before, fresh[whole:])
+		next.TurnContext, err = w.summarizeRange(ctx, prefixTask, w.policy.PrefixTokens, before, turn, summary.Summary{})
 	}
 	if err != nil {
 		return nil, err
@@ -405,7 +419,7 @@ func (w *timelineWriter) newRecord(ctx context.Context, prev *plan.Summarization
 // summarizeRange summarizes messages on top of what is known, in at most limit tokens and
 // in no more than what is known and half of the messages take. The model reads them piece
 // by piece, each time with the summary so far; when it fails, the rule takes over.
-func (w *timelineWriter) summarizeRange(ctx context.Context, task string, limit int, known string, messages []thread.Message) (string, error) {
+func (w *timelineWriter) summarizeRange(ctx context.Context, task string, limit int, known string, messages []thread.Message, older summary.Summary) (string, error) {
 	room := w.situation.Counter.Text(known)
 	for k := range messages {
 		room += w.situation.ChangedSizes[positionOf(w.situation.Thread, &messages[k])] / 2
@@ -416,18 +430,23 @@ func (w *timelineWriter) summarizeRange(ctx context.Context, task string, limit 
 	}
 	text, failure, err := writeOrFallback(ctx, w.policy.Model,
 		func() (string, error) { return w.summarizeByModel(ctx, task, limit, known, messages) },
-		func(error) (string, error) { return w.summarizeByRule(ctx, limit, known, messages) }, nil)
+		func(error) (string, error) { return w.summarizeByRule(ctx, limit, known, messages, older) }, nil)
 	w.failure = cmp.Or(w.failure, failure)
 	return text, err
 }
 
-func (w *timelineWriter) summarizeByRule(ctx context.Context, limit int, known string, messages []thread.Message) (string, error) {
+// summarizeByRule summarizes messages by code, on top of older: what code told before. Beside what a model wrote
+// before, of which there are no items, that takes half of the room.
+func (w *timelineWriter) summarizeByRule(ctx context.Context, limit int, known string, messages []thread.Message, older summary.Summary) (string, error) {
 	budget := limit
-	if known != "" {
+	switch {
+	case older.Span.Len() > 0:
+		known = ""
+	case known != "":
 		known = w.situation.clipText(known, limit/2)
 		budget -= w.situation.Counter.Text(known) + 2
 	}
-	sum, err := w.structuredSummary(ctx, summary.Summary{}, messages, budget)
+	sum, err := w.structuredSummary(ctx, older, messages, budget)
 	if err != nil {
 		return "", err
 	}

@@ -497,3 +497,46 @@ func TestCachePointsFromTheFirst(t *testing.T) {
 		t.Errorf("cache points (-want +got):\n%s", diff)
 	}
 }
+
+// TestTimelineByRule: without a model a round takes over the items of the rounds before, and a turn that is cut
+// again is told from its beginning. C6
+func TestTimelineByRule(t *testing.T) {
+	var log []thread.Message
+	var current *plan.Plan
+	compact := func() *plan.Range {
+		s := stateOf(t, threadOf(t, log...), current)
+		s.Forced, s.Round = true, len(log)
+		f, err := policy.Timeline{KeepRecent: 40}.Plan(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		current = f.Plan
+		return current.Summarizations[0].Range
+	}
+	says := func(words string) {
+		id := fmt.Sprintf("c%d", len(log))
+		log = append(log, speak(thread.Assistant, words), callTool(id, "Read", fmt.Sprintf(`{"file_path":"/r/shelf%d.go"}`, len(log)), ""), answerTool(id, "Read", "package shelf\n\nfunc Shelf() {}\n"+strings.Repeat("// A line of the file.\n", 40)))
+	}
+	log = append(log, speak(thread.User, "Find out why the parcels of Leeds are lost."))
+	says("The parcels are lost in sorter.go, since its belt 88 is read as signed.")
+	for n := range 6 {
+		log = append(log, speak(thread.User, fmt.Sprintf("Then look at shelf %d, please, and say what stands there.", n)))
+		for k := range 3 {
+			says(fmt.Sprintf("On shelf %d.%d there stand the jars of %s, in rows of %d.", n, k, strings.Repeat("plum and cherry and ", 3), n+k))
+		}
+		if r := compact(); !strings.Contains(r.Text+r.TurnContext, "belt 88") {
+			t.Errorf("round %d: what was found first is gone from\n%s", n, r.Text)
+		}
+	}
+	log = append(log, speak(thread.User, "Now repaint the whole hall."))
+	walls := []string{
+		"The north wall is cracked, I filled it with lime before the paint.", "Behind the oven the plaster is wet, so nothing holds there yet.", "The door frame gets linseed oil, not paint.",
+		"Under the windows somebody has glued paper, which I scraped off.", "The ceiling lamp must go down for the second coat.", "In the corner at the stairs mould came back twice.", "The skirting is oak, I leave it as it is.",
+	}
+	for n, wall := range walls {
+		says(wall)
+		if r := compact(); n > 2 && (r.SplitTurn == "" || !strings.Contains(r.TurnContext, "filled it with lime") || !strings.Contains(r.TurnContext, "plaster is wet")) {
+			t.Errorf("wall %d: the beginning of the turn is gone from\n%s", n, r.TurnContext)
+		}
+	}
+}
