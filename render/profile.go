@@ -188,11 +188,21 @@ func (p Profile) Translate(m thread.Message, changed bool) thread.Message {
 		}
 		return p.admits(part)
 	}
-	if !slices.ContainsFunc(m.Parts, func(part thread.Part) bool { return !keep(part) || p.freeText(part) }) {
+	runs := p.API == wire.Anthropic || p.API == wire.Responses
+	read := func(part thread.Part) bool { // by the model: the program that asked ran at another provider
+		r, ok := part.(thread.ToolResult)
+		return ok && r.Program && (!runs || foreign && m.Frame != nil)
+	}
+	if !slices.ContainsFunc(m.Parts, func(part thread.Part) bool { return !keep(part) || p.freeText(part) || read(part) }) {
 		return m
 	}
 	var parts []thread.Part
 	for _, part := range m.Parts {
+		if read(part) {
+			r := part.(thread.ToolResult)
+			r.Program = false
+			part = r
+		}
 		if p.freeText(part) {
 			call := part.(thread.ToolCall)
 			call.Arguments, call.Type, call.Source = `{"input":`+rawjson.Quote(call.Arguments)+`}`, "", thread.Source{}
