@@ -68,7 +68,7 @@ func pasted(s string) bool {
 	fields := strings.Fields(s)
 	marked := slices.DeleteFunc(slices.Clone(fields), func(w string) bool { return !strings.ContainsAny(w, "()=[]{};") })
 	code := strings.ContainsAny(s[len(s)-1:], "{};") && 2*len(marked) > len(fields)
-	diff := (s[0] == '+' || s[0] == '-') && (strings.HasPrefix(s[1:], "\t") || strings.HasPrefix(s[1:], "  "))
+	diff := s[0] == '+' && (strings.HasPrefix(s[1:], "\t") || strings.HasPrefix(s[1:], "  ")) || strings.HasPrefix(s, "-     ") // fewer are a list
 	return s[0] == '>' || code || diff || strings.ContainsFunc(s, func(r rune) bool { return r >= 0x2500 && r < 0x2600 })
 }
 

@@ -52,7 +52,9 @@ func TestPasted(t *testing.T) {
 	for text, want := range map[string]bool{
 		"> Send it by Friday.":              true,
 		"+       // Use the old key first.": true,
-		"-\tif err != nil {":                true,
+		"-       if err != nil {":           true,
+		"-   Always write in British.":      false,
+		"-\tNever touch the legacy folder.": false,
 		"get names(): string[];":            true,
 		"├── main.go":                       true,
 		"- Use tabs in Go files.":           false,
