@@ -260,15 +260,15 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9129},
+		{Of: "floor 0", Floor: 0, Most: 9118},
 		{Of: "floor 1", Floor: 1, Most: 21007},
-		{Of: "floor 2", Floor: 2, Most: 20118},
-		{Of: "floor 3", Floor: 3, Most: 11751},
+		{Of: "floor 2", Floor: 2, Most: 20101},
+		{Of: "floor 3", Floor: 3, Most: 11733},
 		{Of: "floor 4", Floor: 4, Most: 2402},
 		{Of: "floor 5", Floor: 5, Most: 9404},
 		{Of: "floor 6", Floor: 6, Most: 12288},
 		{Of: "floor 7", Floor: 7, Most: 16386},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 15101},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 15087},
 	},
 	Packages: 98, Public: 45, Names: 752,
 	Methods: 25, Types: map[string]int{
