@@ -6,7 +6,6 @@ package corpus
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"testing"
 )
@@ -19,13 +18,31 @@ func CollectLessOften() {
 	}
 }
 
+// Root returns the folder of the project, which the test runs somewhere in.
+func Root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
+			return dir
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			t.Fatal("the test does not run within the project")
+		}
+		dir = above
+	}
+}
+
 // Dir returns the path of a folder of the corpus, such as "transcripts" or
 // "wire-samples". Where the corpus is missing it skips the test with the
 // reason, or fails it when PALIMPSEST_REQUIRE_CORPUS is set.
 func Dir(t testing.TB, name string) string {
 	t.Helper()
-	_, file, _, _ := runtime.Caller(0)
-	dir := filepath.Join(filepath.Dir(file), "..", "..", "..", "..", "shared", name)
+	dir := filepath.Join(Root(t), "..", "shared", name)
 	if _, err := os.Stat(dir); err != nil {
 		if os.Getenv("PALIMPSEST_REQUIRE_CORPUS") != "" {
 			t.Fatalf("the corpus is required and not there: %v", err)

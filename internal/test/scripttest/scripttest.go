@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,8 +32,7 @@ type Command func(ctx context.Context, args []string, s cli.Streams) int
 // PALIMPSEST_LONG=all each is a process. The program must be known to testscript.Main.
 func Run(t *testing.T, name string, command Command) {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	sessions := filepath.Join(filepath.Dir(here), "..", "..", "..", "testdata", "sessions")
+	sessions := filepath.Join(corpus.Root(t), "testdata", "sessions")
 	scripts, err := filepath.Abs("testdata/script")
 	if err != nil {
 		t.Fatal(err)

@@ -379,7 +379,7 @@ const perhapsChanged = "what `"
 
 // watched is how many times more entries are kept while messages are still to come: a later one
 // may end a process, take a commit back or allow what was refused.
-const watched = 16
+const watched = 4
 
 // bound keeps the lists that each message may go over from growing with the log.
 func (f *fold) bound(times, most int) {
