@@ -38,20 +38,22 @@ func (x *index) calledWith(said string, turn int, named []int) (out []*call) {
 // takes reports whether the words of an input, shortened and put on one line,
 // stand in the arguments of a call.
 func (d *call) takes(input string) bool {
-	if strings.TrimSpace(input) == "" || holds(normal(d.said), input) || holds(normal(d.Arguments), input) || d.line != "" && holds(normal(d.line), input) {
+	if strings.TrimSpace(input) == "" || seek(input).inAny(d.asked) {
 		return true
 	}
 	// name=value pairs, lists and objects: the same words, pieces of them in
 	// their order.
-	all := []string{flat(normal(d.Arguments))}
-	for _, l := range leaves(d.args) {
-		all = append(all, flat(normal(l)))
+	if d.words == "" {
+		all := []string{flat(normal(d.Arguments))}
+		for _, l := range leaves(d.args) {
+			all = append(all, flat(normal(l)))
+		}
+		for name, v := range d.args {
+			all = append(all, flat(normal(name+" "+strings.Join(leaves(v), " "))))
+		}
+		d.words = strings.Join(all, "|")
 	}
-	for name, v := range d.args {
-		all = append(all, flat(normal(name+" "+strings.Join(leaves(v), " "))))
-	}
-	text := strings.Join(all, "|")
-	return !slices.ContainsFunc(pieces(input), func(p string) bool { return !inRuns(text, tokens(p), 1) })
+	return !slices.ContainsFunc(pieces(input), func(p string) bool { return !inRuns(d.words, tokens(p), 1) })
 }
 
 // main is what two runs of the same call have in common.
@@ -117,7 +119,7 @@ func called(x *index, c claim) string {
 		if strings.TrimSpace(head) == "" {
 			return "" // the log has the result alone
 		}
-		for _, d := range x.calledWith(head, c.turn, c.from[normal(head)]) {
+		for _, d := range x.calledWith(head, c.turn, c.from(head)) {
 			why := d.not(told)
 			if told == thread.Partial {
 				why = ""
@@ -310,12 +312,13 @@ func orFirst(a, b string) string {
 }
 
 func (x *index) saidAfter(d *call, words string) bool {
+	said := seek(words)
 	for i := d.at + 1; i < len(x.log); i++ {
 		if x.log[i].Role != thread.Assistant {
 			continue
 		}
 		for _, t := range x.quotable(i) {
-			if holds(t.norm(), words) || strings.Contains(t.raw, "```") && holds(normal(fence.ReplaceAllString(t.raw, "")), words) {
+			if said.in(t.norm()) || strings.Contains(t.raw, "```") && said.in(normal(fence.ReplaceAllString(t.raw, ""))) {
 				return true
 			}
 		}

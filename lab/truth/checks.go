@@ -54,7 +54,7 @@ func (d *call) runsCommand(command string) (at int, ok bool) {
 		return at, at >= 0 || holds(normal(d.line), command)
 	}
 	for l := range strings.SplitSeq(strings.ReplaceAll(d.line, "\\\n", " "), "\n") {
-		for _, p := range placesOf(normal(l), command, maxPlaces) {
+		for _, p := range seek(command).places(normal(l), maxPlaces) {
 			if behind.MatchString(normal(l)[p.to:]) {
 				return at, true
 			}

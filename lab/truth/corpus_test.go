@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"io/fs"
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 	"github.com/palimpsest-ai/palimpsest/lab/truth"
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -73,21 +75,26 @@ func spanEnd(log []thread.Message) int {
 	return end
 }
 
-// judge summarises all but the last messages and checks it.
-func judge(t *testing.T, log []thread.Message, budget int) (truth.Report, summarize.Result, bool) {
-	end := spanEnd(log)
-	if end < 4 {
-		return truth.Report{}, summarize.Result{}, false
+// summaries gives the summary of the first end messages at each budget.
+func summaries(t *testing.T, log []thread.Message, end int, budgets ...int) iter.Seq2[int, summary.Summary] {
+	return func(yield func(int, summary.Summary) bool) {
+		if end < 4 {
+			return
+		}
+		var e summarize.Extractive
+		for _, budget := range budgets {
+			s, err := e.Summarize(context.Background(), summarize.Input{Messages: log[:end], Log: log, Context: log[end:], Budget: budget})
+			if errors.Is(err, summarize.ErrBudget) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !yield(budget, s.Summary) {
+				return
+			}
+		}
 	}
-	var e summarize.Extractive
-	s, err := e.Summarize(context.Background(), summarize.Input{Messages: log[:end], Log: log, Context: log[end:], Budget: budget})
-	if errors.Is(err, summarize.ErrBudget) {
-		return truth.Report{}, summarize.Result{}, false
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return truth.Check(log, end, s.Summary), s, true
 }
 
 func TestNothingUntrue(t *testing.T) {
@@ -111,15 +118,16 @@ func TestNothingUntrue(t *testing.T) {
 				break
 			}
 			log := tr.Thread.Messages()
-			for _, b := range budgets {
-				if report, _, ok := judge(t, log, b); ok {
-					for _, f := range report.Findings {
-						untrue = append(untrue, f)
-						t.Logf("%s %s, %d tokens: %s", filepath.Base(path), tr.Name, b, f)
-					}
-					report.Findings = nil
-					all.Add(report)
+			end := spanEnd(log)
+			read := truth.Read(log, end)
+			for budget, s := range summaries(t, log, end, budgets...) {
+				report := read.Check(s)
+				for _, f := range report.Findings {
+					untrue = append(untrue, f)
+					t.Logf("%s %s, %d tokens: %s", filepath.Base(path), tr.Name, budget, f)
 				}
+				report.Findings = nil
+				all.Add(report)
 			}
 		}
 	}
@@ -142,14 +150,15 @@ func TestShow(t *testing.T) {
 			if *number >= 0 && n != *number {
 				continue
 			}
-			report, _, ok := judge(t, tr.Thread.Messages(), *budget)
-			if !ok {
-				continue
-			}
-			t.Logf("%s %s, %d tokens\n%s", filepath.Base(path), tr.Name, *budget, report)
-			for _, f := range report.Findings {
-				if *kind == "" || f.Form == *kind {
-					t.Logf("%s", f)
+			log := tr.Thread.Messages()
+			end := spanEnd(log)
+			for _, s := range summaries(t, log, end, *budget) {
+				report := truth.Read(log, end).Check(s)
+				t.Logf("%s %s, %d tokens\n%s", filepath.Base(path), tr.Name, *budget, report)
+				for _, f := range report.Findings {
+					if *kind == "" || f.Form == *kind {
+						t.Logf("%s", f)
+					}
 				}
 			}
 		}

@@ -48,6 +48,8 @@ type call struct {
 	out      string
 	args     map[string]any
 	said     string // the arguments, decoded, a value per line
+	asked    []text // what stands in the arguments
+	words    string // those of the arguments, and of each of them, once they were asked
 	line     string // of a shell
 	commands []shell.Command
 	dirs     []string // the folder of each command; "" if it is not known
@@ -117,6 +119,10 @@ func newCall(tc thread.ToolCall, at, turn int) *call {
 	if shellTool.MatchString(tc.Name) || c.args == nil && tc.Type == "custom" {
 		c.line = c.shellLine()
 		c.commands, _ = shell.Read(c.line)
+	}
+	c.asked = []text{newText(c.said), newText(c.Arguments)}
+	if c.line != "" {
+		c.asked = append(c.asked, newText(c.line))
 	}
 	return c
 }
@@ -316,8 +322,9 @@ func planned(x *index, c claim) string {
 	if x.listed {
 		return "the agent's last list does not hold it"
 	}
+	said := seek(words)
 	for i := range x.log {
-		if x.log[i].Role == thread.Assistant && slices.ContainsFunc(x.quotable(i), func(t text) bool { return holds(t.norm(), words) }) {
+		if x.log[i].Role == thread.Assistant && said.inAny(x.quotable(i)) {
 			return ""
 		}
 	}

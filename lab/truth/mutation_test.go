@@ -379,14 +379,11 @@ func TestPlanted(t *testing.T) {
 				break
 			}
 			log := tr.Thread.Messages()
-			for _, b := range budgets {
-				_, s, ok := judge(t, log, b)
-				if !ok {
-					continue
-				}
-				end := spanEnd(log)
+			end := spanEnd(log)
+			read := truth.Read(log, end)
+			for budget, s := range summaries(t, log, end, budgets...) {
 				for _, p := range plants {
-					list := p.make(s.Summary, log[:end])
+					list := p.make(s, log[:end])
 					for i := 0; i < len(list); i += max(1, len(list)/perKind) {
 						c := counts[p.kind]
 						if c == nil {
@@ -395,11 +392,11 @@ func TestPlanted(t *testing.T) {
 						}
 						c.planted++
 						all.planted++
-						if len(truth.Check(log, end, list[i]).Findings) > 0 {
+						if len(read.Check(list[i]).Findings) > 0 {
 							c.found++
 							all.found++
 						} else if testing.Verbose() {
-							t.Logf("not found: %s, in %s %s at %d (%d)", p.kind, filepath.Base(path), tr.Name, b, i)
+							t.Logf("not found: %s, in %s %s at %d (%d)", p.kind, filepath.Base(path), tr.Name, budget, i)
 						}
 					}
 				}

@@ -134,7 +134,7 @@ func inRecords(texts []text, lines []quotedLine) string {
 	for _, l := range lines {
 		verbatim, one, anywhere := false, false, false
 		for _, t := range texts {
-			if verbatim = holds(t.norm(), l.text); verbatim {
+			if verbatim = l.sought.in(t.norm()); verbatim {
 				break
 			}
 			if rec := t.records(); rec != nil && !one {
@@ -186,10 +186,8 @@ func (x *index) labelled(label string, from []int) bool {
 				return true
 			}
 		}
-		for _, t := range x.quotable(i) {
-			if holds(t.norm(), strings.TrimPrefix(name, "…")) {
-				return true
-			}
+		if seek(strings.TrimPrefix(name, "…")).inAny(x.quotable(i)) {
+			return true
 		}
 	}
 	return false

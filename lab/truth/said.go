@@ -53,22 +53,22 @@ func (x *index) userWords(at int) []text {
 // byUser looks for words in what the user said.
 func byUser(x *index, c claim) string {
 	words, asked := c.parts["words"], c.parts["asked"]
-	lines := quotedLines(words)
+	lines, whole := quotedLines(words), seek(words)
 	reason := "no message of the user holds these words"
 	for i := range x.log {
 		m := &x.log[i]
 		for _, t := range x.userWords(i) {
 			if c.turn > 0 && m.Turn != c.turn {
-				if holds(t.norm(), words) {
+				if whole.in(t.norm()) {
 					reason = fmt.Sprintf("they are of turn %d", m.Turn)
 				}
 				continue
 			}
 			gaps, gap, ok := inOrder(t.norm(), lines)
-			switch whole := holds(t.norm(), words); {
-			case !ok && !whole:
+			switch stands := whole.in(t.norm()); {
+			case !ok && !stands:
 				continue
-			case !whole && gaps > 0:
+			case !stands && gaps > 0:
 				reason = "words between these were left out, and nothing marks it:\n" + gap
 				continue
 			}
@@ -90,7 +90,7 @@ func (x *index) asks(at int, question string) bool {
 				return true
 			}
 		}
-		if x.log[i].Role == thread.Assistant && slices.ContainsFunc(x.quotable(i), func(t text) bool { return holds(t.norm(), question) }) {
+		if x.log[i].Role == thread.Assistant && seek(question).inAny(x.quotable(i)) {
 			return true
 		}
 	}

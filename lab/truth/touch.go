@@ -414,7 +414,7 @@ var moreTold = regexp.MustCompile(`^… ?\d+ more$`)
 // notHeld returns the first part of words, between marks, that no text holds.
 func notHeld(texts []text, words string, marks ...string) string {
 	stands := func(s string) bool {
-		return normal(s) == "" || moreTold.MatchString(s) || slices.ContainsFunc(texts, func(t text) bool { return holds(t.norm(), s) })
+		return normal(s) == "" || moreTold.MatchString(s) || seek(s).inAny(texts)
 	}
 	if stands(words) {
 		return ""

@@ -74,21 +74,38 @@ func (r Report) String() string {
 // claim is a statement of a summary that is judged.
 type claim struct {
 	text  string
-	parts map[string]string // the named parts of its form
-	turn  int               // 0 when none is told
-	named []int             // positions of the messages that it is said to be from, where it names some
-	from  map[string][]int  // the same of any item, by its text
-	home  string            // the folder that paths of its section are below
+	parts map[string]string       // the named parts of its form
+	turn  int                     // 0 when none is told
+	named []int                   // positions of the messages that it is said to be from, where it names some
+	home  string                  // the folder that paths of its section are below
+	from  func(text string) []int // the same of any item, by its text
 }
 
-// Check judges what a summary says of the first end messages of a log, which has
-// ids and turns set, as those of a thread. The messages after them are those that
-// stand beside the summary: only the current task, the plan and the state of the work may be
-// taken from there.
-func Check(log []thread.Message, end int, s summary.Summary) Report {
+// Log is a log that summaries are checked against. It is not safe for concurrent use: what was
+// looked up once is kept.
+type Log struct {
+	span, all *index
+	judged    map[string]verdict // by section, line, turn and home
+}
+
+// verdict is what was found of a line, while items of these texts are said to be from these messages.
+type verdict struct {
+	form, reason string
+	from         map[string][]int
+}
+
+// Read reads a log, which has ids and turns set, as those of a thread. Summaries are of its first
+// end messages. Those after them stand beside a summary: only the current task, the plan and the
+// state of the work may be taken from there.
+func Read(log []thread.Message, end int) *Log {
 	end = len(hosted.Unfold(log[:min(max(end, 0), len(log))]))
 	log = hosted.Unfold(log) // calls of the provider are calls too
-	c := checker{span: newIndex(log[:end]), all: newIndex(log), report: Report{Counts: map[string]Count{}}}
+	return &Log{span: newIndex(log[:end]), all: newIndex(log), judged: map[string]verdict{}}
+}
+
+// Check judges what a summary says of the log.
+func (l *Log) Check(s summary.Summary) Report {
+	c := checker{Log: l, report: Report{Counts: map[string]Count{}}}
 	c.sources(s)
 	c.read(s.Render())
 	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int { return cmp.Compare(a.Form, b.Form) })
@@ -97,9 +114,9 @@ func Check(log []thread.Message, end int, s summary.Summary) Report {
 
 // checker reads a summary and collects verdicts.
 type checker struct {
-	span, all *index
-	report    Report
-	from      map[string][]int // the messages that items name, by their text
+	*Log
+	report Report
+	from   map[string][]int // the messages that items name, by their text
 }
 
 func (c *checker) say(form, statement, reason string) {
@@ -221,8 +238,28 @@ func matched(p *regexp.Regexp, text string) string {
 	return ""
 }
 
-// judge judges one line by the first form that it has.
+// judge judges one line, or finds how it was judged before.
 func (c *checker) judge(section, line string, turn int, home string) {
+	key := fmt.Sprint(section, "\x00", line, "\x00", turn, "\x00", home)
+	v, ok := c.judged[key]
+	for text, from := range v.from {
+		ok = ok && slices.Equal(from, c.from[text])
+	}
+	if !ok {
+		v = c.verdict(section, line, turn, home)
+		c.judged[key] = v
+	}
+	c.say(v.form, line, v.reason)
+}
+
+// verdict judges one line by the first form that it has.
+func (c *checker) verdict(section, line string, turn int, home string) verdict {
+	v := verdict{"unknown form", "no line of this section has this form", map[string][]int{}}
+	from := func(text string) []int {
+		text = normal(text)
+		v.from[text] = c.from[text]
+		return c.from[text]
+	}
 	for _, f := range forms {
 		if f.section != section {
 			continue
@@ -231,7 +268,7 @@ func (c *checker) judge(section, line string, turn int, home string) {
 		if m == nil {
 			continue
 		}
-		cl := claim{text: line, parts: map[string]string{}, turn: turn, from: c.from, home: home}
+		cl := claim{text: line, parts: map[string]string{}, turn: turn, from: from, home: home}
 		for i, name := range f.like.SubexpNames() {
 			if name != "" && m[i] != "" {
 				cl.parts[name] = m[i]
@@ -244,9 +281,9 @@ func (c *checker) judge(section, line string, turn int, home string) {
 		if f.all {
 			in = c.all
 		}
-		cl.named = c.from[normal(cl.parts["words"])]
-		c.say(f.name, line, f.proof(in, cl))
-		return
+		cl.named = from(cl.parts["words"])
+		v.form, v.reason = f.name, f.proof(in, cl)
+		break
 	}
-	c.say("unknown form", line, "no line of this section has this form")
+	return v
 }

@@ -141,7 +141,7 @@ func run(t *testing.T, rows []row) {
 					list[i].Sources = ids
 				}
 			}
-			report := truth.Check(all, len(all), r.s)
+			report := truth.Read(all, len(all)).Check(r.s)
 			if got := len(report.Findings) == 0; got != r.want {
 				t.Errorf("true: %v, want %v\n%s%v\n%s", got, r.want, report, report.Findings, r.s.Render())
 			}
@@ -435,11 +435,11 @@ func TestEditWithoutFlag(t *testing.T) {
 func TestEnd(t *testing.T) {
 	all := log(t, user("first"), says("one"), user("second"), says("two"))
 	s := summary.Summary{CurrentTask: "second", Requests: []item{{Text: "second"}}}
-	if r := truth.Check(all, 2, s); r.Counts["request"].False != 1 {
+	if r := truth.Read(all, 2).Check(s); r.Counts["request"].False != 1 {
 		t.Errorf("a request after the end: %v", r.Findings)
 	}
 	s.Requests = nil
-	if r := truth.Check(all, 2, s); len(r.Findings) > 0 || r.Counts["task"].Judged != 1 {
+	if r := truth.Read(all, 2).Check(s); len(r.Findings) > 0 || r.Counts["task"].Judged != 1 {
 		t.Errorf("the task may stand after the end: %v", r.Findings)
 	}
 }
@@ -450,7 +450,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add("git commit -m \"$(cat <<'E'\nm\nE\n)\"; sed -i 's/a/b/' *.go &> /dev/null", "no longer in a.go:\nfoo", "*** Begin Patch\n*** Update File: a.go\n@@\n-x\n+y\n*** End Patch")
 	f.Fuzz(func(t *testing.T, line, said, content string) {
 		all := log(t, user(said), bash(line, content), read("/w/a.go", strings.Split(content, "\n")...), edit("/w/a.go", content, said), does("apply_patch", map[string]any{"input": content}, said), readFrom("/w/a.go", 2, content))
-		truth.Check(all, len(all), summary.Summary{
+		truth.Read(all, len(all)).Check(summary.Summary{
 			CurrentTask: said, Requests: []item{{Text: said}}, Conclusions: []item{{Text: said}}, Identifiers: []item{{Text: said}}, Changes: []item{{Text: said}}, FailedAttempts: []item{{Text: "Bash " + said}},
 			Files:        []summary.File{{Path: said, Operations: []string{"read", "deleted"}, Turn: 1, Note: content}},
 			ToolOutcomes: []summary.ToolOutcome{{Tool: "Bash", Input: said, Outcome: thread.Success, KeyFields: thread.Fields{"output": content, "runs": said}, Error: content}},

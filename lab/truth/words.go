@@ -80,19 +80,39 @@ func pieces(s string) []string {
 	return out
 }
 
-// holds reports whether the words stand in a normalised text, pieces in order.
-func holds(norm, words string) bool {
-	return normal(words) == "" || len(placesOf(norm, words, 1)) > 0
+// sought are words that are looked for: whole, or where "…" marks what was left out, in pieces.
+type sought struct {
+	whole  string
+	pieces []string
 }
+
+func seek(words string) sought {
+	s := sought{whole: normal(words)}
+	if strings.Contains(words, "…") {
+		s.pieces = pieces(words)
+	}
+	return s
+}
+
+// in reports whether the words stand in a normalised text, pieces in order.
+func (s sought) in(norm string) bool { return s.whole == "" || len(s.places(norm, 1)) > 0 }
+
+// inAny reports whether they stand in one of some texts.
+func (s sought) inAny(texts []text) bool {
+	return slices.ContainsFunc(texts, func(t text) bool { return s.in(t.norm()) })
+}
+
+// holds reports whether the words stand in a normalised text, pieces in order.
+func holds(norm, words string) bool { return seek(words).in(norm) }
 
 // place is where a line stands: bytes of a normalised text.
 type place struct{ from, to int }
 
 const maxPlaces = 512
 
-// placesOf finds where a line stands: whole, or its pieces in order.
-func placesOf(norm, line string, most int) (out []place) {
-	for _, parts := range [][]string{{normal(line)}, pieces(line)} {
+// places finds where they stand: whole, or the pieces in order.
+func (s sought) places(norm string, most int) (out []place) {
+	for _, parts := range [][]string{{s.whole}, s.pieces} {
 		for i := 0; len(parts) > 0 && parts[0] != "" && len(out) < most; {
 			n := strings.Index(norm[i:], parts[0])
 			if n < 0 {
@@ -108,7 +128,7 @@ func placesOf(norm, line string, most int) (out []place) {
 			}
 			out = append(out, at)
 		}
-		if len(out) > 0 || !strings.Contains(line, "…") {
+		if len(out) > 0 {
 			break
 		}
 	}
@@ -117,7 +137,8 @@ func placesOf(norm, line string, most int) (out []place) {
 
 // quotedLine is one line of an item.
 type quotedLine struct {
-	text string
+	text   string
+	sought sought
 	// after says that a gap before it is marked.
 	after bool
 }
@@ -136,7 +157,7 @@ func quotedLines(s string) []quotedLine {
 			continue
 		}
 		begins, ends := strings.HasPrefix(t, "…") || strings.HasPrefix(t, "[…"), strings.HasSuffix(t, "…") || strings.HasSuffix(t, "…]")
-		out = append(out, quotedLine{t, marked || begins})
+		out = append(out, quotedLine{t, seek(t), marked || begins})
 		marked = ends
 	}
 	return out
@@ -166,7 +187,7 @@ func inOrder(norm string, lines []quotedLine) (gaps int, first string, ok bool) 
 	now := []state{{}}
 	for i, l := range lines {
 		var next []state
-		for _, p := range placesOf(norm, l.text, maxPlaces) {
+		for _, p := range l.sought.places(norm, maxPlaces) {
 			best := state{gaps: -1}
 			for _, s := range now {
 				if s.to > p.from {

@@ -317,7 +317,7 @@ func operated(x *index, c claim) string {
 	reason := "the log has no such call"
 	told := map[string]thread.Outcome{"done": thread.Success, "refused": thread.Failure, "failed": thread.Failure, "done in part": thread.Partial}[c.parts["outcome"]]
 	for _, cut := range cuts(c.parts["call"], " | ") {
-		for _, d := range x.calledWith(cut[0], c.turn, c.from[normal(cut[0])]) {
+		for _, d := range x.calledWith(cut[0], c.turn, c.from(cut[0])) {
 			why, answer := d.not(told), newText(d.out)
 			switch {
 			case c.parts["outcome"] == "canceled":
