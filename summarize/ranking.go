@@ -1,5 +1,7 @@
 package summarize
 
+import "cmp"
+
 const (
 	// usualNews is the sum of the terms of a usual sentence.
 	usualNews = 5
@@ -148,7 +150,7 @@ var largeShares = shares{
 		{secPlan, 0.08}, {secFile, 0.12}, {secDecision, 0.06}, {secFailed, 0.14}, {secSaid, 0.45}, {secReport, 0.06},
 		{secOutcome, 0.05}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secChange, 0.10}, {secSnippet, 0.07},
 	},
-	standing: standingShare, requests: 0.30, mostRequests: 0.55, snippets: 0.10, words: wordsWeight, changes: wordsWeight,
+	requests: 0.30, mostRequests: 0.55, snippets: 0.10, words: wordsWeight, changes: wordsWeight,
 }
 
 // smallShares are for a small budget: its reader needs the story.
@@ -157,7 +159,7 @@ var smallShares = shares{
 		{secPlan, 0.08}, {secFile, 0.08}, {secDecision, 0.06}, {secFailed, 0.14}, {secSaid, 0.60}, {secReport, 0.04},
 		{secOutcome, 0.0167}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secChange, 0.10}, {secSnippet, 0.025},
 	},
-	standing: standingShare, requests: 0.20, mostRequests: 0.55, snippets: 0.05, words: wordsWeight, changes: wordsWeight / 2,
+	requests: 0.20, mostRequests: 0.55, snippets: 0.05, words: wordsWeight, changes: wordsWeight / 2,
 }
 
 // modelFloors replace the others where a model wrote facts, decisions and open items: what
@@ -167,21 +169,19 @@ var modelFloors = []floor{
 	{secChange, 0.05}, {secOutcome, 0.03}, {secArtifact, 0.03}, {secSnippet, 0.03},
 }
 
-// standingWithModel is the share for what the user laid down beside what a model wrote, which tells of it as well.
-const standingWithModel = 0.15
-
 // smallBudget is the budget, in tokens, below which smallShares apply.
 const smallBudget = 4000
 
 // sharesFor returns the shares of a budget in tokens; 0 is no limit. byModel says that a
-// model wrote some of the items: it tells what the user wanted as well.
-func sharesFor(budget int, byModel bool) shares {
+// model wrote some of the items: it tells what the user wanted as well. standing is Extractive.Standing.
+func sharesFor(budget int, byModel bool, standing float64) shares {
 	s := largeShares
 	if 0 < budget && budget < smallBudget {
 		s = smallShares
 	}
+	s.standing = float32(cmp.Or(standing, standingShare))
 	if byModel {
-		s.floors, s.standing, s.requests, s.mostRequests, s.words = modelFloors, standingWithModel, 0.20, 0.30, wordsWithModel
+		s.floors, s.standing, s.requests, s.mostRequests, s.words = modelFloors, s.standing/2, 0.20, 0.30, wordsWithModel
 	}
 	return s
 }

@@ -88,9 +88,10 @@ type groupKey struct {
 	entry   int
 }
 
-// choose makes the best summary of a pool for a budget. count may cache, whole need not.
-func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary, error) {
-	s := &selection{pool: p, budget: budget, shares: sharesFor(budget, p.byModel), count: count, countWhole: whole, pathed: map[string][]groupKey{}}
+// choose makes the best summary of a pool for a budget, with that share for what the user laid down. count
+// may cache, whole need not.
+func choose(p *pool, budget int, standing float64, count, whole func(string) int) (summary.Summary, error) {
+	s := &selection{pool: p, budget: budget, shares: sharesFor(budget, p.byModel, standing), count: count, countWhole: whole, pathed: map[string][]groupKey{}}
 	for sec := range sections {
 		for i := range p.groups[sec] {
 			if path := p.groups[sec][i].path; path != "" {

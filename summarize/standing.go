@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// standingShare is the share of a summary's room for what the user laid down.
-	standingShare = 0.30
+	standingShare = 0.30 // the default of Extractive.Standing
 	// mostStanding is how many times that share what surely stands may take.
 	mostStanding = 2
 	// surelyStanding is the score of what needs no weighing: an answer that the user gave to a question

@@ -62,7 +62,7 @@ func alone(t *testing.T) string {
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(dir, "config"))
 	t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "data"))
 	for _, entry := range os.Environ() {
-		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "PALIMPSEST_") && name != "PALIMPSEST_REQUIRE_CORPUS" {
+		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "PALIMPSEST_") && name != "PALIMPSEST_REQUIRE_CORPUS" && name != "PALIMPSEST_LONG" {
 			t.Setenv(name, "") // so that it is put back
 			os.Unsetenv(name)
 		}

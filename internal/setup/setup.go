@@ -177,8 +177,10 @@ func (p *Policy) Config(counter *token.Counter) palimpsest.Config {
 	config := palimpsest.Config{
 		Counter: counter, Tools: p.Settings.Registry(), Policy: p.Settings.Policy(nil),
 	}
-	use, code := p.Settings.Summarizer, &summarize.Extractive{Counter: counter.Text}
+	use, code := p.Settings.Summarizer, &summarize.Extractive{Counter: counter.Text, Standing: p.Settings.Summarizer.Standing}
 	switch {
+	case len(p.models) == 0 && use.Standing > 0:
+		config.Summarizer = code
 	case len(p.models) == 0:
 	case p.Settings.HasOwnForm():
 		chain := &chain{models: p.models}

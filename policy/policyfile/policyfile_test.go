@@ -53,6 +53,7 @@ summarizer:
   timeout: 90s
   temperature: 0
   max_output: 3000
+  standing: 0.2
   chunk_characters: 50000
   trust: model
   cache: false
@@ -82,7 +83,7 @@ tools:
 	want.Ladder.ExternalizeThreshold, want.Ladder.SummarizeTargetRatio = 2_000, 0.5
 	want.Counter = "chars/4"
 	want.Summarizer = policyfile.Summarizer{
-		Use: []string{"anthropic:claude-haiku-4-5", "openai:qwen3:8b"}, Rules: []string{"openai:gpt-5-mini"}, Timeout: 90 * time.Second, MaxOutput: 3_000, ChunkCharacters: 50_000, Trust: policy.TrustModel,
+		Use: []string{"anthropic:claude-haiku-4-5", "openai:qwen3:8b"}, Rules: []string{"openai:gpt-5-mini"}, Timeout: 90 * time.Second, Standing: 0.2, MaxOutput: 3_000, ChunkCharacters: 50_000, Trust: policy.TrustModel,
 	}
 	want.Rehydration.Disabled, want.Rehydration.MaxArtifacts, want.Rehydration.MaxTokens = true, 1, 100
 	want.Rehydration.TotalTokens, want.Rehydration.CooldownTurns = 200, -1

@@ -90,6 +90,8 @@ type Summarizer struct {
 	// Rules are who says which sentences of the user stand: one of auto, table and model, or models as in
 	// Use.
 	Rules []string `file:"summarizer.rules" enum:"rules" about:"who says which sentences of the user still stand, as rules or decisions: table: a learned table; model: the models of use, with one question for each summary; or models of its own; after them the table does; auto: model where use names one"`
+	// Standing is the share of a summary that what the user laid down may take; 0 leaves it to the summary.
+	Standing float64 `file:"summarizer.standing" bases:"auto ladder last-messages last-tokens last-turns ratio" unit:"ratio" range:"0.01..0.9" words:"auto=0" about:"the most of a summary for what the user laid down: rules, decisions and answers, in their own words; half of it beside what a model writes; auto: 0.3"`
 	// Timeout bounds each model.
 	Timeout time.Duration `file:"summarizer.timeout" unit:"duration" range:"1ms..1h" about:"bound on each model"`
 	// Temperature is sent with requests: PromptTemperature leaves it to each prompt,
