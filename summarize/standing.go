@@ -27,6 +27,10 @@ const (
 	likelyStanding = 0
 	// demandStanding is the least score of what the user said when a call was refused: a demand.
 	demandStanding = 0
+	// fewClauses is up to how many clauses a message is taken to be the person's own words throughout. In a longer
+	// one, which may hold what was put in, only clauses of words count, in paragraphs that mostly are of words,
+	// and with a score of longStanding.
+	fewClauses, longStanding = 12, -100
 	// mostClauses is how many clauses of one message are kept, those with the highest score.
 	mostClauses = 64
 )
@@ -39,19 +43,30 @@ type clause struct {
 
 // readClauses finds the clauses of a user message that may stand.
 func readClauses(live *effort.Budget, text string) []clause {
-	var all []clause
-	for _, s := range standing.Clauses(text, "") {
-		if !live.Live(readingByte * (1 + len(s.Text))) {
-			return nil
+	every := standing.Clauses(text, "")
+	all := make([]clause, 0, len(every))
+	for from, to := 0, 0; from < len(every); from = to {
+		read := len(all)
+		for to = from; to == from || to < len(every) && strings.Count(text[every[to-1].To:every[to].From], "\n") < 2; to++ {
+			s := every[to]
+			if !live.Live(readingByte * (1 + len(s.Text))) {
+				return nil
+			}
+			if len(s.Text) > maxSentence || pasted(s.Text) || len(every) > fewClauses && !wordy(s.Text) || strings.HasPrefix(s.Text, `{"`) || strings.HasPrefix(s.Text, `[{"`) { // a line of a log
+				continue
+			}
+			score := standing.Score(s)
+			for _, mark := range [...]string{"- ", "* ", "• "} { // of a list
+				s.Text = strings.TrimPrefix(s.Text, mark)
+			}
+			all = append(all, clause{s, score})
 		}
-		if len(s.Text) > maxSentence || pasted(s.Text) || strings.HasPrefix(s.Text, `{"`) || strings.HasPrefix(s.Text, `[{"`) { // a line of a log
-			continue
+		if paragraph := len(all) - read; len(every) > fewClauses && 2*paragraph <= to-from {
+			all = all[:read] // it was not written by the person
 		}
-		score := standing.Score(s)
-		for _, mark := range [...]string{"- ", "* ", "• "} { // of a list
-			s.Text = strings.TrimPrefix(s.Text, mark)
-		}
-		all = append(all, clause{s, score})
+	}
+	if len(every) > fewClauses {
+		all = slices.DeleteFunc(all, func(c clause) bool { return c.score < longStanding })
 	}
 	if len(all) > mostClauses {
 		slices.SortStableFunc(all, func(a, b clause) int { return cmp.Compare(b.score, a.score) })
@@ -69,6 +84,23 @@ func pasted(s string) bool {
 	code := strings.ContainsAny(s[len(s)-1:], "{};") && 2*len(marked) > len(fields)
 	diff := s[0] == '+' && (strings.HasPrefix(s[1:], "\t") || strings.HasPrefix(s[1:], "  ")) || strings.HasPrefix(s, "-     ") // fewer are a list
 	return s[0] == '>' || code || diff || strings.ContainsFunc(s, func(r rune) bool { return r >= 0x2500 && r < 0x2600 })
+}
+
+// wordy reports whether a clause is mostly words, has some of them, and is no heading, row or tag.
+func wordy(s string) bool {
+	words, others := 0, 0
+	for field := range strings.FieldsSeq(s) {
+		field = strings.Trim(field, `.,;:!?()'"*_…`)
+		switch {
+		case field == "" || field[0] == '-' || strings.IndexFunc(field, func(r rune) bool { return r != '-' && r != '\'' && r != '’' && !unicode.IsLetter(r) && r < 0x3000 }) >= 0:
+			others++
+		case field[0] >= 0xE3: // of a script that parts no words
+			words += utf8.RuneCountInString(field) / 2
+		default:
+			words++
+		}
+	}
+	return words > 2 && words > others && !strings.ContainsAny(s[:1], "#=|<[")
 }
 
 // standingSentences are what the user said that may stand, by turn.

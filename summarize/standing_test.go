@@ -1,6 +1,9 @@
 package summarize
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
@@ -65,5 +68,40 @@ func TestPasted(t *testing.T) {
 		if pasted(text) != want {
 			t.Errorf("%q: %t", text, !want)
 		}
+	}
+}
+
+// TestMaterial: of a long message what the user put in and did not write is nothing that the user laid down, and
+// what they wrote around it is.
+func TestMaterial(t *testing.T) {
+	const screen = `$ palisade build --all
+== Step 1: check the tree ==
+ok  orchard/seeds  0.41s
+ok  orchard/beds   1.02s
+You have an active session.
+{"branch": "main", "files": ["a.go", "b.go"]}
+2 files changed, 18 insertions(+)
+== Step 2: write the report ==
+report: /var/tmp/orchard/report.txt
+12:  "always": true,
+13:  "never": false,
+== Done ==
+`
+	brief := "Please look at what it printed. From now on always run it with --dry first, and never write to the seeds table.\n\n"
+	for name, text := range map[string]string{"before it": brief + screen, "behind it": screen + "\n" + brief} {
+		var got []string
+		for _, c := range readClauses(nil, text) {
+			got = append(got, c.Text)
+		}
+		if want := []string{"From now on always run it with --dry first, and never write to the seeds table."}; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	var all strings.Builder // a brief in a list
+	for i := range 20 {
+		fmt.Fprintf(&all, "- Never change the table of bed %d without asking me first.\n", i)
+	}
+	if n := len(readClauses(nil, all.String())); n != 20 {
+		t.Errorf("%d of 20 rules in a list are read", n)
 	}
 }
