@@ -55,11 +55,9 @@ func (s *selection) build() summary.Summary {
 			out.Identifiers = append(out.Identifiers, item)
 		}
 	}
-	told := map[string]bool{}
 	written := map[thread.ID][]string{} // what calls wrote for people, by message
 	for _, i := range order {
 		if c := &p.candidates[i]; c.section == secSaid {
-			told[c.text] = true
 			if g := s.group(c); g.label != "" && len(g.sources) > 0 {
 				written[g.sources[0]] = append(written[g.sources[0]], c.text)
 			}
@@ -75,11 +73,6 @@ func (s *selection) build() summary.Summary {
 			if len(text) >= leastTold { // the story has it
 				o.Input = strings.Replace(o.Input, text, "…", 1)
 			}
-		}
-	}
-	for i, n := range plain[secFailed] { // as pick has sorted them
-		if a := p.attempts[n]; a != nil {
-			out.FailedAttempts[i].Text = a.text(told)
 		}
 	}
 	return out
