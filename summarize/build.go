@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
-	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // build makes the summary of the candidates that were taken, in the order of the thread.
@@ -55,36 +54,12 @@ func (s *selection) build() summary.Summary {
 			out.Identifiers = append(out.Identifiers, item)
 		}
 	}
-	written := map[thread.ID][]string{} // what calls wrote for people, by message
-	for _, i := range order {
-		if c := &p.candidates[i]; c.section == secSaid {
-			if g := s.group(c); g.label != "" && len(g.sources) > 0 {
-				written[g.sources[0]] = append(written[g.sources[0]], c.text)
-			}
-		}
-	}
-	for i := range out.ToolOutcomes {
-		o := &out.ToolOutcomes[i]
-		if len(o.Sources) == 0 {
-			continue
-		}
-		texts := written[o.Sources[0]]
-		for _, text := range texts[:min(len(texts), mostTold)] {
-			if len(text) >= leastTold { // the story has it
-				o.Input = strings.Replace(o.Input, text, "…", 1)
-			}
-		}
-	}
 	return out
 }
 
 const (
 	// tellsHeld is the budget, in tokens, from which a summary tells how much its span held.
 	tellsHeld = 2000
-	// leastTold is the length, in bytes, of a text that is not repeated in the list of calls.
-	leastTold = 24
-	// mostTold is how many texts of one message are looked for there.
-	mostTold = 100
 )
 
 // join makes one item of the chosen pieces of a group.
@@ -94,7 +69,7 @@ func (s *selection) join(chosen []int) summary.Item {
 	label, size := g.label, 0
 	for _, i := range chosen {
 		c := &s.pool.candidates[i]
-		size += len(c.text) + len(c.under) + 2*len(gap) + len(inside) + 2
+		size += len(c.text) + len(gap) + len(inside) + 2
 	}
 	var b strings.Builder
 	b.Grow(len(label) + 2 + size)
@@ -102,7 +77,7 @@ func (s *selection) join(chosen []int) summary.Item {
 		b.WriteString(label)
 		b.WriteString(":\n")
 	}
-	last, under := -1, ""
+	last := -1
 	for n, i := range chosen {
 		c := &s.pool.candidates[i]
 		if n > 0 {
@@ -111,14 +86,9 @@ func (s *selection) join(chosen []int) summary.Item {
 		for h := c.head; h > 0 && s.isTaken[h-1]; h = s.pool.candidates[h-1].head {
 			b.WriteString(inside)
 		}
-		apart := last >= 0 && g.apart(last, c.piece)
-		if apart {
+		if last >= 0 && g.apart(last, c.piece) {
 			b.WriteString(gap)
 		}
-		if c.under != under && c.under != "" && !c.leads() && (apart || last < 0) {
-			b.WriteString(c.under + "\n" + gap)
-		}
-		under = c.under
 		b.WriteString(c.text)
 		last = c.piece
 	}

@@ -39,7 +39,7 @@ type changeFacts struct {
 	todos    []todo   // a whole list, or one change of it
 	todoID   string   // the task that a single change is about; "" for a whole list or a new task
 	newTask  bool
-	written  written
+	proposed string // the text of a plan that is put before the user
 }
 
 const (
@@ -117,8 +117,6 @@ func (f *callFacts) readArguments(live *effort.Budget, args gjson.Result) (line 
 		})
 	case toolclass.Edit, toolclass.Write:
 		f.readEdit(live, args, path)
-	case toolclass.Other:
-		f.written = writtenWith(f.Name, args)
 	}
 	if f.Input == "" && f.Class != toolclass.Todo {
 		f.Input = describe(args, f.Class)
@@ -155,11 +153,8 @@ func (f *callFacts) readCommand(live *effort.Budget, s string) []shell.Command {
 		return nil
 	}
 	f.Input = clip.Brief(strings.TrimSpace(s), work.MaxInput)
-	line, simple := shell.Read(s)
+	line := shell.Read(s)
 	f.Files, f.onlyPrints = shell.Files(line), shell.OnlyPrints(line)
-	if simple {
-		f.written = writtenIn(line)
-	}
 	return line
 }
 
@@ -300,12 +295,11 @@ func (f *callFacts) changedLines(live *effort.Budget, s string) {
 	if n := len(f.changed); n > 0 {
 		line = f.changed[n-1].line + 2
 	}
-	in := imports{open: true} // an edit may begin inside of a list of imports
 	for n, p := range scan.Lines(s) {
 		if len(f.changed) >= maxChanged || !live.Live(readingByte*(1+p.To-p.From)) {
 			break
 		}
-		if in.holds(s[p.From:p.To]) || p.To-p.From < 6 {
+		if p.To-p.From < 6 {
 			continue
 		}
 		score := float32(0)

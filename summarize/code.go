@@ -1,46 +1,12 @@
 package summarize
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
-
-// imports recognizes the import lines of a source file, which say next to nothing about it.
-// The zero value stands before the first line.
-type imports struct{ open bool } // inside of a list of several lines
-
-var (
-	importing = regexp.MustCompile(`^(?:import (?:type )?(?:\(|\{|[\w.]* ?"[^" ]+"|[\w.]+\*?(?: as \w+)?;?$|static [\w.]+\*?;$|['"][^'" ]+['"]|[\w$*, {}]+ from ['"])|` +
-		`from [\w.]+ import |(?:pub )?use [\w:]+[^ ]*.*;$|using [\w.]+;$|#include ["<]|package [\w.]+;?$|\} from ['"])`)
-	imported = regexp.MustCompile(`^(?:(?:[\w.]+ )?"[^" ]+"(?:\s*//.*)?|(?:(?:type )?[\w$]+(?: as [\w$]+)?,\s*)+)$`)
-)
-
-// maxImport is how long a line of imports is, in bytes.
-const maxImport = 2000
-
-// holds reports whether the next line, trimmed, is an import.
-func (x *imports) holds(line string) bool {
-	if len(line) > maxImport {
-		x.open = false
-		return false
-	}
-	if x.open {
-		if closes := line == ")" || strings.HasPrefix(line, "}"); closes || line == "" || imported.MatchString(line) {
-			x.open = !closes
-			return true
-		}
-		x.open = false
-	}
-	if line == "" || strings.IndexByte("ifu#p}", line[0]) < 0 || !importing.MatchString(line) {
-		return false
-	}
-	x.open = strings.HasSuffix(line, "(") || strings.HasSuffix(line, "{")
-	return true
-}
 
 // definitions begin lines that name what a file defines.
 var definitions = []string{

@@ -12,11 +12,9 @@ import (
 type cue uint8
 
 const (
-	decisionCue cue = 1 << iota // the assistant chooses or explains
-	openCue                     // something is left to do
-	failureCue                  // something did not work
-	reasonCue                   // a reason follows
-	choiceCue                   // the assistant surely says that it chose
+	openCue   cue = 1 << iota // something is left to do
+	reasonCue                 // a reason follows
+	choiceCue                 // the assistant says that it chose
 )
 
 // phrases are the cues of English, German, French and Spanish, in lower case. They match
@@ -28,20 +26,9 @@ var phrases = map[cue][]string{
 		"we decided", "i opted", "opted for", "opting for", "i'm choosing", "i picked", "settled on",
 		"entschieden", "ich nehme", "wir nehmen", "j'ai choisi", "j'ai décidé", "decidí", "elegí", "he decidido",
 	},
-	decisionCue: {
-		"decision", "instead of", "root cause", "the issue is", "the problem is",
-		"turns out", "the bug is", "the fix is", "the cause", "the reason", "rather than", "this means",
-		"better approach", "best approach", "approach:", "i see the", "found the", "the key", "the difference", "actually", "confirmed",
-		"das problem ist", "stattdessen", "le problème", "el problema es",
-	},
 	openCue: {
 		"todo", "to do:", "next step", "remaining", "still need", "left to do", "not yet", "follow-up", "follow up", "open question", "pending", "blocked",
 		"would you like", "do you want", "should i ", "shall i ", "noch offen", "reste à", "queda por", "falta ",
-	},
-	failureCue: {
-		"failed", "fails ", "doesn't work", "didn't work", "does not work", "did not work", "not working", "error ", "broke ", "broken", "wrong ", "unfortunately",
-		"reverted", "reverting", "revert ", "can't ", "cannot ", "couldn't ",
-		"i was wrong", "i misread", "i misunderstood", "my mistake", "i missed", "inaccurate",
 	},
 	reasonCue: {"because ", "since ", "so that ", "due to ", "as it ", "weil ", "parce que", "porque "},
 }
@@ -55,7 +42,7 @@ type phrase struct {
 // index lists the phrases by their first two bytes.
 var index = func() map[[2]byte][]phrase {
 	m := map[[2]byte][]phrase{}
-	for _, c := range []cue{choiceCue, decisionCue, openCue, failureCue, reasonCue} {
+	for _, c := range []cue{choiceCue, openCue, reasonCue} {
 		for _, p := range phrases[c] {
 			k := [2]byte{p[0], p[1]}
 			m[k] = append(m[k], phrase{p, c})

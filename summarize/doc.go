@@ -14,7 +14,7 @@
 //
 // 1. Read. facts.go reads a message into facts, which depend on no other message and
 // are cached. calls.go reads a tool call, tasks.go task lists, code.go lines of source code, error_lines.go how failures
-// look in an output, paragraphs.go and cues.go what the assistant said, written.go what it wrote for people through a call. All of them scan
+// look in an output, paragraphs.go and cues.go what the assistant said. All of them scan
 // with package internal/scan.
 //
 // 2. Collect. pool.go goes through the messages in order and fills a pool of candidates:

@@ -35,9 +35,8 @@ func (x *Excerpts) Shorten(text, beside string, n int, full bool) string {
 		return text
 	}
 	text = scan.Clean(text)
-	var all, pieces []piece
+	var all []piece
 	line := 0 // of those that are not empty
-	var in imports
 	for _, p := range scan.Lines(text) {
 		if len(all) >= maxIDLines {
 			break
@@ -47,15 +46,7 @@ func (x *Excerpts) Shorten(text, beside string, n int, full bool) string {
 		}
 		line++
 		p.From = afterLineNumber(text, p)
-		brings := in.holds(text[p.From:p.To]) && len(all) > 0
-		if brings && !full {
-			continue
-		}
-		pieces = appendPieces(pieces[:0], text, p, line, 0, full || len(all) == 0)
-		for i := range pieces {
-			pieces[i].imports = brings
-		}
-		all = append(all, pieces...)
+		all = appendPieces(all, text, p, line, 0, full || len(all) == 0)
 	}
 	room := n - len(clip.OmittedNote(1_000_000)) - len("\n")
 	var out strings.Builder
@@ -96,9 +87,6 @@ func (x *Excerpts) choose(all []piece, beside []mention, room int, full bool) []
 	cover(beside)
 	density := func(i int) float32 {
 		var v float32
-		if all[i].imports {
-			return 0
-		}
 		for _, m := range all[i].idents {
 			if id, ok := x.names.id[m.norm]; ok && !covered[id] {
 				v += x.names.weight[id]
@@ -129,13 +117,11 @@ func (x *Excerpts) choose(all []piece, beside []mention, room int, full bool) []
 	})
 	if full {
 		// The rest of the room shows the lines around those, then the others from the
-		// beginning, then imports: lines that name nothing new still say what the others are
-		// about.
+		// beginning: lines that name nothing new still say what the others are about.
 		is := make([]bool, len(all)+1)
 		for _, wanted := range []func(i int) bool{
-			func(i int) bool { return !all[i].imports && (is[i-1] || is[i+1]) },
-			func(i int) bool { return !all[i].imports },
-			func(i int) bool { return all[i].imports },
+			func(i int) bool { return is[i-1] || is[i+1] },
+			func(int) bool { return true },
 		} {
 			for _, i := range chosen {
 				is[i] = true

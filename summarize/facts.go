@@ -22,18 +22,14 @@ import (
 type piece struct {
 	text   string
 	idents []mention
-	terms  []string // words and word pairs, of the assistant's words
+	terms  []string // of the assistant's words
 	score  float32  // what its form tells: how clearly a line reports an error, or defines something
 	cues   cue
 	reason int  // where in text the reason begins, or -1
 	code   bool // inside a fenced block, or a line of a tree
-	// imports marks an import of a source file, for Excerpts.
-	imports bool
 	// head is the line that begins the function or type in which a line of a file stands: its
 	// index in the list, plus 1; 0 for none.
 	head int
-	// under is the heading, or the line that leads in, of the list that an item stands in.
-	under string
 	place
 }
 
@@ -266,7 +262,6 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 	rows := jsonrows.Lines(live, s, false)
 	f.records = rows != nil
 	line := 0 // counts lines that are not empty
-	var in imports
 	var around blocks
 	for n, p := range scan.Lines(s) {
 		if !live.Live(readingByte * (1 + p.To - p.From)) {
@@ -294,9 +289,9 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 			from := len(f.idLines)
 			f.idLines = appendPieces(f.idLines, s, p, line, 0, false)
 			if f.source == inRead {
-				brings, head := in.holds(s[p.From:p.To]), around.enter(s, p, from, len(f.idLines) > from)
+				head := around.enter(s, p, from, len(f.idLines) > from)
 				for i := range f.idLines[from:] {
-					f.idLines[from+i].imports, f.idLines[from+i].head = brings, head
+					f.idLines[from+i].head = head
 				}
 			}
 		}

@@ -9,8 +9,7 @@ import (
 )
 
 // TestNoise: what is said or printed as filler is not told while there is something else:
-// exclamations, old progress reports, closing tags, listings of installed packages, the imports
-// around an edit.
+// exclamations, old progress reports, closing tags, listings of installed packages.
 func TestNoise(t *testing.T) {
 	k := (&talk{}).user("Read the forty notes, one at a time, and keep their values in mind.")
 	for n := 1; n <= 9; n++ {
@@ -20,14 +19,14 @@ func TestNoise(t *testing.T) {
 	k.says("Perfect! All notes are read and the values agree with the list in docs/values.md.")
 	k.calls("Glob", args{"pattern": "**/*.tsx"}, "/r/src/Menu.tsx\n/r/node_modules/left-pad/Pad.tsx", thread.Success)
 	k.calls("Read", args{"file_path": "/r/src/Menu.tsx"}, "<SidebarMenu label={menuLabel}>\n  <MenuItem onClick={openMenuItem} className=\"md:h-8 md:p-0\" />\n</SidebarMenu>", thread.Success)
-	k.calls("Edit", args{"file_path": "/r/src/User.tsx", "old_string": "  AvatarImage,\n} from \"@/components/avatar\";", "new_string": "  AvatarImage,\n} from \"@/components/avatar\";\n\nexport function initialsOf(userName: string) {\n  return userName.slice(0, 2);\n}"}, "ok", thread.Success)
+	k.calls("Edit", args{"file_path": "/r/src/User.tsx", "old_string": "// initials", "new_string": "export function initialsOf(userName: string) {\n  return userName.slice(0, 2);\n}"}, "ok", thread.Success)
 	text := summarizeNow(t, Input{Messages: k.done(t)}).Render()
 	for _, want := range []string{"Step 9 of 9", "NEEDLE-3-QUOKKA", "docs/values.md", "/r/src/Menu.tsx", "menuLabel", "initialsOf"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	for _, noise := range []string{"</SidebarMenu>", "left-pad", "AvatarImage"} {
+	for _, noise := range []string{"</SidebarMenu>", "left-pad"} {
 		if strings.Contains(text, noise) {
 			t.Errorf("%q is told", noise)
 		}

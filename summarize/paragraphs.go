@@ -12,8 +12,7 @@ const (
 	// split into lines.
 	maxBlock = 360
 	// maxPassage is the longest paragraph that is one piece, in bytes; a longer one is split
-	// into sentences. Items of a list that are short enough are joined: a list with holes is
-	// hard to follow.
+	// into sentences.
 	maxPassage = 220
 	// maxGlued bounds a heading or a line that ends in a colon that is joined with the line
 	// below it, in bytes.
@@ -26,32 +25,17 @@ const (
 func paragraphs(work *effort.Budget, s string) []piece {
 	var out []piece
 	var glued string // a heading that waits for its text
-	list := false    // the last piece ends with an item of a list
-	var under string // the heading of that list
 	line := 0        // counts lines with text
 	add := func(text string, code bool) {
 		p := piece{text: text, reason: -1, code: code, place: place{line: line}}
-		item := !code && listItem(text)
-		last := len(out) - 1
-		switch {
-		case glued != "" && item:
-			under = glued
-		case !item && !list:
-			under = ""
-		}
-		switch {
+		switch last := len(out) - 1; {
 		case glued != "":
 			p.text = strings.TrimSuffix(glued+"\n"+text, "\n")
 			glued = ""
-		case (item && list || isLink(text)) && last >= 0 && len(out[last].text)+len(text) < maxPassage:
+		case isLink(text) && last >= 0 && len(out[last].text)+len(text) < maxPassage:
 			p.text, p.line = out[last].text+"\n"+text, out[last].line
 			out = out[:last]
 			line--
-		}
-		if list = item || list && isLink(text); list {
-			p.under = under
-		} else {
-			under = ""
 		}
 		line++
 		p.idents, p.terms = mentionsWhile(work, nil, p.text), termsOf(p.text)
@@ -66,7 +50,6 @@ func paragraphs(work *effort.Budget, s string) []piece {
 			return
 		}
 		at := line
-		list = false
 		number := 0 // the length of "1. " in front of the first sentence
 		for p := range scan.Sentences(text) {
 			if p.From == 0 && strings.TrimLeft(text[:p.To], "0123456789") == "." {
@@ -81,7 +64,7 @@ func paragraphs(work *effort.Budget, s string) []piece {
 			last := &out[len(out)-1]
 			last.place = place{at, n, p.To < len(text)}
 		}
-		line, list = at+1, false
+		line = at + 1
 	}
 	open := -1 // where the text of a block of code begins
 	for _, p := range scan.Lines(s) {

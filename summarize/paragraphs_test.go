@@ -25,13 +25,13 @@ func TestAnnounced(t *testing.T) {
 		{"Let me sort the names:", []string{"Let me sort the names:"}},
 		{"The map needs an order:", []string{"The map needs an order:"}},
 		{"It is random. Let me know if you want more.", []string{"It is random. Let me know if you want more."}},
-		{"I found three places. They are:\n- one\n- two", []string{"I found three places. They are:\n- one\n- two"}},
-		{"It is random. Let me list what uses it:\n- one\n- two", []string{"It is random.", "Let me list what uses it:\n- one\n- two"}},
-		{"**2. `Lines`** (state)\n- one\n- two", []string{"**2. `Lines`** (state)\n- one\n- two"}},
+		{"I found three places. They are:\n- one\n- two", []string{"I found three places. They are:\n- one", "- two"}},
+		{"It is random. Let me list what uses it:\n- one\n- two", []string{"It is random.", "Let me list what uses it:\n- one", "- two"}},
+		{"**2. `Lines`** (state)\n- one\n- two", []string{"**2. `Lines`** (state)\n- one", "- two"}},
 		{"In an outage:\n1. " + long, append([]string{"In an outage:\n1. The order of a map changes from run to run."}, slices.Repeat([]string{"The order of a map changes from run to run."}, 5)...)},
 		{"**Done** with it.\n\n- one", []string{"**Done** with it.", "- one"}},
 		{"## Outcome\nAll pass.", []string{"Outcome\nAll pass."}},
-		{"In this order:\n1. **PR #8** - logs\n   https://x.io/pull/8\n2. **PR #9** - chunks\n   https://x.io/pull/9\n\nWhich one?", []string{"In this order:\n1. **PR #8** - logs\nhttps://x.io/pull/8\n2. **PR #9** - chunks\nhttps://x.io/pull/9", "Which one?"}},
+		{"In this order:\n1. **PR #8** - logs\n   https://x.io/pull/8\n2. **PR #9** - chunks\n   https://x.io/pull/9\n\nWhich one?", []string{"In this order:\n1. **PR #8** - logs\nhttps://x.io/pull/8", "2. **PR #9** - chunks\nhttps://x.io/pull/9", "Which one?"}},
 	}
 	for _, tt := range tests {
 		var got []string

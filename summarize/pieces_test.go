@@ -7,23 +7,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// TestListHeading: an item of a list stands below the heading of its list, which is written once,
-// even when the items between are left out.
-func TestListHeading(t *testing.T) {
-	filler := func(s string) string { return "- " + strings.Repeat(s+" ", 40) + "\n" }
-	k := (&talk{}).user("What does the field hold?").says("**CondensedTranscriptLines:**\n" + filler("one") + filler("two") +
-		"- For manual commits it stays at 0 across the turns in module_seven, since nothing was condensed.\n" + filler("three") +
-		"- For auto commits it grows in module_eight with every commit that was condensed before.\n\nThat is all about the field.")
-	s := summarizeNow(t, Input{Messages: k.done(t), Budget: 150})
-	text := strings.Join(texts(s.Conclusions), "\n")
-	if !strings.Contains(text, "stays at 0") {
-		t.Fatalf("the item was not chosen: %q", text)
-	}
-	if !strings.Contains(text, "**CondensedTranscriptLines:**\n"+gap+"- For manual") || strings.Count(text, "CondensedTranscriptLines") != 1 {
-		t.Errorf("%q", text)
-	}
-}
-
 // TestReminderBelowOutput: what a harness put below an output is no part of it; a reminder in
 // the middle of a file is.
 func TestReminderBelowOutput(t *testing.T) {
@@ -42,16 +25,6 @@ func TestReminderBelowOutput(t *testing.T) {
 	}
 	k := (&talk{}).user("Read it.").calls("Read", args{"file_path": "/r/a.go"}, "func parse_tree() {}\n"+reminder, thread.Success).says("Done.")
 	if text := summarizeNow(t, Input{Messages: k.done(t)}).Render(); strings.Contains(text, "malware") || !strings.Contains(text, "parse_tree") {
-		t.Error(text)
-	}
-}
-
-// TestToldCall: what a call wrote for people is told once, among the assistant's words.
-func TestToldCall(t *testing.T) {
-	const body = "Fixed in 36ff9a9 by closing the iterator of the log."
-	k := (&talk{}).user("Answer the comments.").calls("Bash", args{"command": `gh api repos/o/r/pulls/112/comments/2734651385/replies -f body="` + body + `"`}, `{"id": 7}`, thread.Success).says("Answered.")
-	text := summarizeNow(t, Input{Messages: k.done(t)}).Render()
-	if strings.Count(text, body) != 1 || !strings.Contains(text, "comments/2734651385/replies -f body=\"…\"") {
 		t.Error(text)
 	}
 }

@@ -89,9 +89,8 @@ type candidate struct {
 	at      int // position of its message in the span, for recency and order
 	base    float32
 	text    string // of a piece; plain entries are rendered by selection
-	under   string // the heading of the list that a piece stands in
 	idents  []int32
-	terms   []int32 // words and word pairs (see terms)
+	terms   []int32 // words (see terms)
 	head    int     // the candidate that begins the block in which it stands, plus 1; 0 for none
 	choice  bool    // the assistant says that it chose this
 	dead    bool    // out of date, or said again later
@@ -338,7 +337,7 @@ func (b *builder) entry(sec section, at int, base float32, idents []mention) *ca
 // piece adds a piece to a group, and its candidate. The group must become the next of its
 // section.
 func (b *builder) piece(sec section, g *group, at int, base float32, p piece) *candidate {
-	c := candidate{section: sec, entry: len(b.groups[sec]), piece: len(g.places), at: at, base: base, text: p.text, under: p.under}
+	c := candidate{section: sec, entry: len(b.groups[sec]), piece: len(g.places), at: at, base: base, text: p.text}
 	g.places = append(g.places, p.place)
 	return b.add(c, p.idents)
 }
@@ -397,8 +396,8 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 		return
 	}
 	b.todo(m, c)
-	if c.written.text != "" {
-		b.addWritten(i, m, c.written)
+	if c.proposed != "" {
+		b.plan(i, m, c.proposed)
 	}
 }
 
@@ -421,7 +420,7 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 	number := make([]int, len(pieces)) // of their candidates, plus 1
 	listed := c != nil && (c.Class == toolclass.List || c.Class == toolclass.Search)
 	for n, p := range pieces {
-		if p.imports || closesTag(p.text) || listed && strings.Contains(p.text, "node_modules/") || !b.unseen(seenLine, p.text) {
+		if closesTag(p.text) || listed && strings.Contains(p.text, "node_modules/") || !b.unseen(seenLine, p.text) {
 			continue
 		}
 		added := b.piece(secSnippet, &g, i, base*(1+p.score)*age, p)

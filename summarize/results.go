@@ -54,9 +54,6 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 			op.Op = b.touch(*op, asked)
 		}
 		b.recordEdit(i, asked, c, files)
-		if c.written.text != "" && outcome == thread.Success {
-			b.addWritten(i, asked, c.written)
-		}
 	}
 	b.outcome(i, m, asked, c, r, class, outcome)
 

@@ -46,8 +46,6 @@ const (
 	maxShort = 120
 	// fullWords is the length, in bytes, below which a piece is worth less.
 	fullWords = 60
-	// telling is added for a finding, a choice, a cause or a failure.
-	telling = 1.2
 )
 
 // assistant adds what the assistant said in the message at i.
@@ -76,9 +74,6 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		case n == 0:
 			base = wordsOpening
 		}
-		if p.cues&(decisionCue|choiceCue|failureCue) != 0 && base > wordsAnnounced {
-			base += telling
-		}
 		base *= min(1, float32(len(p.text))/fullWords)
 		switch {
 		case p.cues&choiceCue != 0 && len(p.text) > 40 && (p.cues&reasonCue != 0 || !narration(p.text)) && !strings.Contains(p.text, "\n"):
@@ -94,6 +89,20 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 				base *= wordsAgreed
 			}
 			b.piece(secSaid, &g, i, base*age, p).terms = b.terms.add(i, p.terms)
+		}
+	}
+	b.groups[secSaid] = append(b.groups[secSaid], g)
+}
+
+// wordsPlanned is the base value of a piece of a plan that the assistant put before the user.
+const wordsPlanned = 0.8
+
+// plan adds the text of a plan that the assistant put before the user, in the message at i.
+func (b *builder) plan(i int, m *thread.Message, text string) {
+	g := group{label: "proposed plan", turn: m.Turn, sources: []thread.ID{m.ID}}
+	for _, p := range paragraphs(nil, text) {
+		if p.substantial() && b.unseen(seenWords, p.text) {
+			b.piece(secSaid, &g, i, wordsPlanned*b.age(i), p)
 		}
 	}
 	b.groups[secSaid] = append(b.groups[secSaid], g)
@@ -126,8 +135,8 @@ func (b *builder) report(i int, m *thread.Message, asked string, report []piece)
 			base *= wordsCode
 		case narration(p.text):
 			base *= wordsAnnounced
-		case n == 0 || p.cues&(decisionCue|choiceCue|failureCue) != 0:
-			base += telling
+		case n == 0:
+			base *= 2
 		}
 		b.piece(secReport, &g, i, base, p).terms = b.terms.add(i, p.terms)
 	}

@@ -3,7 +3,6 @@ package summarize
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
@@ -360,9 +359,6 @@ func (s *selection) cost(c *candidate) int {
 				n += s.count(g.label)
 			}
 		}
-		if c.under != "" && !c.leads() {
-			n += s.count(c.under) + 1
-		}
 	}
 	if !s.used[c.section] {
 		n += 18 // a heading
@@ -372,9 +368,6 @@ func (s *selection) cost(c *candidate) int {
 	}
 	return n
 }
-
-// leads reports whether a piece begins with the heading of its list.
-func (c *candidate) leads() bool { return strings.HasPrefix(c.text, c.under+"\n") }
 
 // head is the line that begins the block in which a line of code stands, if that is still to be
 // taken; it is taken with the line, since a line says little without its function.

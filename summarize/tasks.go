@@ -28,7 +28,7 @@ func (f *callFacts) readTodo(args gjson.Result) {
 		f.todos = []todo{{rawjson.FirstText(args, "subject", "title"), args.Get("status").String()}}
 		return
 	case "exitplanmode":
-		f.written = written{inPlan, args.Get("plan").Str}
+		f.proposed = args.Get("plan").Str
 		return
 	}
 	for _, k := range []string{"todos", "plan", "todoList", "todo_list", "task_list", "tasks", "items"} {

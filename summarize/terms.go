@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"iter"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -9,7 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
-// terms are the content words of the pool, and pairs of neighbours, with their frequency. A
+// terms are the content words of the pool, with their frequency. A
 // summary that covers the frequent ones once tells more than one that repeats itself
 // (Gillick and Favre 2009, "A Scalable Global Model for Summarization").
 type terms struct {
@@ -19,18 +20,7 @@ type terms struct {
 }
 
 // termsOf lists the terms of a text.
-func termsOf(s string) []string {
-	var all []string
-	last := ""
-	for w := range stems(s) {
-		if last != "" {
-			all = append(all, last+" "+w)
-		}
-		all = append(all, w)
-		last = w
-	}
-	return all
-}
+func termsOf(s string) []string { return slices.Collect(stems(s)) }
 
 // add counts the terms of a piece of the message at a position and returns their ids.
 func (t *terms) add(at int, all []string) []int32 {

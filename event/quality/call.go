@@ -70,7 +70,7 @@ func changedFiles(c thread.ToolCall) (all [][sha256.Size]byte) {
 		}
 		return append(all, [sha256.Size]byte{})
 	case toolclass.Shell:
-		line, _ := shell.Read(commandLine(c))
+		line := shell.Read(commandLine(c))
 		for _, op := range shell.Files(line) {
 			if op.Op != "read" {
 				all = append(all, hash(toolclass.Read, op.Path))

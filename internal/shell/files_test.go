@@ -68,7 +68,7 @@ func TestFiles(t *testing.T) {
 		"rm a.txt &":                                                                    "deleted a.txt???",
 		"":                                                                              "",
 	} {
-		line, _ := Read(command)
+		line := Read(command)
 		var got []string
 		for _, op := range Files(line) {
 			got = append(got, op.Op+" "+op.Path+strings.Repeat("?", int(op.By.Ran)))
@@ -86,7 +86,7 @@ func TestFilesBound(t *testing.T) {
 	for body, all := range map[string]int{
 		strings.Repeat("rm $f;", 21): 250, "rm " + strings.Repeat("some/other/folder/file.txt ", 250) + "$f;": 250, "echo $f" + strings.Repeat(" >b/file.txt", 250) + ";": 250,
 	} {
-		line, _ := Read(names + body + "done; rm c.txt")
+		line := Read(names + body + "done; rm c.txt")
 		got := Files(line)
 		if len(got) != all+1 || got[all].Path != "c.txt" {
 			t.Errorf("%.20q: %d", body, len(got))
@@ -95,18 +95,18 @@ func TestFilesBound(t *testing.T) {
 }
 
 // TestReadBound: what is held of a line does not multiply its bytes: a line of very many commands
-// is not simple, its folders are not all known, and of very many short names none is told.
+// is not read to its end, its folders are not all known, and of very many short names none is told.
 func TestReadBound(t *testing.T) {
-	line, simple := Read(strings.Repeat("cd a;", 3800))
+	line := Read(strings.Repeat("cd a;", 3800))
 	folders := 0
 	for _, c := range line {
 		folders += len(c.Dir)
 	}
-	if simple || len(line) > 200 || folders > 5*19_000 {
-		t.Errorf("simple %t, %d commands with %d bytes of folders", simple, len(line), folders)
+	if !line[len(line)-1].Unread() || len(line) > 200 || folders > 5*19_000 {
+		t.Errorf("%d commands with %d bytes of folders", len(line), folders)
 	}
-	line, simple = Read("rm" + strings.Repeat(" b", 9000))
-	if got := Files(line); simple || len(got) > 0 {
-		t.Errorf("simple %t, %d files", simple, len(got))
+	line = Read("rm" + strings.Repeat(" b", 9000))
+	if got := Files(line); len(got) > 0 {
+		t.Errorf("%d files", len(got))
 	}
 }

@@ -15,9 +15,9 @@ func TestHostile(t *testing.T) {
 		"( ')))'; ": true, "((\"))\"+": true,
 	} {
 		line := strings.Repeat(unit, 20_000/len(unit))
-		commands, simple := Read(line)
-		if got := len(commands) > 0 && commands[len(commands)-1].Unread(); got != unread || unread && simple {
-			t.Errorf("%q: unread %t, simple %t, %d commands", unit, got, simple, len(commands))
+		commands := Read(line)
+		if got := len(commands) > 0 && commands[len(commands)-1].Unread(); got != unread {
+			t.Errorf("%q: unread %t, %d commands", unit, got, len(commands))
 		}
 		Files(commands)
 	}
@@ -31,13 +31,13 @@ func TestNesting(t *testing.T) {
 		"lists":      "cat > a.el <<'EOF'\n" + strings.Repeat("((a b) c)\n", 400) + "EOF",
 		"one by one": strings.Repeat("if a; then (b); fi; for i in 1; do { c; }; done\n", 10), "100 levels": strings.Repeat("(", 60) + "a" + strings.Repeat(")", 60),
 	} {
-		commands, _ := Read(line)
+		commands := Read(line)
 		if len(commands) == 0 || commands[len(commands)-1].Unread() {
 			t.Errorf("%s is not read", name)
 		}
 	}
 	for _, line := range []string{"echo " + strings.Repeat("((\"))\"+", 600), strings.Repeat("( ", 101) + "a" + strings.Repeat(")", 101), strings.Repeat("if ", 101) + "a" + strings.Repeat("; then b; fi", 101)} {
-		if commands, simple := Read(line); simple || len(commands) != 1 || !commands[0].Unread() {
+		if commands := Read(line); len(commands) != 1 || !commands[0].Unread() {
 			t.Errorf("%.20q is read: %d commands", line, len(commands))
 		}
 	}

@@ -119,17 +119,16 @@ func mostWords(bytes int) int { return 480 + bytes/64 }
 
 const commandWords = 12
 
-// Read splits a command line into its commands. It is not simple where it holds loops, conditions or
-// functions, since nobody knows which of their commands ran, or cannot be read to its end. Then the last command is Unread, and stands for the rest: for all of a line that a shell could not read
-// either, or that nests too deep.
-func Read(line string) (commands []Command, simple bool) {
-	r := reader{src: line, simple: true}
+// Read splits a command line into its commands. Where it cannot be read to its end, the last command is
+// Unread, and stands for the rest: for all of a line that a shell could not read either, or that nests too deep.
+func Read(line string) []Command {
+	r := reader{src: line}
 	if len(line) > maxLine {
-		r.src, r.simple = strings.Clone(line[:clip.CutBefore(line, maxLine)]), false
+		r.src = strings.Clone(line[:clip.CutBefore(line, maxLine)])
 	}
 	file, err := parse(r.src)
-	if mended, closed := withDocumentEnd(r.src, err); mended != "" {
-		r.src, r.simple = mended, r.simple && closed
+	if mended := withDocumentEnd(r.src, err); mended != "" {
+		r.src = mended
 		file, err = parse(mended)
 	}
 	r.room, r.folderRoom = mostWords(len(r.src)), 4*len(r.src)
@@ -137,14 +136,14 @@ func Read(line string) (commands []Command, simple bool) {
 		r.statements(file.Stmts)
 	}
 	if err != nil || r.room < 0 {
-		r.simple, r.room = false, 2*commandWords
+		r.room = 2 * commandWords
 		r.add(Command{Words: []Word{{Open: true}}})
 	}
 	setReports(r.all)
 	if n := len(r.all); n > 0 {
 		r.all[n-1].End = r.folder
 	}
-	return slices.Clone(r.all), r.simple && len(r.all) > 0
+	return slices.Clone(r.all)
 }
 
 var errDeep = errors.New("brackets or keywords nest too deep")
@@ -200,15 +199,15 @@ func nestsDeep(s string) bool {
 
 // withDocumentEnd ends a here-document as shells do where its mark does not stand alone: at "EOF)",
 // or, not closed, with the line. It is "" for any error but that.
-func withDocumentEnd(s string, err error) (mended string, closed bool) {
+func withDocumentEnd(s string, err error) string {
 	var wrong syntax.ParseError
 	errors.As(err, &wrong)
 	mark, ok := strings.CutPrefix(wrong.Text, "unclosed here-document `")
 	if mark = "\n" + strings.TrimSuffix(mark, "`"); !ok || mark == "\n" {
-		return "", false
+		return ""
 	}
-	if mended = strings.ReplaceAll(s, mark+")", mark+"\n)"); mended != s {
-		return mended, true
+	if mended := strings.ReplaceAll(s, mark+")", mark+"\n)"); mended != s {
+		return mended
 	}
-	return s + mark + "\n", false
+	return s + mark + "\n"
 }

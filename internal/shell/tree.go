@@ -15,7 +15,6 @@ import (
 type reader struct {
 	src        string
 	all        []Command
-	simple     bool
 	folder     string // where the line is
 	folderRoom int    // bytes that the folders of the line may still take together
 	room       int    // for words
@@ -70,7 +69,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 			r.all[n-1].after = "&"
 		}
 	}
-	if r.simple = r.simple && !s.Negated; s.Negated || s.Background {
+	if s.Negated || s.Background {
 		r.doubt(from)
 	}
 }
@@ -186,7 +185,7 @@ func (r *reader) compound(s *syntax.Stmt) {
 	if surely {
 		return
 	}
-	if r.simple = false; over == nil {
+	if over == nil {
 		r.doubt(from)
 	}
 	for i := range r.all[from:] {

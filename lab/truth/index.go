@@ -118,7 +118,7 @@ func newCall(tc thread.ToolCall, at, turn int) *call {
 	}
 	if shellTool.MatchString(tc.Name) || c.args == nil && tc.Type == "custom" {
 		c.line = c.shellLine()
-		c.commands, _ = shell.Read(c.line)
+		c.commands = shell.Read(c.line)
 	}
 	c.asked = []text{newText(c.said), newText(c.Arguments)}
 	if c.line != "" {

@@ -132,12 +132,6 @@ func wrongCount(raw, words string) string {
 
 func near(a, b int) bool { return a-b <= 4 && b-a <= 4 }
 
-// unescaped takes out the backslashes of a text in double quotes of a shell.
-var unescaped = strings.NewReplacer("\\`", "`", `\$`, "$", `\"`, `"`, `\\`, `\`)
-
-// throughCall are the labels of words that the assistant wrote for people through a call.
-var throughCall = []string{"in the commit message", "in the pull request", "in the issue", "in a comment"}
-
 // byAssistant looks for words, and those after "because", in what the assistant said.
 func byAssistant(x *index, c claim) string {
 	if because := c.parts["because"]; because != "" {
@@ -150,8 +144,7 @@ func byAssistant(x *index, c claim) string {
 
 func (x *index) assistantSaid(words string, turn int) string {
 	label, body := splitLabel(words)
-	through := slices.Contains(throughCall, label)
-	if through || label == "proposed plan" {
+	if label == "proposed plan" {
 		words = body
 	}
 	lines := quotedLines(words)
@@ -167,9 +160,6 @@ func (x *index) assistantSaid(words string, turn int) string {
 		texts := slices.Clip(x.quotable(i))
 		for _, d := range x.at[i] { // plans that it put before the user
 			texts = append(texts, newText(d.str("plan")))
-			if through && d.end == succeeded {
-				texts = append(texts, newText(d.line), newText(unescaped.Replace(d.line)), newText(d.str("body")))
-			}
 		}
 		for _, t := range texts {
 			switch n, gap, ok := inOrder(t.norm(), lines); {
