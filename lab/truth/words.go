@@ -149,11 +149,8 @@ func quotedLines(s string) []quotedLine {
 	marked := false
 	for line := range strings.SplitSeq(s, "\n") {
 		t := strings.TrimSpace(line)
-		if normal(t) == "" {
-			continue
-		}
-		if !wordy(leftOut.ReplaceAllString(t, "")) && strings.Contains(t, "…") {
-			marked = true
+		if !wordy(leftOut.ReplaceAllString(t, "")) {
+			marked = marked || strings.Contains(t, "…")
 			continue
 		}
 		begins, ends := strings.HasPrefix(t, "…") || strings.HasPrefix(t, "[…"), strings.HasSuffix(t, "…") || strings.HasSuffix(t, "…]")
