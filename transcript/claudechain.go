@@ -29,13 +29,13 @@ type ccChain struct {
 // chains divides the lines into the main conversation and those beside it, each
 // in file order.
 func (s *ccSession) chains() (main []*ccLine, side []*ccChain) {
-	on := s.mainPath()
+	on := s.tree.path(s.lastMainBefore(len(s.lines)), s.joinRoot)
 	s.addParallelLines(on)
 	byName := map[string]*ccChain{}
-	branches, roots := map[string]string{}, map[string]string{}
+	branches, roots := map[int]string{}, s.tree.roots(on)
 	for _, l := range s.lines {
 		switch {
-		case on[l.uuid]:
+		case on[l.at]:
 			main = append(main, l)
 			continue
 		case l.role == "attachment" && !l.side:
@@ -46,7 +46,7 @@ func (s *ccSession) chains() (main []*ccLine, side []*ccChain) {
 		}
 		name := "agent-" + l.agent
 		if !l.side || l.agent == "" {
-			root := s.rootOf(l, on, roots)
+			root := roots[l.at]
 			name = branches[root]
 			if name == "" {
 				kind := "branch"
@@ -68,88 +68,60 @@ func (s *ccSession) chains() (main []*ccLine, side []*ccChain) {
 	return main, side
 }
 
-// mainPath returns the uuids on the path from the newest message to the first root.
-func (s *ccSession) mainPath() map[string]bool {
-	on := map[string]bool{}
-	at := s.lastMainBefore(len(s.lines))
-	for at >= 0 {
-		uuid := s.lines[at].uuid
-		var last ccLink
-		for uuid != "" && !on[uuid] {
-			link, held := s.links[uuid]
-			if !held {
-				break
-			}
-			on[uuid] = true
-			last = link
-			uuid = link.parent
-		}
-		if last.number == 0 || on[uuid] && uuid != "" {
-			break
-		}
-		at = s.lastMainBeforeLine(last.number)
-		if at < 0 || on[s.lines[at].uuid] {
-			break
-		}
-		s.linkRoot(last, uuid)
+// joinRoot is where the path from the newest message goes on when it comes to a root: the message
+// before it.
+func (s *ccSession) joinRoot(at int, on []bool) int {
+	root := &s.tree.entries[at]
+	n, _ := slices.BinarySearchFunc(s.lines, root.line, func(l *ccLine, number int) int { return l.number - number })
+	before := s.lastMainBefore(n)
+	switch {
+	case before < 0 || on[before]:
+		return -1
+	case root.parent != "":
+		s.report.warn(root.line, "its parent %s is not in the file; it was joined to the message before it", root.parent)
+	case root.value != nil && root.value.role == "boundary":
+		s.report.warn(root.line, "the compaction does not say what it follows; it was joined to the message before it")
+	default:
+		s.report.warn(root.line, "the context was started afresh here; the history before it was kept")
+		s.restarts = append(s.restarts, root.line)
 	}
-	return on
+	return before
 }
 
-// linkRoot reports that the path goes on at the message before a root.
-func (s *ccSession) linkRoot(root ccLink, parent string) {
-	if parent != "" {
-		s.report.warn(root.number, "its parent %s is not in the file; it was joined to the message before it", parent)
-		return
-	}
-	if root.line != nil && root.line.role == "boundary" {
-		s.report.warn(root.number, "the compaction does not say what it follows; it was joined to the message before it")
-		return
-	}
-	s.report.warn(root.number, "the context was started afresh here; the history before it was kept")
-	s.restarts = append(s.restarts, root.number)
-}
-
-// lastMainBefore returns the position of the last message of the main conversation in the first
+// lastMainBefore returns the place of the last message of the main conversation in the first
 // n lines, or -1.
 func (s *ccSession) lastMainBefore(n int) int {
 	for i := n - 1; i >= 0; i-- {
 		if l := s.lines[i]; !l.side && (l.role == "user" || l.role == "assistant") {
-			return i
+			return l.at
 		}
 	}
 	return -1
 }
 
-// lastMainBeforeLine is lastMainBefore for the lines above the one of that number.
-func (s *ccSession) lastMainBeforeLine(number int) int {
-	n, _ := slices.BinarySearchFunc(s.lines, number, func(l *ccLine, number int) int { return l.number - number })
-	return s.lastMainBefore(n)
-}
-
 // addParallelLines adds the lines that parallel calls put beside the path, the harness's notes
 // on them, and the attachments of lines on the path.
-func (s *ccSession) addParallelLines(on map[string]bool) {
-	added := map[string]bool{}
+func (s *ccSession) addParallelLines(on []bool) {
+	added := map[int]bool{}
 	add := func(l *ccLine) {
-		if !on[l.uuid] {
-			on[l.uuid], added[l.uuid] = true, true
+		if !on[l.at] {
+			on[l.at], added[l.at] = true, true
 		}
 	}
-	messages, calls := map[string]bool{}, map[string]bool{}
+	answers, calls := map[int]bool{}, map[string]bool{}
 	for _, l := range s.lines {
-		if on[l.uuid] && l.messageID != "" {
-			messages[l.messageID] = true
+		if on[l.at] && l.answer > 0 {
+			answers[l.answer] = true
 		}
 	}
 	for _, l := range s.lines {
 		if l.side || l.role != "assistant" {
 			continue
 		}
-		if l.messageID != "" && messages[l.messageID] {
+		if answers[l.answer] {
 			add(l)
 		}
-		if on[l.uuid] {
+		if on[l.at] {
 			for _, c := range l.calls {
 				calls[c] = true
 			}
@@ -164,36 +136,42 @@ func (s *ccSession) addParallelLines(on map[string]bool) {
 				add(l)
 			}
 		}
-		if l.role == "attachment" && on[l.parent] || l.kind == thread.Injected && added[l.parent] {
+		if up := s.tree.parent(l.at); up >= 0 && (l.role == "attachment" && on[up] || l.kind == thread.Injected && added[up]) {
 			add(l)
 		}
 	}
 }
 
-// rootOf returns the highest line above l that is not on the path. It remembers the root of
-// every line that it passes, so that a long branch is walked once.
-func (s *ccSession) rootOf(l *ccLine, on map[string]bool, known map[string]string) string {
-	var passed []string
-	var root string
-	uuid := l.uuid
-	for {
-		if r, held := known[uuid]; held {
-			root = r
-			break
-		}
-		root = uuid
-		known[uuid] = uuid // also ends a circle
-		passed = append(passed, uuid)
-		up := s.links[uuid].parent
-		if _, held := s.links[up]; !held || on[up] {
-			break
-		}
-		uuid = up
+// joinAnswer finds out which answer of the model a line belongs to. An id of a message joins lines
+// only within one request: other servers give the same id again. Without a request the line
+// follows one of its answer.
+func (s *ccSession) joinAnswer(l *ccLine, request string) {
+	if l.role != "assistant" || l.messageID == "" {
+		return
 	}
-	for _, p := range passed {
-		known[p] = root
+	key := [2]string{l.messageID, request}
+	up := s.above(s.tree.find(l.parent))
+	switch {
+	case up != nil && up.role == "assistant" && up.messageID == l.messageID && up.side == l.side:
+		l.answer = up.answer
+	case request != "":
+		l.answer = s.answers[key]
 	}
-	return root
+	if l.answer == 0 {
+		s.lastAnswer++
+		l.answer = s.lastAnswer
+	}
+	if request != "" {
+		s.answers[key] = l.answer
+	}
+}
+
+// above is the nearest message at a place or above it; nil if there is none.
+func (s *ccSession) above(at int) *ccLine {
+	if at < 0 {
+		return nil
+	}
+	return s.nearest[at]
 }
 
 // ccUnit is one API message: several lines of an assistant's, one of a user's.
@@ -248,15 +226,15 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 // units joins the lines of one API message.
 func units(lines []*ccLine) []*ccUnit {
 	var all []*ccUnit
-	byID := map[string]*ccUnit{}
+	byAnswer := map[int]*ccUnit{}
 	for _, l := range lines {
-		u := byID[l.messageID]
+		u := byAnswer[l.answer]
 		if u == nil {
 			u = &ccUnit{}
 			all = append(all, u)
 		}
-		if l.messageID != "" { // only the API's own messages have one
-			byID[l.messageID] = u
+		if l.answer > 0 { // only the API's own messages have one
+			byAnswer[l.answer] = u
 		}
 		u.join(l)
 	}

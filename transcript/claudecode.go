@@ -34,6 +34,8 @@ type ccLine struct {
 	role         string // user, assistant, attachment or boundary
 	content      string // raw JSON of the message's content
 	messageID    string // the API's id of an assistant message
+	answer       int    // the number of the answer that the line is part of; 0 for none
+	at           int    // its place in the tree
 	model        string
 	agent        string
 	time         time.Time
@@ -53,7 +55,7 @@ type ccLine struct {
 // readClaudeCode reads a session of Claude Code. See claudechain.go for how
 // the lines become one conversation.
 func readClaudeCode(j *importJob) ([]Transcript, error) {
-	session := &ccSession{links: map[string]ccLink{}, commands: map[string]bool{}, queue: ccQueue{attached: map[string]bool{}}, job: j, report: j.report}
+	session := &ccSession{answers: map[[2]string]int{}, commands: map[string]bool{}, queue: ccQueue{attached: map[string]bool{}}, job: j, report: j.report}
 	if err := j.lines(session.read); err != nil {
 		return nil, err
 	}
@@ -86,26 +88,23 @@ func readClaudeCode(j *importJob) ([]Transcript, error) {
 	return []Transcript{t}, nil
 }
 
-// ccLink is the place of a line, with a message or not, in the tree.
-type ccLink struct {
-	parent string
-	number int
-	line   *ccLine // nil for lines without a message
-}
-
 type ccSession struct {
 	name     string
 	named    string // the title that the user gave
 	titles   []ccTitle
-	dir      string    // of the first line that says one
-	lines    []*ccLine // in file order
-	links    map[string]ccLink
-	commands map[string]bool // uuids of messages that typed a command to the model
-	restarts []int           // lines where the context was started afresh, newest first
-	newest   string          // uuid of the last line of the main conversation
+	dir      string            // of the first line that says one
+	lines    []*ccLine         // in file order
+	tree     lineage[*ccLine]  // of all lines, those without a message too
+	nearest  []*ccLine         // for each entry of the tree, the nearest message there or above
+	answers  map[[2]string]int // by the ids of message and request
+	commands map[string]bool   // uuids of messages that typed a command to the model
+	restarts []int             // lines where the context was started afresh, newest first
+	newest   string            // uuid of the last line of the main conversation
 	queue    ccQueue
-	job      *importJob
-	report   *Report
+	// lastAnswer is the highest number of an answer.
+	lastAnswer int
+	job        *importJob
+	report     *Report
 }
 
 // ccTitle is a title that the client gave, and the uuid of the last line of what it names; empty
@@ -117,7 +116,7 @@ type ccTitle struct{ text, leaf string }
 func (s *ccSession) title() string {
 	title := ""
 	for _, t := range s.titles {
-		if _, ours := s.links[t.leaf]; ours || t.leaf == "" {
+		if s.tree.find(t.leaf) >= 0 || t.leaf == "" {
 			title = cmp.Or(t.text, title)
 		}
 	}
@@ -202,12 +201,12 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		} else {
 			s.report.unknown(name)
 		}
-		if _, held := s.links[l.uuid]; l.uuid != "" && !held {
-			s.links[l.uuid] = ccLink{parent: l.parent, number: number}
+		if l.uuid != "" && s.tree.find(l.uuid) < 0 {
+			s.addEntry(l.uuid, l.parent, number, nil)
 		}
 		return
 	}
-	s.keep(l)
+	s.keep(l, cmp.Or(own("requestId"), own("requestRef")))
 }
 
 // ccAttached are the attachments that the user made: files and the like that were mentioned, and selections.
@@ -284,28 +283,40 @@ func (s *ccSession) message(l *ccLine, message gjson.Result) {
 }
 
 // keep adds a line to the session, unless it is a copy: a session that was resumed may repeat
-// its lines.
-func (s *ccSession) keep(l *ccLine) {
-	if l.uuid != "" {
-		if twin, held := s.links[l.uuid]; held {
-			if twin.line != nil && twin.line.content == l.content {
-				s.report.warn(l.number, "repeats line %d (uuid %s) and was left out", twin.number, l.uuid)
-				return
-			}
-			s.report.warn(l.number, "has the uuid of line %d (%s) and other content; both were kept", twin.number, l.uuid)
-			l.uuid = fmt.Sprintf("line %d", l.number)
-			if n := len(s.lines); n > 0 {
-				l.parent = s.lines[n-1].uuid
-			}
+// its lines. request is the client's id of the request that the line answers, or empty.
+func (s *ccSession) keep(l *ccLine, request string) {
+	if at := s.tree.find(l.uuid); at >= 0 {
+		twin := s.tree.entries[at]
+		if twin.value != nil && twin.value.content == l.content {
+			s.report.warn(l.number, "repeats line %d (uuid %s) and was left out", twin.line, l.uuid)
+			return
 		}
-	} else {
-		l.uuid = fmt.Sprintf("line %d", l.number)
+		s.report.warn(l.number, "has the uuid of line %d (%s) and other content; both were kept", twin.line, l.uuid)
+		l.uuid = ""
+		if n := len(s.lines); n > 0 {
+			l.parent = s.lines[n-1].uuid
+		}
 	}
-	s.links[l.uuid] = ccLink{parent: l.parent, number: l.number, line: l}
+	l.uuid = cmp.Or(l.uuid, fmt.Sprintf("line %d", l.number))
+	s.joinAnswer(l, request)
+	s.addEntry(l.uuid, l.parent, l.number, l)
 	s.lines = append(s.lines, l)
 	if !l.side {
 		s.newest = l.uuid
 	}
+}
+
+// addEntry adds a line to the tree; l is nil for one without a message.
+func (s *ccSession) addEntry(uuid, parent string, number int, l *ccLine) {
+	nearest := s.above(s.tree.find(parent))
+	if l != nil {
+		l.at = len(s.tree.entries)
+		if l.role == "user" || l.role == "assistant" {
+			nearest = l
+		}
+	}
+	s.tree.add(uuid, parent, number, l)
+	s.nearest = append(s.nearest, nearest)
 }
 
 // renderedBlocks returns the blocks that the client sends for the rendered texts of an

@@ -17,51 +17,40 @@ import (
 // piRecap begins the message in which pi gives the model a summary.
 const piRecap = "The conversation history before this point was compacted into the following summary:\n\n<summary>\n"
 
-// piEntry is a line of a pi session.
-type piEntry struct {
-	gjson.Result
-	line       int
-	id, parent string
-}
-
 // readPi reads a session of pi. Older sessions are a list; from version 2 on they are a
 // tree by parentId, in which the path from the newest entry to the root is the
 // conversation and the rest are branches that the user left.
 func readPi(j *importJob) ([]Transcript, error) {
 	name, model, dir := j.name, "", ""
-	var entries []piEntry
-	places := map[string]int{}
+	var tree lineage[piEntry]
 	err := j.lines(func(v gjson.Result, number int) {
-		e := piEntry{Result: v, line: number}
-		e.id, e.parent = e.Get("id").Str, e.Get("parentId").Str
+		e := piEntry{v, number}
+		id, parent := e.Get("id").Str, e.Get("parentId").Str
 		if e.Get("type").Str == "session" {
-			name, model, dir = cmp.Or(e.id, name), e.Get("modelId").Str, e.Get("cwd").Str
+			name, model, dir = cmp.Or(id, name), e.Get("modelId").Str, e.Get("cwd").Str
 			return
 		}
-		if at, held := places[e.id]; e.id != "" && held {
-			if entries[at].Raw == e.Raw {
-				j.report.warn(number, "repeats line %d (id %s) and was left out", entries[at].line, e.id)
+		if at := tree.find(id); at >= 0 {
+			twin := tree.entries[at]
+			if twin.value.Raw == e.Raw {
+				j.report.warn(number, "repeats line %d (id %s) and was left out", twin.line, id)
 				return
 			}
-			j.report.warn(number, "has the id of line %d (%s) and other content; both were kept", entries[at].line, e.id)
-			e.id, e.parent = "line "+strconv.Itoa(number), entries[len(entries)-1].id
+			j.report.warn(number, "has the id of line %d (%s) and other content; both were kept", twin.line, id)
+			id, parent = "line "+strconv.Itoa(number), tree.entries[len(tree.entries)-1].id
 		}
-		if e.id != "" {
-			places[e.id] = len(entries)
-		}
-		entries = append(entries, e)
+		tree.add(id, parent, number, e)
 	})
 	if err != nil {
 		return nil, err
 	}
-
-	main, side := j.piBranches(entries, places)
-	t, err := j.piThread(name, model, main)
+	on := j.piPath(&tree)
+	t, err := j.piThread(name, model, tree.of(on))
 	if err != nil || t.Thread.Len() == 0 {
 		return nil, err
 	}
 	t.Dir = dir
-	for n, branch := range side {
+	for n, branch := range tree.branches(on) {
 		apart, err := j.piThread(name+"/branch-"+strconv.Itoa(n+1), model, branch)
 		if err != nil {
 			return nil, err
@@ -73,44 +62,28 @@ func readPi(j *importJob) ([]Transcript, error) {
 	return []Transcript{t}, nil
 }
 
-// piBranches divides the entries into those on the path to the newest one, and the
-// branches beside it.
-func (j *importJob) piBranches(entries []piEntry, places map[string]int) (main []piEntry, side [][]piEntry) {
-	if len(entries) == 0 || entries[len(entries)-1].id == "" {
-		return entries, nil
-	}
-	on := make([]bool, len(entries))
-	at := len(entries) - 1
-	for at >= 0 && !on[at] {
-		on[at] = true
-		parent := entries[at].parent
-		up, held := places[parent]
-		switch {
-		case held:
-			at = up
-		case parent == "":
-			at = -1
-		default:
-			j.report.warn(entries[at].line, "its parent %s is not in the file; it was joined to the entry before it", parent)
-			at--
+// piEntry is a line of a pi session.
+type piEntry struct {
+	gjson.Result
+	line int
+}
+
+// piPath marks the entries on the path to the newest one. Entries without an id are on it.
+func (j *importJob) piPath(tree *lineage[piEntry]) []bool {
+	last := len(tree.entries) - 1
+	list := last < 0 || tree.entries[last].id == ""
+	on := tree.path(last, func(root int, on []bool) int {
+		e := tree.entries[root]
+		if e.parent == "" {
+			return -1
 		}
+		j.report.warn(e.line, "its parent %s is not in the file; it was joined to the entry before it", e.parent)
+		return root - 1
+	})
+	for i, e := range tree.entries {
+		on[i] = on[i] || list || e.id == ""
 	}
-	branch := map[string]int{} // by entry id: number of its branch
-	for i, e := range entries {
-		switch {
-		case on[i] || e.id == "":
-			main = append(main, e)
-		default:
-			n, held := branch[e.parent]
-			if !held {
-				n = len(side)
-				side = append(side, nil)
-			}
-			branch[e.id] = n
-			side[n] = append(side[n], e)
-		}
-	}
-	return main, side
+	return on
 }
 
 // piThread makes a conversation of entries.

@@ -1,0 +1,127 @@
+package transcript
+
+// lineage is a session as its entries follow one another. Each names the one that it follows, or
+// follows the newest; where the user went back, or calls ran side by side, several follow the
+// same one. The conversation is the path from an entry up to the first; the rest are branches.
+// The zero value is an empty session.
+type lineage[E any] struct {
+	entries []entry[E]
+	places  map[string]int // by id
+}
+
+// entry is one record of a session, or a file of it.
+type entry[E any] struct {
+	id, parent string
+	up         int // the place of the parent where it has no name; -1 for none
+	line       int
+	value      E
+}
+
+// add adds an entry that names its parent; an empty name is none.
+func (l *lineage[E]) add(id, parent string, line int, value E) {
+	if l.places == nil {
+		l.places = map[string]int{}
+	}
+	if id != "" {
+		l.places[id] = len(l.entries)
+	}
+	l.entries = append(l.entries, entry[E]{id, parent, -1, line, value})
+}
+
+// follow adds an entry after the one at a place, and returns its own place.
+func (l *lineage[E]) follow(up, line int, value E) int {
+	l.entries = append(l.entries, entry[E]{up: up, line: line, value: value})
+	return len(l.entries) - 1
+}
+
+// parent is the place of what an entry follows; -1 if it is the first, or that is not there.
+func (l *lineage[E]) parent(at int) int {
+	e := &l.entries[at]
+	if e.parent == "" {
+		return e.up
+	}
+	return l.find(e.parent)
+}
+
+// find is the place of an id, or -1.
+func (l *lineage[E]) find(id string) int {
+	if at, ok := l.places[id]; ok && id != "" {
+		return at
+	}
+	return -1
+}
+
+// path marks the entries from one up to the first. Where an entry follows none, join says where
+// the path goes on: -1 ends it, and so does an entry that is on the path.
+func (l *lineage[E]) path(from int, join func(root int, on []bool) int) []bool {
+	on := make([]bool, len(l.entries))
+	for at := from; at >= 0 && !on[at]; {
+		on[at] = true
+		if up := l.parent(at); up >= 0 {
+			at = up
+		} else {
+			at = join(at, on)
+		}
+	}
+	return on
+}
+
+// ends is the join of a path that ends with its first entry.
+func ends(int, []bool) int { return -1 }
+
+// roots are, for each entry that is not on the path, the highest one that is not: entries of one
+// branch have the same. For those on the path it is -1. Entries in a circle have one of them.
+func (l *lineage[E]) roots(on []bool) []int {
+	const unknown = -2
+	roots := make([]int, len(l.entries))
+	for i := range roots {
+		roots[i] = unknown
+		if on[i] {
+			roots[i] = -1
+		}
+	}
+	var passed []int
+	for i := range l.entries {
+		root, at := i, i
+		for passed = passed[:0]; at >= 0 && roots[at] == unknown; at = l.parent(at) {
+			root, roots[at] = at, at // also ends a circle
+			passed = append(passed, at)
+		}
+		if at >= 0 && roots[at] >= 0 {
+			root = roots[at]
+		}
+		for _, p := range passed {
+			roots[p] = root
+		}
+	}
+	return roots
+}
+
+// branches are the entries that are not on the path, each branch in the order of the file, by
+// their first entries.
+func (l *lineage[E]) branches(on []bool) (all [][]E) {
+	number := map[int]int{}
+	for i, root := range l.roots(on) {
+		if root < 0 {
+			continue
+		}
+		n, held := number[root]
+		if !held {
+			n = len(all)
+			number[root] = n
+			all = append(all, nil)
+		}
+		all[n] = append(all[n], l.entries[i].value)
+	}
+	return all
+}
+
+// of are the values of the entries on the path, in the order of the file.
+func (l *lineage[E]) of(on []bool) (values []E) {
+	for i := range l.entries {
+		if on[i] {
+			values = append(values, l.entries[i].value)
+		}
+	}
+	return values
+}
