@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,37 +17,25 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// codexSession reads a Codex rollout. The response items are the conversation; the events repeat
-// most of it for the screen. The file keeps the items from before a compaction, so they are
-// the full history.
+// codexSession reads a Codex rollout, with those that it goes on from. The response items are the
+// conversation; the events repeat most of it for the screen. The file keeps the items from before a
+// compaction, so they are the full history.
 type codexSession struct {
 	*builder
 	job          *importJob
 	instructions string
-	codexItems
-	left   []codexItems // the turns that the user took back
-	tokens int          // the last size that the client recorded
+	course[codexEntry]
+	turns  []int // the entries in which the user began a turn
+	tokens int   // the last size that the client recorded
 }
 
-// codexItems are the items of a conversation.
-type codexItems struct {
-	items  []string
-	places []codexPlace // per item
-	marks  []codexMark
-	turns  []int // the items in which the user began a turn
-}
-
-type codexPlace struct {
+// codexEntry is an item, a compaction, or both: its summary.
+type codexEntry struct {
+	item string
 	line int
 	time time.Time
-}
-
-// codexMark is a compaction before item at; recap says that this item is its
-// summary.
-type codexMark struct {
-	at         int
-	recap      bool
-	compaction Compaction
+	// compaction is nil for a mere item.
+	compaction *Compaction
 }
 
 // codexOnly are members that the client adds to items for itself; the API would refuse them.
@@ -58,12 +47,13 @@ func readCodex(j *importJob) ([]Transcript, error) {
 		return nil, err
 	}
 	s.Name = cmp.Or(s.Name, j.name)
+	s.warnOlder()
 	return s.transcript()
 }
 
 func (s *codexSession) read(v gjson.Result, number int) {
 	kind, payload := v.Get("type").Str, v.Get("payload")
-	place := codexPlace{number, parseTime(v.Get("timestamp").Str)}
+	place := codexEntry{line: number, time: parseTime(v.Get("timestamp").Str)}
 	switch kind {
 	case "session_meta":
 		s.report.skip(kind)
@@ -72,6 +62,7 @@ func (s *codexSession) read(v gjson.Result, number int) {
 			s.relayed = isSubagent(s.format, v)
 			s.Dir, s.Provider = payload.Get("cwd").Str, payload.Get("model_provider").Str
 			s.instructions = firstText(payload, "base_instructions.text", "instructions")
+			s.inherit(v, number)
 		}
 	case "turn_context":
 		s.report.skip(kind)
@@ -117,7 +108,7 @@ func (s *codexSession) event(payload gjson.Result, number int) {
 	}
 }
 
-func (s *codexSession) item(payload gjson.Result, place codexPlace) {
+func (s *codexSession) item(payload gjson.Result, place codexEntry) {
 	if kind := payload.Get("type").Str; kind == "ghost_snapshot" {
 		s.report.skip("response_item/" + kind)
 		return
@@ -125,12 +116,12 @@ func (s *codexSession) item(payload gjson.Result, place codexPlace) {
 	s.addItem(apiItem(payload.Raw), place)
 }
 
-func (s *codexItems) addItem(item string, place codexPlace) {
+func (s *codexSession) addItem(item string, place codexEntry) {
 	if v := gjson.Parse(item); v.Get("role").Str == "user" && injected.TextKind(itemText(v)) == thread.Plain {
-		s.turns = append(s.turns, len(s.items))
+		s.turns = append(s.turns, len(s.now))
 	}
-	s.items = append(s.items, item)
-	s.places = append(s.places, place)
+	place.item = item
+	s.now = append(s.now, place)
 }
 
 // itemText is the text of a message.
@@ -156,17 +147,8 @@ func (s *codexSession) rollBack(turns, number int) {
 		return
 	}
 	begun := max(0, len(s.turns)-turns)
-	at := s.turns[begun]
-	marks := len(s.marks)
-	for marks > 0 && s.marks[marks-1].at > at {
-		marks--
-	}
-	branch := codexItems{items: slices.Clone(s.items[at:]), places: slices.Clone(s.places[at:]), marks: slices.Clone(s.marks[marks:])}
-	for i := range branch.marks {
-		branch.marks[i].at -= at
-	}
-	s.left = append(s.left, branch)
-	s.codexItems = codexItems{s.items[:at], s.places[:at], s.marks[:marks], s.turns[:begun]}
+	s.goBack(s.turns[begun])
+	s.turns = s.turns[:begun]
 }
 
 // apiItem is an item as the API takes it.
@@ -193,34 +175,33 @@ func withoutKeys(v gjson.Result, keys []string) string {
 // readCompaction records a compaction. The summary is in the line itself, or is the last recap in
 // the messages that replaced the history. A summary that the provider made is encrypted and
 // cannot be read.
-func (s *codexSession) readCompaction(payload gjson.Result, place codexPlace) {
+func (s *codexSession) readCompaction(payload gjson.Result, place codexEntry) {
 	recap := payload.Get("message").Str
 	for item := range rawjson.Items(payload.Get("replacement_history")) {
 		if t := itemText(item); injected.TextKind(t) == thread.Recap {
 			recap = t
 		}
 	}
-	mark := codexMark{at: len(s.items), compaction: Compaction{TokensBefore: s.tokens}}
-	if recap != "" {
-		mark.recap = true
-		said := rawjson.NewTypedObject("input_text").Str("text", recap).String()
-		s.addItem(rawjson.NewTypedObject("message").Str("role", "user").Raw("content", "["+said+"]").String(), place)
-	} else {
+	place.compaction = &Compaction{TokensBefore: s.tokens}
+	if recap == "" {
 		s.report.warn(place.line, "the summary of this compaction cannot be read; the history before it was kept")
+		s.now = append(s.now, place)
+		return
 	}
-	s.marks = append(s.marks, mark)
+	said := rawjson.NewTypedObject("input_text").Str("text", recap).String()
+	s.addItem(rawjson.NewTypedObject("message").Str("role", "user").Raw("content", "["+said+"]").String(), place)
 }
 
 func (s *codexSession) transcript() ([]Transcript, error) {
 	s.addSystem("instructions", s.instructions)
-	if err := s.addTo(s.builder); err != nil {
+	if err := addCodex(s.builder, s.now); err != nil {
 		return nil, err
 	}
 	var left []*builder
 	for _, branch := range s.left {
 		b := s.job.newBuilder(value{})
 		b.Model, b.Provider, b.relayed = s.Model, s.Provider, s.relayed
-		if err := branch.addTo(b); err != nil {
+		if err := addCodex(b, branch); err != nil {
 			return nil, err
 		}
 		left = append(left, b)
@@ -228,36 +209,51 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 	return s.transcripts(left...)
 }
 
-// addTo adds the messages of the items.
-func (s *codexItems) addTo(b *builder) error {
-	messages, system, err := openai.DecodeItems("[" + strings.Join(s.items, ",") + "]")
+// addCodex adds the messages of a conversation.
+func addCodex(b *builder, entries []codexEntry) error {
+	var items []string
+	var places []int // of the items in entries
+	for i := range entries {
+		if entries[i].item != "" {
+			items, places = append(items, entries[i].item), append(places, i)
+		}
+	}
+	messages, system, err := openai.DecodeItems("[" + strings.Join(items, ",") + "]")
 	if err != nil {
-		return &SyntaxError{Line: s.lineOf(err), Path: "payload", Err: err}
+		line := 1
+		if n := itemOf(err); n < len(places) {
+			line = entries[places[n]].line
+		}
+		return &SyntaxError{Line: line, Path: "payload", Err: err}
 	}
 	b.System = append(b.System, system...)
-	marks := s.marks
+	done := 0 // entries
 	for _, m := range messages {
 		at := 0
 		if m.Frame != nil {
 			at = m.Frame.Position()
 		}
+		at = places[at]
 		kind := thread.Plain
-		for len(marks) > 0 && marks[0].at <= at {
-			b.addCompaction(marks[0].compaction, marks[0].recap)
-			if marks[0].recap && marks[0].at == at {
-				kind = thread.Recap
+		for ; done <= at; done++ {
+			if c := entries[done].compaction; c != nil {
+				b.addCompaction(*c, entries[done].item != "")
+				if done == at {
+					kind = thread.Recap
+				}
 			}
-			marks = marks[1:]
 		}
-		b.at(s.places[at].line, s.places[at].time)
+		b.at(entries[at].line, entries[at].time)
 		if r, ok := m.Result(); ok && r.Text() == codexRejected && codexShells[cmp.Or(r.Tool, b.calls[r.CallID].Name)] {
 			r.Denied = true
 			m.Parts = []thread.Part{r}
 		}
 		b.add(kind, m)
 	}
-	for _, mark := range marks {
-		b.addCompaction(mark.compaction, false)
+	for _, e := range entries[done:] {
+		if e.compaction != nil {
+			b.addCompaction(*e.compaction, false)
+		}
 	}
 	return nil
 }
@@ -269,20 +265,12 @@ const codexRejected = "exec command rejected by user"
 // codexShells are the client's tools that run a command.
 var codexShells = scan.WordSet("shell shell_command local_shell container.exec exec_command unified_exec")
 
-// lineOf returns the line of the item that an error of the codec names, or else 1.
-func (s *codexItems) lineOf(err error) int {
+// itemOf is the number of the item that an error of the codec names.
+func itemOf(err error) int {
 	_, rest, _ := strings.Cut(err.Error(), "[")
-	n := 0
-	for _, c := range rest {
-		if c < '0' || c > '9' || n > len(s.places) {
-			break
-		}
-		n = n*10 + int(c-'0')
-	}
-	if n < len(s.places) {
-		return s.places[n].line
-	}
-	return 1
+	digits, _, _ := strings.Cut(rest, "]")
+	n, _ := strconv.Atoi(digits)
+	return max(0, n)
 }
 
 // codexVersion is the version that these files were tried with.

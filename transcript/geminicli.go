@@ -40,10 +40,9 @@ type geminiSession struct {
 	name, title string
 	relayed     bool // another agent started it
 	report      *Report
-	messages    []*geminiMessage            // of the conversation
-	byID        map[string]*geminiMessage   // by the ids of copies too
-	saying      map[string][]*geminiMessage // by what they say, in the order of the conversation
-	left        [][]*geminiMessage          // what was taken back
+	course[*geminiMessage]
+	byID   map[string]*geminiMessage   // by the ids of copies too
+	saying map[string][]*geminiMessage // by what they say, in the order of the conversation
 }
 
 // geminiMessage is a message in its last state.
@@ -104,7 +103,7 @@ func (s *geminiSession) record(v gjson.Result, number int) {
 		return
 	}
 	s.report.skip("earlier state of a message")
-	if m.Result = v; m.at == len(s.messages)-1 { // nearly always
+	if m.Result = v; m.at == len(s.now)-1 { // nearly always
 		s.pop()
 		m.says = geminiSays(v)
 		s.push(m)
@@ -124,33 +123,37 @@ func (s *geminiSession) held(id string) *geminiMessage {
 }
 
 func (s *geminiSession) push(m *geminiMessage) {
-	m.at = len(s.messages)
-	s.messages = append(s.messages, m)
+	m.at = len(s.now)
+	s.now = append(s.now, m)
 	s.byID[m.Get("id").Str] = m
 	for _, said := range m.says {
 		s.saying[said] = append(s.saying[said], m)
 	}
 }
 
-func (s *geminiSession) pop() *geminiMessage {
-	last := len(s.messages) - 1
-	m := s.messages[last]
-	s.messages, m.at = s.messages[:last], -1
+// pop drops the last message.
+func (s *geminiSession) pop() {
+	last := len(s.now) - 1
+	s.forget(s.now[last])
+	s.now = s.now[:last]
+}
+
+// forget takes a message out of the indexes; those behind it are out already.
+func (s *geminiSession) forget(m *geminiMessage) {
+	m.at = -1
 	for _, said := range m.says {
 		s.saying[said] = s.saying[said][:len(s.saying[said])-1]
 	}
-	return m
 }
 
 // leave takes back what stands in the conversation from that place on.
 func (s *geminiSession) leave(at int) {
-	var branch []*geminiMessage
-	for len(s.messages) > at {
-		branch = append(branch, s.pop())
-	}
-	if len(branch) > 0 {
-		slices.Reverse(branch)
-		s.left = append(s.left, branch)
+	kept := len(s.left)
+	s.goBack(at)
+	for _, branch := range s.left[kept:] {
+		for _, m := range slices.Backward(branch) {
+			s.forget(m)
+		}
 	}
 }
 
@@ -164,8 +167,8 @@ func (s *geminiSession) history(list gjson.Result, number int) {
 	for v := range rawjson.Items(list) {
 		listed[v.Get("id").Str] = true
 	}
-	old := len(s.messages) // from here on are copies
-	for old > 0 && listed[s.messages[old-1].Get("id").Str] {
+	old := len(s.now) // from here on are copies
+	for old > 0 && listed[s.now[old-1].Get("id").Str] {
 		old--
 	}
 	copied := old > 0
@@ -175,7 +178,7 @@ func (s *geminiSession) history(list gjson.Result, number int) {
 		}
 	}
 	if !copied {
-		old = len(s.messages)
+		old = len(s.now)
 	}
 	end, compacted := 0, false
 	var added []*geminiMessage
@@ -204,7 +207,7 @@ func (s *geminiSession) history(list gjson.Result, number int) {
 		compacted = compacted || m.recap
 		added = append(added, m)
 	}
-	for len(s.messages) > old {
+	for len(s.now) > old {
 		s.pop()
 	}
 	if !compacted {
@@ -284,7 +287,7 @@ func geminiText(content gjson.Result) string {
 
 // transcripts makes the conversation, with what was taken back beside it.
 func (s *geminiSession) transcripts(j *importJob) ([]Transcript, error) {
-	b := s.conversation(j, s.messages)
+	b := s.conversation(j, s.now)
 	b.Name, b.Title = s.name, s.title
 	var left []*builder
 	for _, branch := range s.left {

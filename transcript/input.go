@@ -12,6 +12,8 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
@@ -35,17 +37,13 @@ type unreadLine struct {
 	number int
 }
 
+// readSize is how much is read at once, in bytes.
+const readSize = 1 << 16
+
 func newInput(r io.Reader, maxLine int, report *Report) (*input, error) {
-	b := bufio.NewReaderSize(r, 1<<16)
-	if magic, _ := b.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(b)
-		if err != nil {
-			if isTruncated(err) {
-				return nil, errNoUnpacked
-			}
-			return nil, fmt.Errorf("the file begins as gzip and is broken there (%v): %w", err, ErrBinary)
-		}
-		b = bufio.NewReaderSize(&unpackedReader{z, int64(maxLine) * maxUnpackedLines}, 1<<16)
+	b, err := unpack(bufio.NewReaderSize(r, readSize), maxLine)
+	if err != nil {
+		return nil, err
 	}
 	head, err := b.Peek(4096)
 	if len(head) == 0 {
@@ -70,11 +68,77 @@ func newInput(r io.Reader, maxLine int, report *Report) (*input, error) {
 	return in, in.start()
 }
 
+// unpack reads what gzip or zstd packed, and other files as they are.
+func unpack(b *bufio.Reader, maxLine int) (*bufio.Reader, error) {
+	magic, _ := b.Peek(4)
+	var unpacked io.Reader
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(b)
+		if isTruncated(err) {
+			return nil, errNoUnpacked
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the file begins as gzip and is broken there (%v): %w", err, ErrBinary)
+		}
+		unpacked = z
+	case string(magic) == zstdMagic:
+		source := &failingReader{r: b}
+		z, err := zstd.NewReader(source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, err
+		}
+		unpacked = &zstdReader{z, source}
+	default:
+		return b, nil
+	}
+	return bufio.NewReaderSize(&unpackedReader{unpacked, int64(maxLine) * maxUnpackedLines}, readSize), nil
+}
+
+const (
+	zstdMagic = "\x28\xb5\x2f\xfd"
+	// maxZstdWindow limits the memory of the decompressor, in bytes. The standard asks for 8 MiB.
+	maxZstdWindow = 8 << 20
+)
+
+// failingReader keeps the error that r ended with.
+type failingReader struct {
+	r   io.Reader
+	err error
+}
+
+func (f *failingReader) Read(p []byte) (n int, err error) {
+	n, err = f.r.Read(p)
+	f.err = err
+	return n, err
+}
+
+// zstdReader tells damaged data from a source that fails.
+type zstdReader struct {
+	z      *zstd.Decoder
+	source *failingReader
+}
+
+func (z *zstdReader) Read(p []byte) (int, error) {
+	n, err := z.z.Read(p)
+	switch {
+	case err == nil || err == io.EOF || isTruncated(err):
+	case z.source.err != nil && z.source.err != io.EOF:
+		err = z.source.err
+	default:
+		err = fmt.Errorf("%w: %v", errZstd, err)
+	}
+	return n, err
+}
+
+// errZstd is wrapped by errors about damaged data that zstd packed.
+var errZstd = errors.New("zstd")
+
 // describeBinary says what a binary file looks like; "" for text.
 func describeBinary(head []byte) string {
 	for _, k := range []struct{ magic, name string }{
 		{"PK\x03\x04", "a zip archive (unpack it first; an inspect .eval file is one)"},
-		{"\x28\xb5\x2f\xfd", "zstd (decompress it first)"},
+		{zstdMagic, "zstd inside of packed data (decompress it once)"},
 		{"BZh", "bzip2 (decompress it first)"},
 		{"\xfd7zXZ", "xz (decompress it first)"},
 		{"\x1f\x8b", "gzip inside gzip (decompress it once)"},
@@ -100,7 +164,7 @@ func isTruncated(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }
 // isCorrupt reports whether compressed data is damaged.
 func isCorrupt(err error) bool {
 	var corrupt flate.CorruptInputError
-	return errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt)
+	return errors.Is(err, gzip.ErrChecksum) || errors.Is(err, errZstd) || errors.As(err, &corrupt)
 }
 
 // maxUnpackedLines limits the size of an unpacked file to so many of the longest lines: a small

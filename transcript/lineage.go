@@ -1,9 +1,14 @@
 package transcript
 
-// lineage is a session as its entries follow one another. Each names the one that it follows, or
-// follows the newest; where the user went back, or calls ran side by side, several follow the
-// same one. The conversation is the path from an entry up to the first; the rest are branches.
-// The zero value is an empty session.
+import "slices"
+
+// A session is a path over its records, and over its files. Agents write it down in two ways: as a
+// lineage, in which every entry names the one that it follows, or as a course, in which an entry
+// follows the newest until the user goes back.
+
+// lineage is a session in which entries name what they follow. Where the user went back, or calls
+// ran side by side, several follow the same one: the conversation is the path from an entry up
+// to the first, and the rest are branches. The zero value is an empty session.
 type lineage[E any] struct {
 	entries []entry[E]
 	places  map[string]int // by id
@@ -12,7 +17,6 @@ type lineage[E any] struct {
 // entry is one record of a session, or a file of it.
 type entry[E any] struct {
 	id, parent string
-	up         int // the place of the parent where it has no name; -1 for none
 	line       int
 	value      E
 }
@@ -25,23 +29,11 @@ func (l *lineage[E]) add(id, parent string, line int, value E) {
 	if id != "" {
 		l.places[id] = len(l.entries)
 	}
-	l.entries = append(l.entries, entry[E]{id, parent, -1, line, value})
-}
-
-// follow adds an entry after the one at a place, and returns its own place.
-func (l *lineage[E]) follow(up, line int, value E) int {
-	l.entries = append(l.entries, entry[E]{up: up, line: line, value: value})
-	return len(l.entries) - 1
+	l.entries = append(l.entries, entry[E]{id, parent, line, value})
 }
 
 // parent is the place of what an entry follows; -1 if it is the first, or that is not there.
-func (l *lineage[E]) parent(at int) int {
-	e := &l.entries[at]
-	if e.parent == "" {
-		return e.up
-	}
-	return l.find(e.parent)
-}
+func (l *lineage[E]) parent(at int) int { return l.find(l.entries[at].parent) }
 
 // find is the place of an id, or -1.
 func (l *lineage[E]) find(id string) int {
@@ -65,9 +57,6 @@ func (l *lineage[E]) path(from int, join func(root int, on []bool) int) []bool {
 	}
 	return on
 }
-
-// ends is the join of a path that ends with its first entry.
-func ends(int, []bool) int { return -1 }
 
 // roots are, for each entry that is not on the path, the highest one that is not: entries of one
 // branch have the same. For those on the path it is -1. Entries in a circle have one of them.
@@ -124,4 +113,18 @@ func (l *lineage[E]) of(on []bool) (values []E) {
 		}
 	}
 	return values
+}
+
+// course is a session in which an entry follows the newest. The zero value is an empty session.
+type course[E any] struct {
+	now  []E   // the conversation
+	left [][]E // what was taken back, in the order in which that happened
+}
+
+// goBack takes back all from a place of the conversation on.
+func (c *course[E]) goBack(at int) {
+	if at < len(c.now) {
+		c.left = append(c.left, slices.Clone(c.now[at:]))
+		c.now = c.now[:at]
+	}
 }

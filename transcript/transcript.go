@@ -1,6 +1,7 @@
 // Package transcript reads the session files of agents, and the request bodies that they send,
-// into threads; and it writes session files. It detects the format, reads gzip, and reads
-// session files line by line.
+// into threads; and it writes session files. It detects the format, reads gzip and
+// zstd, and reads session files line by line. A session of Codex may lie in several files, beside
+// each other or in the folders of Codex: Open reads those too that its history goes on from.
 //
 // Nothing is lost silently: lines without a message and lines of unknown type are counted by
 // type, and everything doubtful is a Warning with its line. Where the agent itself
@@ -154,7 +155,7 @@ func Open(path string, o *Options) (*File, error) {
 	if named.Name == "" {
 		named.Name = baseName(path)
 	}
-	file, err := Read(f, &named)
+	file, err := read(f, &named, path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -164,7 +165,7 @@ func Open(path string, o *Options) (*File, error) {
 // baseName is the file's name without its extensions.
 func baseName(path string) string {
 	name := filepath.Base(path)
-	for _, ext := range []string{".gz", ".jsonl", ".ndjson", ".json", ".traj"} {
+	for _, ext := range []string{".gz", ".zst", ".jsonl", ".ndjson", ".json", ".traj"} {
 		name = strings.TrimSuffix(name, ext)
 	}
 	return name
@@ -172,7 +173,10 @@ func baseName(path string) string {
 
 // Read reads one file. It returns an error that wraps ErrEmpty, ErrBinary,
 // ErrTooLong or ErrUnknownFormat, a *SyntaxError, or the error of r.
-func Read(r io.Reader, o *Options) (*File, error) {
+func Read(r io.Reader, o *Options) (*File, error) { return read(r, o, "") }
+
+// read is Read of a file; an empty path stands for none.
+func read(r io.Reader, o *Options, path string) (*File, error) {
 	var opt Options
 	if o != nil {
 		opt = *o
@@ -192,7 +196,7 @@ func Read(r io.Reader, o *Options) (*File, error) {
 			return nil, err
 		}
 	}
-	job := &importJob{row: file.Format.row(), in: in, name: opt.Name, report: &file.Report}
+	job := &importJob{row: file.Format.row(), in: in, name: opt.Name, path: path, report: &file.Report}
 	if job.read == nil {
 		return nil, fmt.Errorf("format %q: %w; known are %s", opt.Format, ErrUnknownFormat, joinFormats(Formats()))
 	}
@@ -215,6 +219,7 @@ type importJob struct {
 	row
 	in     *input
 	name   string
+	path   string // of the file; empty if that is not known
 	report *Report
 }
 
