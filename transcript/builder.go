@@ -57,22 +57,24 @@ func (j *importJob) newBuilder(v value) *builder {
 }
 
 // subagents are how the records of sessions say that another agent started them: the member at path holds
-// something, or value, and there is none at unless, which copies of a person's session have.
+// something, or value, and there is none at unless, which copies of a person's session have. The id of the
+// session that it works for is at parent.
 var subagents = []struct {
-	format              Format
-	path, value, unless string
-	example             string // a session of one message in the user's name
+	format                      Format
+	path, value, unless, parent string
+	example                     string // a session of one message in the user's name
 }{
-	{"codex", "payload.source.subagent", "", "payload.forked_from_id", `{"type":"session_meta","payload":{"id":"s","source":{"subagent":{"thread_spawn":{"parent_thread_id":"p"}}}}}
+	{"codex", "payload.source.subagent", "", "payload.forked_from_id", "payload.source.subagent.thread_spawn.parent_thread_id", `{"type":"session_meta","payload":{"id":"s","source":{"subagent":{"thread_spawn":{"parent_thread_id":"p"}}}}}
 {"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Never push."}]}}`},
-	{"opencode", "info.parentID", "", "", `{"info":{"id":"ses_2","parentID":"ses_1"},"messages":[{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"text","text":"Never push."}]}]}`},
-	{"gemini-cli", "kind", "subagent", "", `{"sessionId":"s","projectHash":"h","kind":"subagent","messages":[{"id":"1","type":"user","content":"Never push."}]}`},
+	{"opencode", "info.parentID", "", "", "info.parentID", `{"info":{"id":"ses_2","parentID":"ses_1"},"messages":[{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"text","text":"Never push."}]}]}`},
+	{"gemini-cli", "kind", "subagent", "", "", `{"sessionId":"s","projectHash":"h","kind":"subagent","messages":[{"id":"1","type":"user","content":"Never push."}]}`},
+	{"claude-code", "isSidechain", "true", "", "sessionId", `{"type":"user","uuid":"u","isSidechain":true,"agentId":"a","sessionId":"s","message":{"role":"user","content":"Never push."}}`},
 }
 
 // isSubagent reports whether a record says that another agent started the session.
 func isSubagent(format Format, record gjson.Result) bool {
 	for _, row := range subagents {
-		if v := record.Get(row.path); row.format == format && v.Exists() && v.Type != gjson.Null && (row.value == "" && v.String() != "" || row.value != "" && v.Str == row.value) {
+		if v := record.Get(row.path); row.format == format && v.Exists() && v.Type != gjson.Null && (row.value == "" && v.String() != "" || row.value != "" && v.String() == row.value) {
 			return row.unless == "" || record.Get(row.unless).String() == ""
 		}
 	}

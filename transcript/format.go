@@ -52,42 +52,27 @@ type row struct {
 // sign says what a line or document has: a type of kinds, any if nil, and all of the paths.
 type sign struct{ kinds, has []string }
 
-// Place is where an agent keeps its sessions on disk. The zero value is none.
-type Place struct {
-	// Variable names the agent's folder in the environment. Home is the folder without it, in
-	// that of the user, with slashes.
-	Variable, Home string
-	// Sub is the folder of the sessions in that of the agent. The files below it, at any depth,
-	// have names with Prefix and one of Suffixes.
-	Sub, Prefix string
-	Suffixes    []string
-	// Project is how many levels up the folder is that is named after the project; 0 for none.
-	Project int
-	// Database: each file, in Sub itself, is a database of many sessions.
-	Database bool
-}
-
 // table has a row for each format, in the order in which people should be shown them.
 var table = []row{
 	{Format: "claude-code", codec: anthropic.Codec{}, read: readClaudeCode, matches: isClaudeCode, write: (*writer).claudeCode,
 		resume: "cd DIR && claude --resume ID", // it finds only sessions of the current directory
-		place:  Place{"CLAUDE_CONFIG_DIR", ".claude", "projects", "", []string{".jsonl"}, 1, false}},
+		place:  Place{Variable: "CLAUDE_CONFIG_DIR", Home: ".claude", Sub: "projects", Suffixes: []string{".jsonl"}, Project: 1}},
 	{Format: "codex", codec: openai.Responses{}, read: readCodex, write: (*writer).codex, resume: "codex resume ID",
 		signs: []sign{
 			{[]string{"session_meta", "response_item", "event_msg", "turn_context", "compacted"}, []string{"payload"}},
 			{[]string{""}, []string{"record_type"}}, // the older form, whose other lines are bare items
 			{[]string{""}, []string{"id", "timestamp", "instructions"}},
 		},
-		place: Place{"CODEX_HOME", ".codex", "sessions", "rollout-", []string{".jsonl"}, 0, false}},
+		place: Place{Variable: "CODEX_HOME", Home: ".codex", Sub: codexFolders[0], Also: codexFolders[1:], Prefix: "rollout-", Suffixes: []string{".jsonl", ".jsonl.zst"}}},
 	{Format: "pi", read: readPi, write: (*writer).pi, resume: "pi --session FILE",
 		signs: []sign{{[]string{"session"}, []string{"cwd", "timestamp"}}, {[]string{"message"}, []string{"message.role", "timestamp"}}},
-		place: Place{"PI_CODING_AGENT_DIR", ".pi/agent", "sessions", "", []string{".jsonl"}, 1, false}},
+		place: Place{Variable: "PI_CODING_AGENT_DIR", Home: ".pi/agent", Sub: "sessions", Suffixes: []string{".jsonl"}, Project: 1}},
 	{Format: "opencode", read: readOpenCode, write: (*writer).openCode, resume: "cd DIR && opencode import FILE && opencode --session ID",
 		signs: []sign{{nil, []string{"info", "messages.0.info.role"}}},
-		place: Place{"XDG_DATA_HOME", ".local/share", "opencode", "opencode", []string{".db"}, 0, true}}, // one for each release channel
+		place: Place{Variable: "XDG_DATA_HOME", Home: ".local/share", Sub: "opencode", Prefix: "opencode", Suffixes: []string{".db"}, Database: true}}, // one for each release channel
 	{Format: "gemini-cli", codec: gemini.Codec{}, read: readGeminiCLI,
 		signs: []sign{{[]string{""}, []string{"sessionId", "projectHash"}}, {[]string{"gemini"}, []string{"id", "content"}}},
-		place: Place{"", ".gemini", "tmp", "session-", []string{".json", ".jsonl"}, 2, false}},
+		place: Place{Home: ".gemini", Sub: "tmp", Prefix: "session-", Suffixes: []string{".json", ".jsonl"}, Project: 2}},
 	{Format: "kimi-code", codec: openai.Chat{}, read: readKimiCode,
 		signs: []sign{{[]string{"metadata"}, []string{"protocol_version"}}, {[]string{"context.append_message"}, []string{"message"}}}},
 	{Format: "openhands", codec: openai.Chat{}, read: readOpenHands, matches: isOpenHands},
@@ -137,9 +122,6 @@ func (f Format) API() string {
 	}
 	return ""
 }
-
-// Place is where the agent keeps its sessions on disk.
-func (f Format) Place() Place { return f.row().place }
 
 // Resume is the shell command by which the agent goes on with a session that was written. In
 // it DIR stands for the agent's directory, FILE for the file and ID for the session's id. Without

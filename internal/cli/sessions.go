@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +27,8 @@ func sessionsCommand(s Streams) *cobra.Command {
 		Use:   "sessions [NUMBER or ID]",
 		Short: "Find the sessions that agents left on this machine",
 		Long: `Find the sessions of Claude Code, Codex, pi, Gemini CLI and opencode on this machine,
-the newest first, with the first words of their user. Commands that take a FILE also take
+the newest first, with the first words of their user and the number of their sub-agents,
+which are not listed. Commands that take a FILE also take
 the ID of a session, or the beginning of one if it is unique. With a NUMBER or ID the
 output is only the session's path. --json adds projects and paths.`,
 		Example: `  palimpsest sessions
@@ -58,9 +60,7 @@ output is only the session's path. --json adds projects and paths.`,
 					p.line("no sessions were found")
 					return
 				}
-				p.table([]string{">no", "id", "agent", ">age", ">KB", "first words"}, mapSlice(shown, func(f listedSession) []string {
-					return []string{strconv.Itoa(f.Number), f.ID, f.Agent, ageText(time.Since(f.Changed)), number(int((f.Bytes + 1023) / 1024)), f.First}
-				}))
+				p.sessions(shown)
 				p.printUnlisted(len(shown), len(all))
 			})
 		},
@@ -69,6 +69,21 @@ output is only the session's path. --json adds projects and paths.`,
 	c.Flags().StringVar(&agent, "agent", "", "only those of one `AGENT`: "+strings.Join(sessions.Agents(), ", "))
 	addMostFlag(c, &most)
 	return c
+}
+
+// sessions prints a list, with a column of sub-agents if there are any.
+func (p *printer) sessions(shown []listedSession) {
+	heads := []string{">no", "id", "agent", ">age", ">KB", ">sub-agents", "first words"}
+	some := slices.ContainsFunc(shown, func(f listedSession) bool { return f.Subagents > 0 })
+	without := func(row []string) []string {
+		if some {
+			return row
+		}
+		return slices.Delete(row, 5, 6)
+	}
+	p.table(without(heads), mapSlice(shown, func(f listedSession) []string {
+		return without([]string{strconv.Itoa(f.Number), f.ID, f.Agent, ageText(time.Since(f.Changed)), number(int((f.Bytes + 1023) / 1024)), number(f.Subagents), f.First})
+	}))
 }
 
 // addMostFlag adds the flag that limits a list.

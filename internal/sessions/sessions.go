@@ -34,8 +34,13 @@ type Session struct {
 	Project string    `json:"project,omitempty"`
 	Changed time.Time `json:"changed"`
 	Bytes   int64     `json:"bytes"`
-	// Path is for Open: a file, or a database followed by "#" and the id.
+	// Path is for Open: a file, or a database followed by "#" and the id. Of a session in several
+	// files it is the one to which the agent adds.
 	Path string `json:"path"`
+	// Subagents counts the files of sub-agents that work for it, which are not listed.
+	Subagents int `json:"subagents,omitempty"`
+
+	first string // the file that the session begins in, if that is another
 }
 
 // Agents returns the agents whose sessions are found, by the names of their formats.
@@ -124,11 +129,28 @@ func ownFolder(variable, home string) (string, error) {
 }
 
 func findFiles(f transcript.Format) (found []Session, err error) {
-	at := f.Place()
 	root, err := Folder(f)
 	if err != nil {
 		return nil, err
 	}
+	parts, err := findParts(f, root)
+	for _, name := range f.Place().Also {
+		more, failed := findParts(f, filepath.Join(filepath.Dir(root), name))
+		parts, err = append(parts, more...), errors.Join(err, failed)
+	}
+	return fold(parts), err
+}
+
+// part is a file of a session, as Format.PartOf tells of it.
+type part struct {
+	Session
+	of, number string
+	subagent   bool
+}
+
+// findParts lists the files of sessions below a folder.
+func findParts(f transcript.Format, root string) (found []part, err error) {
+	at := f.Place()
 	root, err = filepath.EvalSymlinks(root) // a walk does not follow a link
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -148,37 +170,102 @@ func findFiles(f transcript.Format) (found []Session, err error) {
 		if err != nil {
 			return err
 		}
-		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), at.Prefix) || !slices.Contains(at.Suffixes, filepath.Ext(e.Name())) {
+		id, ok := idOf(e.Name(), at)
+		if !e.Type().IsRegular() || !ok {
 			return nil
 		}
 		info, err := e.Info()
 		if err != nil || info.Size() == 0 {
 			return nil // deleted meanwhile, or empty
 		}
-		s := Session{Agent: string(f), ID: idOf(e.Name(), at.Prefix), Changed: info.ModTime(), Bytes: info.Size(), Path: path}
-		above := path
-		for range at.Project {
-			above = filepath.Dir(above)
-		}
+		s := Session{Agent: string(f), ID: id, Changed: info.ModTime(), Bytes: info.Size(), Path: path}
 		if at.Project > 0 {
-			s.Project = filepath.Base(above)
+			s.Project = folderAbove(path, at.Project)
 		}
-		found = append(found, s)
+		if at.ID > 0 {
+			s.ID = folderAbove(path, at.ID)
+		}
+		p := part{Session: s}
+		p.of, p.number, p.subagent = f.PartOf(path)
+		found = append(found, p)
 		return nil
 	})
 	return found, errors.Join(failures, err)
 }
 
+// folderAbove is the name of the folder so many levels above a file.
+func folderAbove(path string, levels int) string {
+	for range levels {
+		path = filepath.Dir(path)
+	}
+	return filepath.Base(path)
+}
+
+// fold makes one session of the files of each, without those of sub-agents. A session that lies in
+// several files goes on in the newest of them.
+func fold(parts []part) (found []Session) {
+	newest, oldest := map[string]*part{}, map[string]*part{}
+	worksFor := map[string]string{} // a sub-agent, and its session
+	for i := range parts {
+		p := &parts[i]
+		if p.subagent {
+			worksFor[p.ID] = p.of
+			continue
+		}
+		if p.number == "" {
+			p.of = p.Path // alone
+		} else {
+			p.ID = p.of
+		}
+		if n := newest[p.of]; n == nil || p.number > n.number {
+			newest[p.of] = p
+		}
+		if o := oldest[p.of]; o == nil || p.number < o.number {
+			oldest[p.of] = p
+		}
+	}
+	count := map[string]int{}
+	for i := range parts {
+		if p := &parts[i]; p.subagent {
+			session := p.of
+			for range maxNested {
+				if up, ok := worksFor[session]; ok {
+					session = up
+				}
+			}
+			count[session]++
+		}
+	}
+	for i := range parts {
+		p := &parts[i]
+		if p.subagent || newest[p.of] != p {
+			continue
+		}
+		p.Subagents = count[p.ID]
+		p.first = oldest[p.of].Path
+		found = append(found, p.Session)
+	}
+	return found
+}
+
+// maxNested is how deep sub-agents have their own at most; beyond, they are not counted.
+const maxNested = 8
+
 // uuid matches the id at the end of a file's name.
 var uuid = lazyregexp.New(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// idOf returns the id in the name of a session's file.
-func idOf(name, prefix string) string {
-	name = strings.TrimSuffix(name, filepath.Ext(name))
-	if id := uuid().FindString(name); id != "" {
-		return id
+// idOf returns the id in the name of a session's file; ok is false if no session has such a name.
+func idOf(name string, at transcript.Place) (id string, ok bool) {
+	for _, suffix := range at.Suffixes {
+		if id, ok = strings.CutSuffix(name, suffix); ok {
+			break
+		}
 	}
-	return strings.TrimPrefix(name, prefix)
+	id, has := strings.CutPrefix(id, at.Prefix)
+	if whole := uuid().FindString(id); whole != "" {
+		id = whole
+	}
+	return id, ok && has
 }
 
 // Pick finds a session by its id, the beginning of its id, or its number in the list, from 1.
@@ -250,7 +337,7 @@ func (s Session) readBeginning(limit int) (*transcript.File, error) {
 	if file, id, ok := splitDatabasePath(s.Path); ok {
 		return readSession(file, id, nil, maxFirstMessages)
 	}
-	file, err := os.Open(s.Path)
+	file, err := os.Open(cmp.Or(s.first, s.Path))
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +350,7 @@ func (s Session) readBeginning(limit int) (*transcript.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if end := bytes.LastIndexByte(data, '\n'); s.Bytes > most && end > 0 {
+	if end := bytes.LastIndexByte(data, '\n'); int64(len(data)) == most && end > 0 && filepath.Ext(file.Name()) == ".jsonl" {
 		data = data[:end+1]
 	}
 	return transcript.Read(bytes.NewReader(data), &transcript.Options{Format: transcript.Format(s.Agent), Name: s.ID, MaxLine: limit})

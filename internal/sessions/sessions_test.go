@@ -1,12 +1,14 @@
 package sessions_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 )
 
 // projects makes Claude Code's folder with a session in each of some projects.
@@ -69,5 +71,87 @@ func TestUnreadableFolder(t *testing.T) {
 	closed("c")
 	if found, err := sessions.Find("claude-code"); err == nil || len(found) > 0 {
 		t.Errorf("nothing can be read: %v, %v", found, err)
+	}
+}
+
+// write makes the files of a folder, by their paths.
+func write(t *testing.T, folder string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSubagents: what another agent started is no session of its own; the session that it works for
+// counts it.
+func TestSubagents(t *testing.T) {
+	home := t.TempDir()
+	for _, variable := range []string{"HOME", "USERPROFILE"} {
+		t.Setenv(variable, home)
+	}
+	for _, variable := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "PI_CODING_AGENT_DIR"} {
+		t.Setenv(variable, "")
+	}
+	const (
+		main, thread = "0b0f0000-1111-4222-8333-000000000001", "0199aaaa-0000-7000-8000-000000000001"
+		sub, nested  = "0199aaaa-0000-7000-8000-000000000002", "0199aaaa-0000-7000-8000-000000000003"
+		side         = `{"type":"user","uuid":"u","isSidechain":true,"agentId":"a","sessionId":"` + main + `","message":{"role":"user","content":"Look."}}` + "\n"
+	)
+	of := func(id, parent string) string {
+		return `{"type":"session_meta","payload":{"id":"` + id + `","source":{"subagent":{"thread_spawn":{"parent_thread_id":"` + parent + `"}}}}}` + "\n"
+	}
+	write(t, home, map[string]string{
+		".claude/projects/-w/" + main + ".jsonl":                      `{"type":"user","uuid":"u","sessionId":"` + main + `","message":{"role":"user","content":"Hi."}}` + "\n",
+		".claude/projects/-w/" + main + "/subagents/agent-1.jsonl":    side,
+		".claude/projects/-w/agent-2.jsonl":                           side, // where older versions kept them
+		".codex/sessions/2026/11/28/rollout-x-" + thread + ".jsonl":   `{"type":"session_meta","payload":{"id":"` + thread + `"}}` + "\n",
+		".codex/sessions/2026/11/28/rollout-x-" + sub + ".jsonl":      of(sub, thread),
+		".codex/archived_sessions/rollout-x-" + nested + ".jsonl":     of(nested, sub),
+		".gemini/tmp/w/chats/session-1.json":                          `{"sessionId":"g","projectHash":"h","messages":[]}`,
+		".gemini/tmp/w/chats/session-2.json":                          `{"sessionId":"h","projectHash":"h","kind":"subagent","messages":[]}`,
+		".codex/sessions/2026/11/28/not-a-rollout-" + thread + ".txt": "{}",
+	})
+	all, err := sessions.Find("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, s := range all {
+		got[s.ID] = s.Subagents
+	}
+	if want := map[string]int{main: 2, thread: 2, "1": 0}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestThreads: a thread of Codex is one session, under the id by which Codex resumes it.
+func TestThreads(t *testing.T) {
+	t.Setenv("CODEX_HOME", filepath.Join(corpus.Dir(t, "cases/agents/codex-fork-rewind"), "codex-home"))
+	all, err := sessions.Find("codex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, s := range all {
+		got[s.ID] = s.FirstRequest(1 << 20)
+	}
+	want := map[string]string{
+		"01a222a4-9c98-7213-a1af-7eebc22b1557": "In this fork, add an index on yield(day).",
+		"01a222a4-9b58-7790-b15c-303b2f7cdf08": "Rule: never write to the seeds table. Use port 5544 for the orchard database.",
+		"01a222a4-12c1-75d0-ab02-ba45b5c29842": "Rule: never touch the seeds table. Rename the harvest table to yield.",
+		"01a222a4-adb5-7400-8021-d554c5d29e98": "Archived talk about pruning.",
+	}
+	if len(all) != len(want) || !maps.Equal(got, want) {
+		t.Errorf("%d sessions: %v, want %v", len(all), got, want)
+	}
+	file, err := sessions.Open(sessions.Path("01a222a4-9b58-7790-b15c-303b2f7cdf08"), nil)
+	if err != nil || file.Transcripts[0].Thread.Len() != 10 {
+		t.Errorf("%v, %v", file, err)
 	}
 }

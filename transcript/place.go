@@ -1,0 +1,72 @@
+package transcript
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// Place is where an agent keeps its sessions on disk. The zero value is none.
+type Place struct {
+	// Variable names the agent's folder in the environment. Home is the folder without it, in
+	// that of the user, with slashes.
+	Variable, Home string
+	// Sub is the folder of the sessions in that of the agent, and Also are others beside it. The files
+	// below them, at any depth, have names with Prefix and one of Suffixes.
+	Sub      string
+	Also     []string
+	Prefix   string
+	Suffixes []string
+	// Project is how many levels up the folder is that is named after the project, and ID how many
+	// the one that is named after the session; 0 for none.
+	Project, ID int
+	// Database: each file, in Sub itself, is a database of many sessions.
+	Database bool
+}
+
+// Place is where the agent keeps its sessions on disk.
+func (f Format) Place() Place { return f.row().place }
+
+// PartOf says what the name of a session's file of the agent, and its beginning, tell of the session.
+// The id is the agent's of the session, or empty if only the file names it; for the file of a
+// sub-agent it is that of the session that it works for, or empty if it does not say. part is
+// set where a session lies in several files: the newest has the highest.
+func (f Format) PartOf(path string) (id, part string, subagent bool) {
+	dir := filepath.Dir(path)
+	if filepath.Base(dir) == subagentFolder && f == "claude-code" {
+		return filepath.Base(filepath.Dir(dir)), "", true
+	}
+	if first := firstLine(path); isSubagent(f, first) {
+		for _, row := range subagents {
+			if row.format == f && row.parent != "" {
+				id = first.Get(row.parent).String()
+			}
+		}
+		return id, "", true
+	}
+	if r, ok := rolloutOf(path); ok && f == "codex" {
+		return r.thread, r.id, false
+	}
+	return "", "", false
+}
+
+// subagentFolder is where Claude Code keeps the sub-agents of a session.
+const subagentFolder = "subagents"
+
+// firstLine is the first line of a file, or its beginning: gjson finds what stands in that.
+func firstLine(path string) gjson.Result {
+	f, err := os.Open(path)
+	if err != nil {
+		return gjson.Result{}
+	}
+	defer f.Close()
+	r, err := unpack(bufio.NewReaderSize(f, readSize), defaultMaxLine)
+	if err != nil {
+		return gjson.Result{}
+	}
+	line, _ := r.ReadSlice('\n') // as far as the buffer goes
+	return gjson.Parse(strings.TrimPrefix(string(line), "\ufeff"))
+}
