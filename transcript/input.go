@@ -26,6 +26,9 @@ type input struct {
 	number  int          // lines read so far
 	buf     []byte       // the current line; reused for the next
 	pending []unreadLine // lines that were put back
+	raw     []unreadLine // lines that were read and not checked
+	mended  []unreadLine // records of a damaged line, which come next
+	keys    []string     // with which the records of the file begin
 	ended   bool
 	cutOff  bool  // the compressed data ended before its end
 	failed  error // found when looking ahead
@@ -152,7 +155,9 @@ func describeBinary(head []byte) string {
 			return k.name
 		}
 	}
-	if bytes.IndexByte(head, 0) >= 0 {
+	text := bytes.TrimLeft(head, blanks) // a crash may leave NUL bytes
+	json := len(text) > 1 && (text[0] == '{' || text[0] == '[') && text[1] != 0
+	if bytes.IndexByte(head, 0) >= 0 && !json {
 		return "binary data (it has NUL bytes)"
 	}
 	return ""
@@ -190,9 +195,23 @@ func (u *unpackedReader) Read(p []byte) (int, error) {
 
 var errUnpacked = errors.New("the compressed file holds too much; unpack it first")
 
-// readRaw returns the next line that is not blank, unchecked, or io.EOF. The bytes are valid
-// until the next call.
-func (in *input) readRaw() ([]byte, error) {
+// readRaw returns the next line that is not blank, unchecked, and its number, or io.EOF. The bytes are
+// valid until the next call.
+func (in *input) readRaw() ([]byte, int, error) {
+	if len(in.raw) > 0 {
+		l := in.raw[0]
+		in.raw = in.raw[1:]
+		return l.line, l.number, nil
+	}
+	if in.failed != nil {
+		return nil, 0, in.failed
+	}
+	line, err := in.readLine()
+	return line, in.number, err
+}
+
+// readLine is readRaw without the lines that were read before.
+func (in *input) readLine() ([]byte, error) {
 	for {
 		in.buf = in.buf[:0]
 		if in.ended {
@@ -234,7 +253,7 @@ func (in *input) readRaw() ([]byte, error) {
 		if len(in.buf) > 0 {
 			in.number++
 		}
-		line := bytes.TrimSpace(in.buf)
+		line := in.trimLine(in.buf)
 		if in.cutOff && (len(line) == 0 || rawjson.Valid(line)) {
 			in.report.cutOff = &Warning{in.number, packedCutOff + " after this line: what follows, if anything, is missing; all lines up to here were read"}
 		}
@@ -313,75 +332,93 @@ func (in *input) hasMore() bool {
 
 // readChecked is next without the lines that were put back by unread.
 func (in *input) readChecked() ([]byte, int, error) {
-	if in.failed != nil {
-		return nil, 0, in.failed
+	for {
+		if len(in.mended) > 0 {
+			l := in.mended[0]
+			in.mended = in.mended[1:]
+			return l.line, l.number, nil
+		}
+		line, number, err := in.readRaw()
+		if err != nil {
+			return nil, 0, err
+		}
+		checked, err := in.check(line, number)
+		if err == nil {
+			in.learn(checked)
+			return checked, number, nil
+		}
+		if errors.Is(err, ErrTooDeep) {
+			return nil, 0, err
+		}
+		if !in.mend(line, number, err) {
+			in.report.cutOff = &Warning{number, in.sayCutOff(err, number-1)}
+			return nil, 0, io.EOF
+		}
 	}
-	line, err := in.readRaw()
-	if err != nil {
-		return nil, 0, err
-	}
-	number := in.number
-	checked, err := in.check(line, number)
-	if err == nil {
-		return checked, number, nil
-	}
-	if errors.Is(err, ErrTooDeep) {
-		return nil, 0, err
-	}
-	if _, more := in.readRaw(); more != io.EOF {
-		return nil, 0, err
-	}
-	in.report.cutOff = &Warning{number, in.sayCutOff(err, number-1)}
-	return nil, 0, io.EOF
 }
 
 // start finds out whether each line of the file is a document or all lines are one, and puts
 // the first document back.
 func (in *input) start() error {
-	line, err := in.readRaw()
+	line, number, err := in.readRaw()
 	if err == io.EOF {
 		return fmt.Errorf("the file is blank: %w", ErrEmpty)
 	}
 	if err != nil {
 		return err
 	}
-	first := bytes.Clone(line)
-	number := in.number
-	checked, broken := in.check(first, number)
+	first := unreadLine{bytes.Clone(line), number}
+	checked, broken := in.check(first.line, first.number)
 	if broken == nil {
-		in.unread(checked, number)
+		in.learn(checked)
+		in.unread(checked, first.number)
 		return nil
 	}
 	if errors.Is(broken, ErrTooDeep) {
 		return broken
 	}
-	if c := first[0]; c != '{' && c != '[' {
-		return fmt.Errorf("the file starts with %q, which is no JSON: %w", clip.Line(string(first), 40), ErrUnknownFormat)
+	if c := first.line[0]; c != '{' && c != '[' {
+		return fmt.Errorf("the file starts with %q, which is no JSON: %w", clip.Line(string(first.line), 40), ErrUnknownFormat)
 	}
-	doc := first
-	second, err := in.readRaw()
-	if err == nil {
-		if len(first) > 2 && second[0] == '{' && rawjson.Valid(second) {
-			return broken
-		}
-		doc = append(append(doc, '\n'), in.buf...)
-	}
-	for err == nil {
-		if _, err = in.readRaw(); err == nil {
+	doc := first.line // all lines as they are, but for blank ones
+	begins := []int{0}
+	numbers := []int{first.number}
+	for err == nil && len(doc) <= in.maxLine {
+		if line, number, err = in.readRaw(); err == nil {
+			if len(numbers) == 1 && len(doc) > 2 && isObject(line) && rawjson.Valid(line) {
+				in.raw = []unreadLine{first, {bytes.Clone(line), number}}
+				return nil
+			}
+			if len(numbers) == 1 {
+				doc = append(doc, '\n')
+			}
+			begins, numbers = append(begins, len(doc)), append(numbers, number)
 			doc = append(doc, in.buf...)
 		}
-		if len(doc) > in.maxLine {
-			return &SyntaxError{Line: number, Err: fmt.Errorf("a document over %d bytes: %w", in.maxLine, ErrTooLong)}
-		}
+	}
+	if err == nil {
+		return &SyntaxError{Line: first.number, Err: fmt.Errorf("a document over %d bytes: %w", in.maxLine, ErrTooLong)}
 	}
 	if err != io.EOF {
 		return err
 	}
-	if checked, err = in.check(doc, number); err != nil {
-		return in.locate(doc, number, err)
+	if checked, err = in.check(doc, first.number); err == nil {
+		in.unread(checked, first.number)
+		return nil
 	}
-	in.unread(checked, number)
-	return nil
+	lines := make([]unreadLine, len(numbers))
+	for i, begin := range begins {
+		end := len(doc)
+		if i+1 < len(begins) {
+			end = begins[i+1]
+		}
+		lines[i] = unreadLine{bytes.Trim(doc[begin:end], blanks), numbers[i]}
+	}
+	if asLines(lines) {
+		in.raw = lines
+		return nil
+	}
+	return in.locate(doc, first.number, err)
 }
 
 // locate adds the line to the error of a broken document. Blank lines were not kept, so the

@@ -265,6 +265,19 @@ func TestFormatsAreLinear(t *testing.T) {
 	}
 }
 
+// TestDamageIsLinear: reading a session with damaged lines takes a time that grows with it.
+func TestDamageIsLinear(t *testing.T) {
+	const whole = `{"timestamp":"2026-11-20T10:00:00Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Go on."}]}}` + "\n"
+	for _, unit := range []string{`{"timestamp":`, `{"timestamp":1},`, `{"timestamp":1}`, `{"timestamp":"`, `{"timestamp":"` + "\n", `{"timestamp":{"a":1}` + "\n", "{\x00", "\x00\n", `"}` + "\n", whole[:80]} {
+		t.Run(unit, func(t *testing.T) {
+			linear(t, 32<<10, most(), func(n int) func() {
+				data := []byte(whole + strings.Repeat(unit, n/len(unit)+1) + "\n" + whole)
+				return func() { _, _ = transcript.Read(bytes.NewReader(data), nil) }
+			})
+		})
+	}
+}
+
 // step is what an agent does again and again: its words, a call and the result.
 type step struct{ user, words, tool, arguments, result string }
 
