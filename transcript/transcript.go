@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -141,6 +143,25 @@ func (r *Report) warn(line int, format string, args ...any) {
 	r.Warnings = append(r.Warnings, Warning{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
+// warnUnknown says which entries were not recognised: nobody knows whether the model saw them.
+func (r *Report) warnUnknown() {
+	if len(r.Unknown) == 0 {
+		return
+	}
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(r.Unknown)) {
+		if len(all) == maxUnknown {
+			all = append(all, fmt.Sprintf("and %d more types", len(r.Unknown)-maxUnknown))
+			break
+		}
+		all = append(all, fmt.Sprintf("%s (%d)", clip.Line(what, 60), r.Unknown[what]))
+	}
+	r.warn(0, "not known and left out: %s", strings.Join(all, ", "))
+}
+
+// maxUnknown limits how many types of unknown entries are named.
+const maxUnknown = 20
+
 // Open reads the file at path. Errors name the path.
 func Open(path string, o *Options) (*File, error) {
 	f, err := os.Open(path)
@@ -204,6 +225,7 @@ func read(r io.Reader, o *Options, path string) (*File, error) {
 		return nil, err
 	}
 	file.Report.Lines = in.number
+	file.Report.warnUnknown()
 	slices.SortStableFunc(file.Report.Warnings, func(a, b Warning) int { return a.Line - b.Line })
 	if file.Report.cutOff != nil {
 		file.Report.Warnings = slices.Insert(file.Report.Warnings, 0, *file.Report.cutOff)
