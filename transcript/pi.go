@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -90,37 +92,116 @@ func (j *importJob) piPath(tree *lineage[piEntry]) []bool {
 func (j *importJob) piThread(name, model string, entries []piEntry) (Transcript, error) {
 	b := j.newBuilder(value{name: name})
 	b.Model = model
+	edits := piEdits(b, entries)
 	for _, e := range entries {
 		b.at(e.line, parseTime(e.Get("timestamp").Str))
+		edit, edited := edits[e.Get("id").Str]
+		if edited && edit.Type == gjson.Null {
+			b.report.skip("message that was taken out")
+			continue
+		}
 		switch kind := e.Get("type").Str; kind {
 		case "message":
-			piMessage(b, e.Get("message"))
+			m := e.Get("message")
+			if edited {
+				m = withMember(m, "content", edit)
+			}
+			piMessage(b, m)
 		case "compaction":
 			b.addCompaction(Compaction{TokensBefore: int(e.Get("tokensBefore").Int())}, true)
 			b.say(thread.User, thread.Recap, textParts(piRecap+e.Get("summary").Str+"\n</summary>")...)
 		case "branch_summary":
 			b.say(thread.User, thread.Recap, textParts(e.Get("summary").Str)...)
 		case "custom_message":
-			b.say(thread.User, thread.Injected, piParts(e.Get("content"), "")...)
+			content := e.Get("content")
+			if edited {
+				content = edit
+			}
+			b.say(thread.User, thread.Injected, piParts(content, "")...)
 		case "session_info":
 			b.Title = e.Get("name").String()
 			b.report.skip(kind)
 		case "model_change":
 			b.Model, b.Provider = e.Get("modelId").Str, e.Get("provider").Str
 			b.report.skip(kind)
-		case "thinking_level_change", "custom", "label", "leaf":
+		case "thinking_level_change", "custom", "label", "leaf", "usage", "context_edit":
 			b.report.skip(kind)
 		default:
 			b.report.unknown(kind)
 		}
 	}
+	for i := range b.System {
+		b.System[i].Role = "system"
+	}
 	return b.build()
+}
+
+// piEdits are the contents that stand in place of those of entries, by id; null takes one out. They are
+// the last edits of the user and of extensions, but those of Palimpsest: what it took out is
+// still part of the whole history. Before them it says how many are its own.
+func piEdits(b *builder, entries []piEntry) map[string]gjson.Result {
+	edits := map[string]gjson.Result{}
+	own := 0
+	for _, e := range entries {
+		kind := e.Get("type").Str
+		if own > 0 {
+			own--
+			if kind == "context_edit" {
+				continue
+			}
+		}
+		switch kind {
+		case "custom":
+			if e.Get("customType").Str == piMark {
+				own = int(min(max(0, e.Get("data.edits").Int()), int64(len(entries))))
+			}
+		case "context_edit":
+			to := e.Get("replacement")
+			if content := to.Get("content"); to.IsObject() {
+				to = content
+			}
+			if !to.Exists() || to.Type == gjson.Null {
+				to = gjson.Result{Type: gjson.Null}
+			}
+			edits[e.Get("targetId").Str] = to
+		}
+	}
+	return edits
+}
+
+// piMark is the name under which Palimpsest's extension writes into a session.
+const piMark = "palimpsest"
+
+// piSystem reads a system message, whose sections go by names: a later one takes the place of one of the
+// same name.
+func (b *builder) piSystem(m gjson.Result) {
+	b.addSystem("system", m.Get("content").Str)
+	for name, text := range rawjson.Members(m.Get("sections")) {
+		at := slices.IndexFunc(b.System, func(s prompt.System) bool { return s.Role == "system/"+name })
+		switch {
+		case at < 0:
+			b.addSystem("system/"+name, text.Str)
+		case text.Str == "":
+			b.System = slices.Delete(b.System, at, at+1)
+		default:
+			b.System[at].Text = text.Str
+		}
+	}
+	for t := range rawjson.Items(m.Get("toolsAdded")) {
+		b.Tools = append(b.Tools, prompt.Tool{Name: t.Get("name").Str, Description: t.Get("description").Str, Schema: t.Get("parameters").Raw})
+	}
+	for t := range rawjson.Items(m.Get("toolsRemoved")) {
+		name := cmp.Or(t.Get("name").Str, t.Str)
+		b.Tools = slices.DeleteFunc(b.Tools, func(t prompt.Tool) bool { return t.Name == name })
+	}
 }
 
 // piMessage adds the message of an entry.
 func piMessage(b *builder, m gjson.Result) {
 	said := piParts(m.Get("content"), m.Get("api").Str)
 	switch role := m.Get("role").Str; role {
+	case "system":
+		b.piSystem(m)
 	case "user":
 		b.say(thread.User, thread.Plain, said...)
 	case "assistant":

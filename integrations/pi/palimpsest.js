@@ -41,7 +41,7 @@ function conversation(sessions) {
   const at = path.indexOf(begin)
   const kept = path.findIndex(e => e.id === begin?.firstKeptEntryId)
   const left = begin ? [begin, ...path.slice(kept < 0 ? at : kept, at), ...path.slice(at + 1)] : path
-  const edited = new Map(path.filter(edits).map(e => [e.targetId, e.replacement]))
+  const edited = new Map(path.filter(edits).map(({ targetId, replacement: r }) => [targetId, typeof r === 'string' || Array.isArray(r) ? { content: r } : r]))
   const messages = left.flatMap(e => {
     if ((e.type === 'compaction' && e !== begin) || edited.get(e.id) === null) return []
     const m = { ...messageOf(e), ...edited.get(e.id) }

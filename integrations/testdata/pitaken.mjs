@@ -26,10 +26,11 @@ const asked = (p, content) => {
 console.log(
   JSON.stringify([
     await run('edited', async p => {
-      const [gone, changed] = [asked(p, 'Wrong window: the code is 9911.'), asked(p, 'The password is 9911.')]
+      const [gone, changed, text] = [asked(p, 'Wrong window: the code is 9911.'), asked(p, 'The password is 9911.'), asked(p, 'My code is 9911.')]
       await p.turnEnd([])
       p.s.add({ type: 'context_edit', targetId: gone.id, replacement: null })
       p.s.add({ type: 'context_edit', targetId: changed.id, replacement: { content: 'The password is not yours.' } })
+      p.s.add({ type: 'context_edit', targetId: text.id, replacement: 'My code is gone.' })
     }),
     await run('went back', async p => {
       const at = p.s.entries.at(-1).id
