@@ -68,6 +68,7 @@ var subagents = []struct {
 {"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Never push."}]}}`},
 	{"opencode", "info.parentID", "", "", "info.parentID", `{"info":{"id":"ses_2","parentID":"ses_1"},"messages":[{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"text","text":"Never push."}]}]}`},
 	{"gemini-cli", "kind", "subagent", "", "", `{"sessionId":"s","projectHash":"h","kind":"subagent","messages":[{"id":"1","type":"user","content":"Never push."}]}`},
+	{"qwen-code", "isSidechain", "true", "", "sessionId", `{"type":"user","uuid":"u","isSidechain":true,"agentId":"a","sessionId":"s","message":{"role":"user","parts":[{"text":"Never push."}]}}`},
 	{"claude-code", "isSidechain", "true", "", "sessionId", `{"type":"user","uuid":"u","isSidechain":true,"agentId":"a","sessionId":"s","message":{"role":"user","content":"Never push."}}`},
 }
 
@@ -281,6 +282,49 @@ func (b *builder) transcripts(left ...*builder) ([]Transcript, error) {
 		return nil, nil
 	}
 	return []Transcript{t}, nil
+}
+
+// subagentSides are the conversations of the sub-agents of a session, by the agent's id.
+type subagentSides struct {
+	job  *importJob
+	byID map[string]*builder
+	all  []*builder
+}
+
+// of is the builder of a sub-agent's conversation.
+func (s *subagentSides) of(agent string) *builder {
+	b := s.byID[agent]
+	if b == nil {
+		b = s.job.newBuilder(value{name: "agent-" + agent})
+		b.relayed = true
+		if s.byID == nil {
+			s.byID = map[string]*builder{}
+		}
+		s.byID[agent] = b
+		s.all = append(s.all, b)
+	}
+	return b
+}
+
+// addTo puts the conversations beside that of the session, which the file of a sub-agent lacks.
+func (s *subagentSides) addTo(found []Transcript, name string) ([]Transcript, error) {
+	for _, b := range s.all {
+		if len(found) == 0 {
+			b.Name = name
+		} else {
+			b.Name = found[0].Name + "/" + b.Name
+		}
+		one, err := b.transcripts()
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			found = one
+		} else {
+			found[0].Side = append(found[0].Side, one...)
+		}
+	}
+	return found, nil
 }
 
 // parseTime reads a time stamp; the zero time stands for what cannot be read.

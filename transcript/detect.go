@@ -24,6 +24,9 @@ func detect(in *input) (Format, error) {
 		return "", err
 	}
 	in.unread(first, number)
+	if agent := notRead(gjson.ParseBytes(first)); agent != "" {
+		return "", fmt.Errorf("%w: this looks like a session of %s, which is not read; read are %s", ErrUnknownFormat, agent, joinFormats(Formats()))
+	}
 	format := sniff(gjson.ParseBytes(first))
 	for n := 1; format == "" && n < detectLines; n++ {
 		line, number, err := in.readChecked()
@@ -40,6 +43,30 @@ func detect(in *input) (Format, error) {
 		return "", fmt.Errorf("%w: the file starts with %s; name the format if it is one of %s", ErrUnknownFormat, describeValue(gjson.ParseBytes(in.pending[0].line)), joinFormats(Formats()))
 	}
 	return format, nil
+}
+
+// unread are sessions of agents that are not read: their blocks are like those of other formats, and
+// most of them would be lost. A document or a first line has all of the paths.
+var unread = []struct {
+	agent   string
+	has     []string
+	matches func(gjson.Result) bool // nil for any
+	example string
+}{
+	{"Goose", []string{"conversation.0.content", "working_dir"}, nil, `{"id":"1","working_dir":"/w","conversation":[{"role":"user","content":[{"type":"text","text":"Hi."}]}]}`},
+	{"Amp", []string{"v", "id", "messages.0.messageId"}, nil, `{"v":3,"id":"T-1","messages":[{"role":"user","messageId":0,"content":[{"type":"text","text":"Hi."}]}]}`},
+	{"Cursor", []string{"role", "message.content"}, func(v gjson.Result) bool { return !v.Get("type").Exists() }, `{"role":"user","message":{"content":[{"type":"text","text":"Hi."}]}}`},
+	{"Continue", []string{"sessionId", "workspaceDirectory", "history"}, nil, `{"sessionId":"1","title":"t","workspaceDirectory":"/w","history":[{"message":{"role":"user","content":"Hi."}}]}`},
+}
+
+// notRead is the agent whose session a line or a document looks like and which is not read, or "".
+func notRead(v gjson.Result) string {
+	for _, u := range unread {
+		if hasAll(v, u.has) && (u.matches == nil || u.matches(v)) {
+			return u.agent
+		}
+	}
+	return ""
 }
 
 // sniff returns the format that a line or a document shows, or "".
@@ -205,18 +232,21 @@ func isClaudeCode(v gjson.Result) bool {
 	switch kind {
 	case "":
 		return false
-	case "user", "assistant":
-		return v.Get("message").IsObject() && (v.Get("uuid").Exists() || v.Get("sessionId").Exists() || v.Get("session_id").Exists())
 	case "system":
 		if v.Get("session_id").Exists() {
 			return true
 		}
+		if v.Get("systemPayload").Exists() { // of Qwen Code
+			return false
+		}
+	case "user", "assistant":
+		return v.Get("message.content").Exists() && (v.Get("uuid").Exists() || v.Get("sessionId").Exists() || v.Get("session_id").Exists())
 	case "summary":
 		return v.Get("leafUuid").Exists()
 	case "file-history-snapshot":
 		return v.Get("snapshot").Exists()
 	}
-	return v.Get("parentUuid").Exists() && v.Get("uuid").Exists() ||
+	return v.Get("parentUuid").Exists() && v.Get("uuid").Exists() && !v.Get("message.parts").Exists() ||
 		claudeSilent[kind] && v.Get("sessionId").Exists()
 }
 

@@ -69,7 +69,7 @@ func TestSessionsCanBeSent(t *testing.T) {
 // TestSamplesCanBeSent is TestSessionsCanBeSent for formats of which there are no
 // sessions but our own samples, and for an API that is not the agent's alone.
 func TestSamplesCanBeSent(t *testing.T) {
-	for _, file := range []string{"openhands-v0.json", "openhands-v1.jsonl", "openhands-acp.jsonl", "openhands-history.jsonl", "opencode.json"} {
+	for _, file := range []string{"openhands-v0.json", "openhands-v1.jsonl", "openhands-acp.jsonl", "openhands-history.jsonl", "opencode.json", "qwen-code.jsonl", "droid.jsonl", "copilot-cli.jsonl", "cline.json", "cline-3.json"} {
 		f, err := transcript.Open(filepath.Join("testdata", file), nil)
 		if err != nil {
 			t.Fatal(err)

@@ -57,6 +57,9 @@ var table = []row{
 	{Format: "claude-code", codec: anthropic.Codec{}, read: readClaudeCode, matches: isClaudeCode, write: (*writer).claudeCode,
 		resume: "cd DIR && claude --resume ID", // it finds only sessions of the current directory
 		place:  Place{Variable: "CLAUDE_CONFIG_DIR", Home: ".claude", Sub: "projects", Suffixes: []string{".jsonl"}, Project: 1}},
+	{Format: "qwen-code", codec: gemini.Codec{}, read: readQwenCode,
+		signs: []sign{{[]string{"user", "assistant", "tool_result"}, []string{"sessionId", "message.parts"}}, {[]string{"system"}, []string{"sessionId", "systemPayload"}}},
+		place: Place{Variable: "QWEN_HOME", Home: ".qwen", Sub: "projects", Suffixes: []string{".jsonl"}, Project: 2}},
 	{Format: "codex", codec: openai.Responses{}, read: readCodex, write: (*writer).codex, resume: "codex resume ID",
 		signs: []sign{
 			{[]string{"session_meta", "response_item", "event_msg", "turn_context", "compacted"}, []string{"payload"}},
@@ -64,6 +67,13 @@ var table = []row{
 			{[]string{""}, []string{"id", "timestamp", "instructions"}},
 		},
 		place: Place{Variable: "CODEX_HOME", Home: ".codex", Sub: codexFolders[0], Also: codexFolders[1:], Prefix: "rollout-", Suffixes: []string{".jsonl", ".jsonl.zst"}}},
+	{Format: "droid", codec: anthropic.Codec{}, read: readDroid, matches: isDroid,
+		place: Place{Home: ".factory", Sub: "sessions", Suffixes: []string{".jsonl"}, Project: 1}},
+	{Format: "copilot-cli", codec: openai.Chat{}, read: readCopilot,
+		signs: []sign{{[]string{"session.start", "user.message", "assistant.message", "tool.execution_start", "tool.execution_complete"}, []string{"data", "timestamp"}}},
+		place: Place{Variable: "COPILOT_HOME", Home: ".copilot", Sub: "session-state", Prefix: "events", Suffixes: []string{".jsonl"}, ID: 1}},
+	{Format: "cline", codec: anthropic.Codec{}, read: readCline, matches: isCline,
+		place: Place{Home: ".cline", Sub: "data/sessions", Suffixes: []string{".messages.json"}, ID: 1}},
 	{Format: "pi", read: readPi, write: (*writer).pi, resume: "pi --session FILE",
 		signs: []sign{{[]string{"session"}, []string{"cwd", "timestamp"}}, {[]string{"message"}, []string{"message.role", "timestamp"}}},
 		place: Place{Variable: "PI_CODING_AGENT_DIR", Home: ".pi/agent", Sub: "sessions", Suffixes: []string{".jsonl"}, Project: 1}},

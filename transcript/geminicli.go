@@ -317,9 +317,9 @@ func (s *geminiSession) conversation(j *importJob, messages []*geminiMessage) *b
 func geminiCLIMessage(b *builder, m gjson.Result) {
 	switch kind := m.Get("type").Str; kind {
 	case "user":
-		geminiUser(b, m.Get("content"))
+		geminiUser(b, m.Get("content"), thread.Plain)
 	case "gemini":
-		geminiAnswer(b, m)
+		geminiAnswer(b, m.Get("content"), m)
 	case "info", "error", "warning":
 		b.report.skip(kind)
 	default:
@@ -329,7 +329,7 @@ func geminiCLIMessage(b *builder, m gjson.Result) {
 
 // geminiUser adds what the user said, or the results that stand in the user's name. The calls
 // mostly hold the same results.
-func geminiUser(b *builder, content gjson.Result) {
+func geminiUser(b *builder, content gjson.Result, kind thread.Kind) {
 	var said []thread.Part
 	results, repeated := 0, 0
 	for p := range geminiParts(content) {
@@ -350,18 +350,18 @@ func geminiUser(b *builder, content gjson.Result) {
 		b.answer(r)
 	}
 	if results == 0 || results > repeated && len(said) > 0 {
-		b.say(thread.User, thread.Plain, said...)
+		b.say(thread.User, kind, said...)
 	}
 }
 
-// geminiAnswer adds an answer of the model. Its calls stand in its content, or apart with their
+// geminiAnswer adds an answer of the model, with its content. Its calls stand in its content, or apart with their
 // results, or both.
-func geminiAnswer(b *builder, m gjson.Result) {
+func geminiAnswer(b *builder, content, m gjson.Result) {
 	b.Model = cmp.Or(m.Get("model").Str, b.Model)
 	var said []thread.Part
 	thought := false
 	calls := map[string]bool{}
-	for p := range geminiParts(m.Get("content")) {
+	for p := range geminiParts(content) {
 		call := p.Get("functionCall")
 		switch {
 		case p.Get("thought").Bool():

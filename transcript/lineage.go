@@ -1,6 +1,11 @@
 package transcript
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+)
 
 // A session is a path over its records, and over its files. Agents write it down in two ways: as a
 // lineage, in which every entry names the one that it follows, or as a course, in which an entry
@@ -127,4 +132,72 @@ func (c *course[E]) goBack(at int) {
 		c.left = append(c.left, slices.Clone(c.now[at:]))
 		c.now = c.now[:at]
 	}
+}
+
+// record is a line of a session whose lines are a tree.
+type record struct {
+	gjson.Result
+	line  int
+	loose bool // it does not say what it follows
+}
+
+// readTree reads a session whose lines have an id, and the id of the one that they follow, at these
+// paths; one that does not say follows the line before. apart reports whether a line is no part
+// of the tree. build makes a conversation of the path to the newest line, and of each branch.
+func (j *importJob) readTree(id, parent string, apart func(record) bool, build func([]record) *builder) ([]Transcript, error) {
+	var tree lineage[record]
+	err := j.lines(func(v gjson.Result, number int) {
+		r := record{Result: v, line: number, loose: !v.Get(parent).Exists()}
+		if apart(r) {
+			return
+		}
+		own, up, last := v.Get(id).Str, v.Get(parent), ""
+		if n := len(tree.entries); n > 0 {
+			last = tree.entries[n-1].id
+		}
+		follows := up.Str
+		if r.loose {
+			follows = last
+		}
+		if at := tree.find(own); at >= 0 {
+			twin := tree.entries[at]
+			if twin.value.Raw == r.Raw {
+				j.report.warn(number, "repeats line %d (id %s) and was left out", twin.line, own)
+				return
+			}
+			j.report.warn(number, "has the id of line %d (%s) and other content; both were kept", twin.line, own)
+			own, follows = "line "+strconv.Itoa(number), last
+		}
+		tree.add(own, follows, number, r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	on := j.newestPath(&tree)
+	b := build(tree.of(on))
+	var left []*builder
+	for _, branch := range tree.branches(on) {
+		left = append(left, build(branch))
+	}
+	return b.transcripts(left...)
+}
+
+// newestPath marks the lines on the path to the newest. Lines without an id are on it, and those
+// behind one of it that do not say what they follow.
+func (j *importJob) newestPath(tree *lineage[record]) []bool {
+	last := len(tree.entries) - 1
+	list := last < 0 || tree.entries[last].id == ""
+	on := tree.path(last, func(root int, on []bool) int {
+		e := tree.entries[root]
+		if e.parent == "" {
+			return -1
+		}
+		j.report.warn(e.line, "its parent %s is not in the file; it was joined to the entry before it", e.parent)
+		return root - 1
+	})
+	for i, e := range tree.entries {
+		up := tree.parent(i)
+		on[i] = on[i] || list || e.id == "" || e.value.loose && up >= 0 && on[up]
+	}
+	return on
 }

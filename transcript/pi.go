@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -24,74 +23,22 @@ const piRecap = "The conversation history before this point was compacted into t
 // conversation and the rest are branches that the user left.
 func readPi(j *importJob) ([]Transcript, error) {
 	name, model, dir := j.name, "", ""
-	var tree lineage[piEntry]
-	err := j.lines(func(v gjson.Result, number int) {
-		e := piEntry{v, number}
-		id, parent := e.Get("id").Str, e.Get("parentId").Str
-		if e.Get("type").Str == "session" {
-			name, model, dir = cmp.Or(id, name), e.Get("modelId").Str, e.Get("cwd").Str
-			return
+	return j.readTree("id", "parentId", func(r record) bool {
+		head := r.Get("type").Str == "session"
+		if head {
+			name, model, dir = cmp.Or(r.Get("id").Str, name), r.Get("modelId").Str, r.Get("cwd").Str
 		}
-		if at := tree.find(id); at >= 0 {
-			twin := tree.entries[at]
-			if twin.value.Raw == e.Raw {
-				j.report.warn(number, "repeats line %d (id %s) and was left out", twin.line, id)
-				return
-			}
-			j.report.warn(number, "has the id of line %d (%s) and other content; both were kept", twin.line, id)
-			id, parent = "line "+strconv.Itoa(number), tree.entries[len(tree.entries)-1].id
-		}
-		tree.add(id, parent, number, e)
+		return head
+	}, func(entries []record) *builder {
+		b := j.newBuilder(value{name: name})
+		b.Model, b.Dir = model, dir
+		piEntries(b, entries)
+		return b
 	})
-	if err != nil {
-		return nil, err
-	}
-	on := j.piPath(&tree)
-	t, err := j.piThread(name, model, tree.of(on))
-	if err != nil || t.Thread.Len() == 0 {
-		return nil, err
-	}
-	t.Dir = dir
-	for n, branch := range tree.branches(on) {
-		apart, err := j.piThread(name+"/branch-"+strconv.Itoa(n+1), model, branch)
-		if err != nil {
-			return nil, err
-		}
-		if apart.Thread.Len() > 0 {
-			t.Side = append(t.Side, apart)
-		}
-	}
-	return []Transcript{t}, nil
 }
 
-// piEntry is a line of a pi session.
-type piEntry struct {
-	gjson.Result
-	line int
-}
-
-// piPath marks the entries on the path to the newest one. Entries without an id are on it.
-func (j *importJob) piPath(tree *lineage[piEntry]) []bool {
-	last := len(tree.entries) - 1
-	list := last < 0 || tree.entries[last].id == ""
-	on := tree.path(last, func(root int, on []bool) int {
-		e := tree.entries[root]
-		if e.parent == "" {
-			return -1
-		}
-		j.report.warn(e.line, "its parent %s is not in the file; it was joined to the entry before it", e.parent)
-		return root - 1
-	})
-	for i, e := range tree.entries {
-		on[i] = on[i] || list || e.id == ""
-	}
-	return on
-}
-
-// piThread makes a conversation of entries.
-func (j *importJob) piThread(name, model string, entries []piEntry) (Transcript, error) {
-	b := j.newBuilder(value{name: name})
-	b.Model = model
+// piEntries adds the messages of entries.
+func piEntries(b *builder, entries []record) {
 	edits := piEdits(b, entries)
 	for _, e := range entries {
 		b.at(e.line, parseTime(e.Get("timestamp").Str))
@@ -133,13 +80,12 @@ func (j *importJob) piThread(name, model string, entries []piEntry) (Transcript,
 	for i := range b.System {
 		b.System[i].Role = "system"
 	}
-	return b.build()
 }
 
 // piEdits are the contents that stand in place of those of entries, by id; null takes one out. They are
 // the last edits of the user and of extensions, but those of Palimpsest: what it took out is
 // still part of the whole history. Before them it says how many are its own.
-func piEdits(b *builder, entries []piEntry) map[string]gjson.Result {
+func piEdits(b *builder, entries []record) map[string]gjson.Result {
 	edits := map[string]gjson.Result{}
 	own := 0
 	for _, e := range entries {

@@ -1,5 +1,5 @@
-// Package sessions finds and reads the sessions of coding agents on this machine: files of
-// Claude Code, Codex, pi and Gemini CLI, and the database of opencode. It writes nothing. All
+// Package sessions finds and reads the sessions of coding agents on this machine: the files and
+// databases in the places that package transcript knows of them. It writes nothing. All
 // functions are safe for concurrent use.
 package sessions
 

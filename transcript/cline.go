@@ -1,0 +1,106 @@
+package transcript
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// isCline recognises the messages of Cline, in a list or in a document, by the time that each has.
+func isCline(v gjson.Result) bool {
+	if v.IsObject() {
+		v = v.Get("messages")
+	}
+	first := v.Get("0")
+	return v.IsArray() && first.Get("ts").Type == gjson.Number && first.Get("role").Exists() && first.Get("content").IsArray()
+}
+
+// readCline reads a session of Cline: messages much like those of Anthropic's API. Version 4 keeps them
+// in a document, versions before in a list.
+func readCline(j *importJob) ([]Transcript, error) {
+	return j.eachConversation(func(b *builder, v value) {
+		b.Name = cmp.Or(v.Get("sessionId").Str, b.Name)
+		list := v.Result
+		if v.IsObject() {
+			list = v.Get("messages")
+			b.addSystem("system", v.Get("system_prompt").Str)
+		}
+		for m := range rawjson.Items(list) {
+			b.time = millisTime(m.Get("ts").Int())
+			if about := m.Get("modelInfo"); about.Exists() {
+				b.Model, b.Provider = firstText(about, "modelId", "id"), firstText(about, "providerId", "provider")
+			}
+			switch role := m.Get("role").Str; role {
+			case "user":
+				clineUser(b, m.Get("content"))
+			case "assistant":
+				clineAnswer(b, m.Get("content"))
+			default:
+				b.unknownRole(role)
+			}
+		}
+	})
+}
+
+// clineWords matches the element in which Cline puts what the user says.
+var clineWords = lazyregexp.New(`(?s)^\s*<(task|user_input|user_message|feedback)\b[^<>]*>\n?(.*?)\n?</(task|user_input|user_message|feedback)>\s*$`)
+
+// clineUser adds what the user said, the results before it, and what was attached or added to it.
+func clineUser(b *builder, content gjson.Result) {
+	var said, attached, added []thread.Part
+	for p := range geminiParts(content) {
+		switch kind := p.Get("type").Str; {
+		case kind == "tool_result":
+			r := thread.ToolResult{CallID: b.openCallID(p.Get("tool_use_id").Str), Tool: p.Get("name").Str, Outcome: outcomeOf(p.Get("is_error").Bool())}
+			for block := range geminiParts(p.Get("content")) {
+				r.Content = append(r.Content, clinePart(block)...)
+			}
+			b.answer(r)
+		case kind == "file":
+			attached = append(attached, textParts(strings.TrimSpace(p.Get("path").Str+"\n"+p.Get("content").Str))...)
+		case strings.HasPrefix(strings.TrimSpace(p.Get("text").Str), "<environment_details>"):
+			added = append(added, clinePart(p)...)
+		default:
+			if m := clineWords().FindStringSubmatch(p.Get("text").Str); m != nil && m[1] == m[3] {
+				said = append(said, textParts(m[2])...)
+				continue
+			}
+			said = append(said, clinePart(p)...)
+		}
+	}
+	for _, one := range []struct {
+		kind  thread.Kind
+		parts []thread.Part
+	}{{thread.Plain, said}, {thread.Attached, attached}, {thread.Injected, added}} {
+		if len(one.parts) > 0 {
+			b.say(thread.User, one.kind, one.parts...)
+		}
+	}
+}
+
+// clinePart reads a block; of a file it is what stands in it.
+func clinePart(p gjson.Result) []thread.Part {
+	if p.Get("type").Str == "file" && p.Get("content").Type == gjson.String {
+		return textParts(p.Get("content").Str)
+	}
+	return readParts(p)
+}
+
+func clineAnswer(b *builder, content gjson.Result) {
+	for p := range geminiParts(content) {
+		switch p.Get("type").Str {
+		case "tool_use":
+			b.addCall(p.Get("id").Str, p.Get("name").Str, argumentsJSON(p.Get("input")))
+		case "thinking":
+			b.addPart(signedReasoning(p))
+		default:
+			b.addPart(readParts(p)...)
+		}
+	}
+	b.flush()
+}

@@ -1,0 +1,91 @@
+package transcript
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+)
+
+// isDroid recognises a line of a session of Factory's Droid: pi's lines are like it, but for the blocks
+// of calls and results, which Droid has as Anthropic has them.
+func isDroid(v gjson.Result) bool {
+	switch v.Get("type").Str {
+	case "session_start":
+		return v.Get("id").Exists()
+	case "message":
+		return slices.ContainsFunc(v.Get("message.content").Array(), func(block gjson.Result) bool {
+			return strings.HasPrefix(block.Get("type").Str, "tool_")
+		})
+	}
+	return false
+}
+
+// droidSilent are the lines of Droid without a message.
+var droidSilent = scan.WordSet("session_start session_end session_settings todo_state agent_turn_outcome")
+
+// readDroid reads a session of Droid: a tree of messages in the form of Anthropic's API.
+func readDroid(j *importJob) ([]Transcript, error) {
+	var head gjson.Result
+	var failed error
+	found, err := j.readTree("id", "parentId", func(r record) bool {
+		kind := r.Get("type").Str
+		if kind == "session_start" {
+			head = r.Result
+		}
+		if droidSilent[kind] {
+			j.report.skip(kind)
+		}
+		return droidSilent[kind]
+	}, func(entries []record) *builder {
+		b := j.newBuilder(value{name: cmp.Or(head.Get("id").Str, j.name)})
+		b.Title, b.Dir = cmp.Or(head.Get("sessionTitle").Str, head.Get("title").Str), head.Get("cwd").Str
+		for _, e := range entries {
+			b.at(e.line, parseTime(e.Get("timestamp").Str))
+			failed = cmp.Or(failed, droidEntry(b, e))
+		}
+		return b
+	})
+	return found, cmp.Or(failed, err)
+}
+
+func droidEntry(b *builder, e record) error {
+	switch kind := e.Get("type").Str; kind {
+	case "message":
+		m := e.Get("message")
+		b.Model = cmp.Or(m.Get("model").Str, b.Model)
+		return b.anthropicMessage(m.Get("role").Str, m.Get("content"))
+	case "compaction_state":
+		summary := e.Get("summaryText").Str
+		b.addCompaction(Compaction{}, summary != "")
+		b.say(thread.User, thread.Recap, textParts(summary)...)
+	default:
+		b.report.unknown(kind)
+	}
+	return nil
+}
+
+// anthropicMessage adds a message whose content has the form of Anthropic's API.
+func (b *builder) anthropicMessage(role string, content gjson.Result) error {
+	if role != "user" && role != "assistant" {
+		b.unknownRole(role)
+		return nil
+	}
+	raw := rawjson.Array(nil)
+	if content.Raw != "" && content.Type != gjson.Null {
+		raw = content.Raw
+	}
+	messages, err := anthropic.DecodeMessage(`{"role":"` + role + `","content":` + raw + `}`)
+	if err != nil {
+		return &SyntaxError{Line: b.line, Path: "message", Err: err}
+	}
+	dropForeignBytes(messages)
+	b.add(thread.Plain, messages...)
+	return nil
+}

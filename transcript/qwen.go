@@ -1,0 +1,86 @@
+package transcript
+
+import (
+	"cmp"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// qwenSilent are the system records of Qwen Code without a message.
+var qwenSilent = scan.WordSet(`slash_command ui_telemetry at_command attribution_snapshot custom_title parent_session session_source
+	session_execution_engine session_model session_approval_mode session_notes rewind file_history_snapshot user_text_elements
+	session_artifact_event session_artifact_snapshot session_sources_snapshot branch_checkpoint goal_state goal_turn_end turn_result
+	agent_retry agent_session_ready background_task_completed`)
+
+// qwenAdded are the records in the user's name that no person wrote.
+var qwenAdded = scan.WordSet("notification cron goal_runtime")
+
+// readQwenCode reads a session of Qwen Code: a tree as Claude Code has it, with messages in the form of
+// Gemini's API. A rewind goes on from an earlier record.
+func readQwenCode(j *importJob) ([]Transcript, error) {
+	name, title, dir := j.name, "", ""
+	side := subagentSides{job: j}
+	found, err := j.readTree("uuid", "parentUuid", func(r record) bool {
+		name, dir = cmp.Or(r.Get("sessionId").Str, name), cmp.Or(dir, r.Get("cwd").Str)
+		title = cmp.Or(r.Get("systemPayload.customTitle").Str, title)
+		apart := r.Get("isSidechain").Bool()
+		if apart {
+			qwenRecord(side.of(r.Get("agentId").String()), r)
+		}
+		return apart
+	}, func(records []record) *builder {
+		b := j.newBuilder(value{name: name})
+		b.Title, b.Dir = title, dir
+		for _, r := range records {
+			qwenRecord(b, r)
+		}
+		return b
+	})
+	if err != nil {
+		return nil, err
+	}
+	return side.addTo(found, name)
+}
+
+// qwenRecord adds the message of a record.
+func qwenRecord(b *builder, r record) {
+	b.at(r.line, parseTime(r.Get("timestamp").Str))
+	subtype, parts := r.Get("subtype").Str, r.Get("message.parts")
+	switch kind := r.Get("type").Str; {
+	case kind == "system" && subtype == "chat_compression":
+		qwenCompression(b, r.Get("systemPayload"))
+	case kind == "system" && (subtype == "" || qwenSilent[subtype]) && !parts.Exists():
+		b.report.skip("system/" + subtype)
+	case kind == "assistant":
+		geminiAnswer(b, parts, r.Result)
+	case kind == "tool_result":
+		geminiUser(b, parts, thread.Plain)
+	case kind == "user" && (qwenAdded[subtype] || qwenAdded[r.Get("provenance").Str]), kind == "system" && parts.Exists():
+		geminiUser(b, parts, thread.Injected)
+	case kind == "user":
+		geminiUser(b, parts, thread.Plain)
+	default:
+		b.report.unknown(kind + "/" + subtype)
+	}
+}
+
+// qwenCompression reads what stands in place of the history: a summary in the user's name comes first.
+func qwenCompression(b *builder, payload gjson.Result) {
+	summary := ""
+	for m := range rawjson.Items(payload.Get("compressedHistory")) {
+		if m.Get("role").Str == "user" {
+			summary = geminiText(m.Get("parts"))
+		}
+		break
+	}
+	b.addCompaction(Compaction{TokensBefore: int(payload.Get("info.originalTokenCount").Int())}, summary != "")
+	if summary == "" {
+		b.report.warn(b.line, "the summary of this compaction cannot be read; the history before it was kept")
+		return
+	}
+	b.say(thread.User, thread.Recap, textParts(summary)...)
+}
