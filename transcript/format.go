@@ -78,7 +78,7 @@ var table = []row{
 		signs: []sign{{[]string{"session"}, []string{"cwd", "timestamp"}}, {[]string{"message"}, []string{"message.role", "timestamp"}}},
 		place: Place{Variable: "PI_CODING_AGENT_DIR", Home: ".pi/agent", Sub: "sessions", Suffixes: []string{".jsonl"}, Project: 1}},
 	{Format: "opencode", read: readOpenCode, write: (*writer).openCode, resume: "cd DIR && opencode import FILE && opencode --session ID",
-		signs: []sign{{nil, []string{"info", "messages.0.info.role"}}},
+		signs: []sign{{nil, []string{"info", "messages.0.info.role"}}, {nil, []string{"info.id", "messages.0.type", "messages.0.id"}}},
 		place: Place{Variable: "XDG_DATA_HOME", Home: ".local/share", Sub: "opencode", Prefix: "opencode", Suffixes: []string{".db"}, Database: true}}, // one for each release channel
 	{Format: "gemini-cli", codec: gemini.Codec{}, read: readGeminiCLI,
 		signs: []sign{{[]string{""}, []string{"sessionId", "projectHash"}}, {[]string{"gemini"}, []string{"id", "content"}}},

@@ -28,13 +28,23 @@ func readOpenCode(j *importJob) ([]Transcript, error) {
 		b.relayed = isSubagent(b.format, v.Result)
 		undone.relayed = b.relayed
 		b.Name = cmp.Or(info.Get("id").Str, b.Name)
-		b.Title, b.Dir = info.Get("title").Str, info.Get("directory").Str
+		b.Title, b.Dir = info.Get("title").Str, firstText(info, "directory", "location.directory")
+		if from := info.Get("fork_session_id").Str; from != "" {
+			b.report.warn(v.line, "it was forked from the session %s; what it did not copy from there is not read", from)
+		}
 		b.Model, b.Provider = info.Get("model.id").Str, info.Get("model.providerID").Str
 		undone.Model, undone.Provider = b.Model, b.Provider
 		message, part := info.Get("revert.messageID").Str, info.Get("revert.partID").Str
 		to := b
 		for m := range rawjson.Items(v.Get("messages")) {
 			about, parts := m.Get("info"), m.Get("parts")
+			if !about.Exists() { // of version 2
+				if message != "" && m.Get("id").Str == message {
+					to = undone
+				}
+				openCode2Message(to, m)
+				continue
+			}
 			if message != "" && about.Get("id").Str == message {
 				kept, rest := splitParts(parts, part)
 				if kept.Exists() {
@@ -113,6 +123,59 @@ func openCodeUser(b *builder, parts gjson.Result) {
 	}
 }
 
+// openCode2Message adds a message of version 2. Its answers hold their calls with the results.
+func openCode2Message(b *builder, m gjson.Result) {
+	b.time = millisTime(m.Get("time.created").Int())
+	if model := m.Get("model"); model.IsObject() {
+		b.Model, b.Provider = model.Get("id").Str, model.Get("providerID").Str
+	}
+	text := textParts(m.Get("text").Str)
+	switch kind := m.Get("type").Str; kind {
+	case "user":
+		for f := range rawjson.Items(m.Get("files")) {
+			text = append(text, fileMedia(f))
+		}
+		b.say(thread.User, thread.Plain, text...)
+	case "synthetic":
+		b.say(thread.User, thread.Injected, text...)
+	case "shell": // the user ran it
+		b.say(thread.User, thread.Attached, textParts(shellText(m.Get("command").Str, firstText(m, "output.output", "output"), false, m.Get("exit")))...)
+	case "compaction":
+		summary := m.Get("summary").Str
+		b.addCompaction(Compaction{Trigger: m.Get("reason").Str}, summary != "")
+		b.say(thread.User, thread.Recap, textParts(summary)...)
+	case "assistant":
+		for p := range rawjson.Items(m.Get("content")) {
+			if kind := p.Get("type").Str; kind == "tool" {
+				state, tool := p.Get("state"), p.Get("name").Str
+				openCodeResult(b, b.addCall(p.Get("id").Str, tool, argumentsJSON(state.Get("input"))), tool, state)
+				continue
+			}
+			if len(b.step.results) > 0 { // what a model says after results is another answer
+				b.flush()
+			}
+			openCode2Part(b, p)
+		}
+		b.flush()
+	case "agent-switched", "model-switched", "idle":
+		b.report.skip(kind)
+	default:
+		b.report.unknown("message/" + kind)
+	}
+}
+
+// openCode2Part adds what a model said.
+func openCode2Part(b *builder, p gjson.Result) {
+	switch kind := p.Get("type").Str; kind {
+	case "text":
+		b.addPart(textParts(p.Get("text").Str)...)
+	case "reasoning":
+		b.addPart(signedReasoning(p))
+	default:
+		openCodeOther(b, kind)
+	}
+}
+
 // openCodeSilent are the parts that no model sees.
 var openCodeSilent = map[string]bool{
 	"step-start": true, "step-finish": true, "snapshot": true, "patch": true, "agent": true, "subtask": true, "retry": true, "compaction": true,
@@ -156,12 +219,12 @@ func openCodeResult(b *builder, id, tool string, state gjson.Result) {
 	r := thread.ToolResult{CallID: id, Outcome: thread.Success, Completed: millisTime(state.Get("time.end").Int())}
 	switch state.Get("status").Str {
 	case "completed":
-		r.Content = textParts(state.Get("output").Str)
+		r.Content = append(textParts(state.Get("output").Str), readParts(state.Get("content"))...)
 		for f := range rawjson.Items(state.Get("attachments")) {
 			r.Content = append(r.Content, mediaPart(f.Get("mime").Str, f.Get("url").Str))
 		}
 	case "error":
-		r.Outcome, r.Content = thread.Failure, textParts(state.Get("error").Str)
+		r.Outcome, r.Content = thread.Failure, textParts(firstText(state, "error", "error.message"))
 		// No error of these tools begins with what a command or a page says.
 		r.Denied = (tool == "bash" || tool == "webfetch") && injected.ClaimsDenial(r.Text())
 	default:

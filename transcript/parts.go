@@ -114,7 +114,7 @@ func readReasoning(v gjson.Result) thread.Reasoning {
 	return thread.Reasoning{
 		Text: firstText(v, "text", "thinking", "think", "reasoning"),
 		Signature: firstText(v, "providerMetadata.anthropic.signature", "providerOptions.anthropic.signature",
-			"metadata.anthropic.signature", "signature", "encrypted", "thinkingSignature"),
+			"metadata.anthropic.signature", "native.anthropic.signature", "signature", "encrypted", "thinkingSignature"),
 	}
 }
 

@@ -162,7 +162,7 @@ func piMessage(b *builder, m gjson.Result) {
 			b.report.skip("bashExecution kept from the model")
 			return
 		}
-		b.say(thread.User, thread.Attached, textParts(piShell(m))...) // the user ran it
+		b.say(thread.User, thread.Attached, textParts(shellText(m.Get("command").Str, m.Get("output").Str, m.Get("cancelled").Bool(), m.Get("exitCode")))...) // the user ran it
 	case "custom", "hookMessage":
 		b.say(thread.User, thread.Injected, said...)
 	case "branchSummary", "compactionSummary":
@@ -172,22 +172,19 @@ func piMessage(b *builder, m gjson.Result) {
 	}
 }
 
-// piShell is the text about a command that the user ran beside the agent.
-func piShell(m gjson.Result) string {
-	var b strings.Builder
-	b.WriteString("Ran `" + m.Get("command").Str + "`\n")
-	if out := m.Get("output").Str; out != "" {
-		b.WriteString("```\n" + strings.TrimSuffix(out, "\n") + "\n```")
-	} else {
-		b.WriteString("(no output)")
+// shellText is the text about a command that the user ran beside the agent.
+func shellText(command, output string, cancelled bool, exit gjson.Result) string {
+	text := "Ran `" + command + "`\n(no output)"
+	if output != "" {
+		text = "Ran `" + command + "`\n```\n" + strings.TrimSuffix(output, "\n") + "\n```"
 	}
 	switch {
-	case m.Get("cancelled").Bool():
-		b.WriteString("\n\n(command cancelled)")
-	case m.Get("exitCode").Int() != 0:
-		b.WriteString("\n\nCommand exited with code " + m.Get("exitCode").Raw)
+	case cancelled:
+		text += "\n\n(command cancelled)"
+	case exit.Int() != 0:
+		text += "\n\nCommand exited with code " + exit.Raw
 	}
-	return b.String()
+	return text
 }
 
 // piParts reads the blocks of a message. api is pi's name of the API that the

@@ -20,8 +20,47 @@ import (
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
-// opencode keeps its sessions in a database, with a row of JSON for each session, message and
-// part.
+// opencode keeps its sessions in a database, with a row of JSON for each session, message and, before
+// version 2, part. Version 2 has tables of its own; those before stay as they were at the upgrade.
+
+// generation are the tables of a generation of opencode; messages is what exports them.
+type generation struct {
+	session, message, content string
+	messages                  func(db *sql.DB, id string, most, maxBytes int) ([]json.RawMessage, error)
+}
+
+// generations begin with the newest: of a session in several that one is alive.
+var generations = []generation{{"session_v2", "session_message", "session_message", newMessages}, {"session", "message", "part", oldMessages}}
+
+// has reports whether a session of the generation is there, with a message; any if id is empty.
+func (g generation) has(db *sql.DB, id string) bool {
+	var n int
+	if db.QueryRow(`SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN (?, ?)`, g.session, g.message).Scan(&n) != nil || n < 2 {
+		return false
+	}
+	return id == "" || db.QueryRow(`SELECT 1 FROM `+g.session+` s WHERE id = ? AND EXISTS (SELECT 1 FROM `+g.message+` WHERE session_id = s.id)`, id).Scan(&n) == nil
+}
+
+// list lists the sessions of a generation, without those of sub-agents.
+func (g generation) list(db *sql.DB, add func(s Session)) error {
+	// octet_length does not read the content.
+	rows, err := db.Query(fmt.Sprintf(`SELECT id, directory, time_updated, (SELECT coalesce(sum(octet_length(data)), 0) FROM %s WHERE session_id = s.id),
+		(SELECT count(*) FROM %[2]s WHERE parent_id = s.id) FROM %[2]s s WHERE parent_id IS NULL AND EXISTS (SELECT 1 FROM %s WHERE session_id = s.id)`, g.content, g.session, g.message))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s Session
+		var changed int64
+		if err := rows.Scan(&s.ID, &s.Project, &changed, &s.Bytes, &s.Subagents); err != nil {
+			return err
+		}
+		s.Changed = time.UnixMilli(changed)
+		add(s)
+	}
+	return rows.Err()
+}
 
 // findInDatabases lists the sessions of all databases of an agent, without those of sub-agents.
 func findInDatabases(f transcript.Format) (found []Session, err error) {
@@ -40,25 +79,23 @@ func findInDatabases(f transcript.Format) (found []Session, err error) {
 			continue
 		}
 		file := filepath.Join(dir, e.Name())
-		err = errors.Join(err, withDatabase(file, func(db *sql.DB) error {
-			// octet_length does not read the content.
-			rows, err := db.Query(`SELECT id, directory, time_updated,
-				(SELECT coalesce(sum(octet_length(data)), 0) FROM part WHERE session_id = session.id)
-				FROM session WHERE parent_id IS NULL AND EXISTS (SELECT 1 FROM message WHERE session_id = session.id)`)
-			if err != nil {
-				return err
-			}
-			defer rows.Close()
-			for rows.Next() {
-				s := Session{Agent: string(f)}
-				var changed int64
-				if err := rows.Scan(&s.ID, &s.Project, &changed, &s.Bytes); err != nil {
-					return err
+		err = errors.Join(err, withDatabase(file, func(db *sql.DB) (err error) {
+			newer := map[string]bool{}
+			for _, g := range generations {
+				if !g.has(db, "") {
+					continue
 				}
-				s.Changed, s.Path = time.UnixMilli(changed), file+"#"+s.ID
-				found = append(found, s)
+				err = errors.Join(err, g.list(db, func(s Session) {
+					if s.Agent, s.Path = string(f), file+"#"+s.ID; !newer[s.ID] {
+						found = append(found, s)
+					}
+					newer[s.ID] = true
+				}))
 			}
-			return rows.Err()
+			if err == nil { // no database at all is told
+				_, err = db.Exec(`SELECT 1 FROM sqlite_master LIMIT 1`)
+			}
+			return err
 		}))
 	}
 	return found, err
@@ -122,10 +159,6 @@ func readSession(path, id string, o *transcript.Options, maxMessages int) (*tran
 }
 
 func exportDocument(db *sql.DB, id string, maxMessages, maxBytes int) ([]byte, error) {
-	type message struct {
-		Info  json.RawMessage   `json:"info"`
-		Parts []json.RawMessage `json:"parts"`
-	}
 	var doc struct {
 		Info struct {
 			ID        string          `json:"id"`
@@ -133,31 +166,78 @@ func exportDocument(db *sql.DB, id string, maxMessages, maxBytes int) ([]byte, e
 			Directory string          `json:"directory"`
 			Model     json.RawMessage `json:"model,omitempty"`
 			Revert    json.RawMessage `json:"revert,omitempty"`
+			Parent    string          `json:"parentID,omitempty"`
+			Fork      string          `json:"fork_session_id,omitempty"`
 		} `json:"info"`
-		Messages []*message `json:"messages"`
+		Messages []json.RawMessage `json:"messages"`
 	}
-	info := &doc.Info
+	at := slices.IndexFunc(generations, func(g generation) bool { return g.has(db, id) })
+	if at < 0 {
+		at = len(generations) - 1
+	}
+	g, info := generations[at], &doc.Info
 	info.ID = id
-	err := db.QueryRow(`SELECT title, directory FROM session WHERE id = ?`, id).Scan(&info.Title, &info.Directory)
+	var title sql.NullString
+	err := db.QueryRow(`SELECT title, directory FROM `+g.session+` WHERE id = ?`, id).Scan(&title, &info.Directory)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("%w: there is no session %q", ErrName, id)
 	}
 	if err != nil {
 		return nil, err
 	}
-	for column, to := range map[string]*json.RawMessage{"model": &info.Model, "revert": &info.Revert} {
-		var value sql.NullString // older versions have no such columns
-		if err := db.QueryRow(`SELECT `+column+` FROM session WHERE id = ?`, id).Scan(&value); err == nil && rawjson.Valid(value.String) {
-			*to = json.RawMessage(value.String)
+	info.Title = title.String
+	column := func(name string) string { // some versions lack it
+		var value sql.NullString
+		_ = db.QueryRow(`SELECT `+name+` FROM `+g.session+` WHERE id = ?`, id).Scan(&value)
+		return value.String
+	}
+	for name, to := range map[string]*json.RawMessage{"model": &info.Model, "revert": &info.Revert} {
+		if value := column(name); rawjson.Valid(value) {
+			*to = json.RawMessage(value)
 		}
 	}
-	rows, err := db.Query(`SELECT m.id, m.data, coalesce(p.id, ''), coalesce(p.data, '') FROM
-		(SELECT id, data, time_created FROM message WHERE session_id = ? ORDER BY time_created, id LIMIT ?) m
-		LEFT JOIN part p ON p.message_id = m.id ORDER BY m.time_created, m.id, p.id`, id, maxMessages)
+	info.Parent, info.Fork = column("parent_id"), column("fork_session_id")
+	if doc.Messages, err = g.messages(db, id, maxMessages, maxBytes); err != nil {
+		return nil, err
+	}
+	return json.Marshal(doc)
+}
+
+// newMessages are the messages of version 2.
+func newMessages(db *sql.DB, id string, most, maxBytes int) (all []json.RawMessage, err error) {
+	rows, err := db.Query(`SELECT id, type, data FROM session_message WHERE session_id = ? ORDER BY seq, id LIMIT ?`, id, most)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
+	size := 0
+	for rows.Next() {
+		var messageID, kind, data string
+		if err := rows.Scan(&messageID, &kind, &data); err != nil {
+			return nil, err
+		}
+		if size += len(data); size > maxBytes {
+			return nil, fmt.Errorf("session %s: %w", id, transcript.ErrTooLong)
+		}
+		all = append(all, withMembers(data, "id", messageID, "type", kind))
+	}
+	return all, rows.Err()
+}
+
+// oldMessages are the messages of version 1, with their parts.
+func oldMessages(db *sql.DB, id string, most, maxBytes int) ([]json.RawMessage, error) {
+	type message struct {
+		Info  json.RawMessage   `json:"info"`
+		Parts []json.RawMessage `json:"parts"`
+	}
+	rows, err := db.Query(`SELECT m.id, m.data, coalesce(p.id, ''), coalesce(p.data, '') FROM
+		(SELECT id, data, time_created FROM message WHERE session_id = ? ORDER BY time_created, id LIMIT ?) m
+		LEFT JOIN part p ON p.message_id = m.id ORDER BY m.time_created, m.id, p.id`, id, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var found []*message
 	last, size := "", 0
 	for rows.Next() {
 		var messageID, data, partID, part string
@@ -165,29 +245,34 @@ func exportDocument(db *sql.DB, id string, maxMessages, maxBytes int) ([]byte, e
 			return nil, err
 		}
 		if messageID != last {
-			doc.Messages = append(doc.Messages, &message{Info: withID(data, messageID), Parts: []json.RawMessage{}})
+			found = append(found, &message{Info: withMembers(data, "id", messageID), Parts: []json.RawMessage{}})
 			last, size = messageID, size+len(data)
 		}
 		if part != "" {
-			m := doc.Messages[len(doc.Messages)-1]
-			m.Parts = append(m.Parts, withID(part, partID))
+			m := found[len(found)-1]
+			m.Parts = append(m.Parts, withMembers(part, "id", partID))
 		}
 		if size += len(part); size > maxBytes {
 			return nil, fmt.Errorf("session %s: %w", id, transcript.ErrTooLong)
 		}
 	}
-	if err := rows.Err(); err != nil {
-		return nil, err
+	all := make([]json.RawMessage, len(found))
+	for i, m := range found {
+		if all[i], err = json.Marshal(m); err != nil {
+			return nil, err
+		}
 	}
-	return json.Marshal(doc)
+	return all, rows.Err()
 }
 
-// withID adds the id to the data of a row, which the database keeps in a column of its own.
-func withID(data, id string) json.RawMessage {
+// withMembers adds members to the data of a row, which the database keeps in columns of their own.
+func withMembers(data string, members ...string) json.RawMessage {
 	d, ok := rawjson.Open(data, nil)
-	if !ok {
-		return json.RawMessage(data)
+	if !ok || !rawjson.Valid(data) {
+		return json.RawMessage("null")
 	}
-	d.Set("id", rawjson.Quote(id))
+	for i := 0; i < len(members); i += 2 {
+		d.Set(members[i], rawjson.Quote(members[i+1]))
+	}
 	return d.Bytes()
 }

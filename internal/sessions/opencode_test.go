@@ -3,12 +3,14 @@ package sessions_test
 import (
 	"database/sql"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
@@ -96,6 +98,90 @@ func TestOpenCode(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", filepath.Dir(filepath.Dir(other)))
 	if _, err := sessions.Find("opencode"); err == nil || !strings.Contains(err.Error(), other) {
 		t.Error(err)
+	}
+}
+
+// TestOpenCode2: what version 2 keeps is the session, and tables from before an upgrade are its past. Sessions
+// that are only there are read from there.
+func TestOpenCode2(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", home)
+	path := filepath.Join(home, "opencode", "opencode.db")
+	database(t, path)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, do := range []string{
+		`INSERT INTO session VALUES ('ses_old', NULL, '/src/old', 'Old', NULL, NULL, 1777000000003)`,
+		`INSERT INTO message VALUES ('msg_4', 'ses_old', 1, '{"role":"user"}')`,
+		`INSERT INTO part VALUES ('prt_6', 'msg_4', 'ses_old', '{"type":"text","text":"Only in the old tables."}')`,
+		`CREATE TABLE session_v2 (id text PRIMARY KEY, parent_id text, fork_session_id text, directory text NOT NULL, title text, revert text, model text, time_updated integer NOT NULL)`,
+		`CREATE TABLE session_message (id text PRIMARY KEY, session_id text NOT NULL, type text NOT NULL, seq integer NOT NULL, data text NOT NULL)`,
+		`INSERT INTO session_v2 VALUES ('ses_one', NULL, NULL, '/src/shop', 'Prices', NULL, '{"id":"claude-opus-5-5","providerID":"anthropic"}', 1777000000009),
+			('ses_agent', 'ses_one', NULL, '/src/shop', NULL, NULL, NULL, 1777000000010), ('ses_fork', NULL, 'ses_one', '/src/shop', NULL, '{"messageID":"m9"}', NULL, 1777000000011)`,
+		`INSERT INTO session_message VALUES ('m2', 'ses_one', 'assistant', 2, '{"content":[{"type":"tool","id":"c1","name":"read","state":{"status":"completed","input":{"filePath":"a"},"content":[{"type":"text","text":"5544"}]}},{"type":"text","text":"Read."}]}'),
+			('m1', 'ses_one', 'user', 1, '{"text":"Now in the new tables."}'), ('m3', 'ses_agent', 'user', 1, '{"text":"Look."}'),
+			('m8', 'ses_fork', 'user', 1, '{"text":"Forked."}'), ('m9', 'ses_fork', 'user', 2, '{"text":"Taken back."}')`,
+	} {
+		if _, err := db.Exec(do); err != nil {
+			t.Fatalf("%s: %v", do, err)
+		}
+	}
+	all, err := sessions.Find("opencode")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, s := range all {
+		got[s.ID] = s.FirstRequest(1 << 20)
+		if want := map[string]int{"ses_one": 1}[s.ID]; s.Subagents != want {
+			t.Errorf("%s has %d sub-agents", s.ID, s.Subagents)
+		}
+	}
+	want := map[string]string{"ses_one": "Now in the new tables.", "ses_old": "Only in the old tables.", "ses_fork": "Forked."}
+	if len(all) != len(want) || !maps.Equal(got, want) {
+		t.Errorf("%d sessions: %v, want %v", len(all), got, want)
+	}
+	one, err := sessions.Open(path+"#ses_one", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tr := one.Transcripts[0]; tr.Thread.Len() != 4 || tr.Model != "claude-opus-5-5" || len(one.Report.Warnings) > 0 {
+		t.Errorf("%d messages by %s, %v", tr.Thread.Len(), tr.Model, one.Report.Warnings)
+	}
+	fork, err := sessions.Open(path+"#ses_fork", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tr := fork.Transcripts[0]; tr.Thread.Len() != 1 || len(tr.Side) != 1 || len(fork.Report.Warnings) != 1 || !strings.Contains(fork.Report.Warnings[0].Text, "forked from the session ses_one") {
+		t.Errorf("%d messages, %v", tr.Thread.Len(), fork.Report.Warnings)
+	}
+	if _, err := sessions.Open(path+"#ses_one", &transcript.Options{MaxLine: 50}); !errors.Is(err, transcript.ErrTooLong) {
+		t.Error(err)
+	}
+}
+
+// TestUpgraded: of the case's upgraded database the live session is read.
+func TestUpgraded(t *testing.T) {
+	dir := corpus.Dir(t, "cases/agents/opencode-2")
+	for _, name := range []string{"xdg-both", "xdg-v2", ""} {
+		path := filepath.Join(dir, "export-v2.json")
+		if name != "" {
+			t.Setenv("XDG_DATA_HOME", filepath.Join(dir, name))
+			if path = sessions.Path("ses_orchard01"); path == "ses_orchard01" {
+				t.Fatalf("%s: not found", name)
+			}
+		}
+		f, err := sessions.Open(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := f.Transcripts[0]
+		if first := tr.Thread.At(0).Text(); !strings.Contains(first, "port 5544") || tr.Thread.Len() != 20 || tr.Dir != "/srv/orchard" || len(f.Report.Warnings) > 0 {
+			t.Errorf("%s: %d messages in %s, the first is %q; %v", name, tr.Thread.Len(), tr.Dir, first, f.Report.Warnings)
+		}
 	}
 }
 
