@@ -11,7 +11,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -145,6 +144,8 @@ func (s *ccSession) read(v gjson.Result, number int) {
 	case "custom-title":
 		s.named = cmp.Or(own("customTitle"), s.named)
 	}
+	how, attached := ccAttached[f.Get("attachment").Get("type").Str]
+	attached = attached && kind == "attachment"
 	switch {
 	case (kind == "user" || kind == "assistant") && message.IsObject():
 		s.name = cmp.Or(s.name, own("sessionId"), own("session_id"))
@@ -175,14 +176,10 @@ func (s *ccSession) read(v gjson.Result, number int) {
 	case kind == "queue-operation" && s.queued(l, f.Str("operation"), own("content")):
 	case kind == "attachment" && f.Get("attachment").Get("type").Str == "queued_command" && f.Get("attachment").Get("prompt").Exists():
 		s.queuedCommand(l, f.Get("attachment"))
-	case kind == "attachment" && f.Get("rendered").IsArray() && f.Get("rendered").Get("#").Int() > 0:
-		l.role, l.kind = "attachment", thread.Injected
-		if ccAttached[f.Get("attachment").Get("type").Str] {
-			l.kind = thread.Attached
-		}
-		l.content = renderedBlocks(f.Get("rendered"))
-	case kind == "attachment" && ccAttached[f.Get("attachment").Get("type").Str] && attachedText(f.Get("attachment")) != "": // of older versions
-		l.role, l.kind, l.content = "attachment", thread.Attached, rawjson.Quote(attachedText(f.Get("attachment")))
+	case kind == "attachment" && f.Get("rendered").Get("#").Int() > 0:
+		l.role, l.kind, l.content = "attachment", cmp.Or(how, thread.Injected), renderedBlocks(f.Get("rendered"))
+	case attached && attachedText(f.Get("attachment")) != "": // of older versions
+		l.role, l.kind, l.content = "attachment", how, rawjson.Quote(attachedText(f.Get("attachment")))
 	case kind == "system" && subtype == "compact_boundary":
 		s.report.skip("system/compact_boundary")
 		l.role = "boundary"
@@ -196,7 +193,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		case kind == "attachment":
 			name += "/" + f.Get("attachment").Get("type").String()
 		}
-		if kind == "attachment" || claudeSilent[kind] {
+		if kind == "attachment" && !attached || claudeSilent[kind] {
 			s.report.skip(name)
 		} else {
 			s.report.unknown(name)
@@ -209,11 +206,20 @@ func (s *ccSession) read(v gjson.Result, number int) {
 	s.keep(l, cmp.Or(own("requestId"), own("requestRef")))
 }
 
-// ccAttached are the attachments that the user made: files and the like that were mentioned, and selections.
-var ccAttached = scan.WordSet("file directory pdf pdf_reference compact_file_reference mcp_resource selected_lines_in_ide")
+// ccAttached are the attachments that the user made: files and the like that were mentioned, and selections;
+// and those that the client makes of them. What is rendered of others is the client's own.
+var ccAttached = map[string]thread.Kind{
+	"file": thread.Attached, "directory": thread.Attached, "pdf": thread.Attached, "pdf_reference": thread.Attached,
+	"compact_file_reference": thread.Attached, "mcp_resource": thread.Attached, "selected_lines_in_ide": thread.Attached, "nested_memory": thread.Injected,
+}
 
+// attachedText is the text of an attachment that the client has not rendered.
 func attachedText(attachment gjson.Result) string {
-	return firstText(attachment, "content.file.content", "content")
+	var texts []string
+	for t := range rawjson.Items(attachment.Get("content.contents.#.text")) {
+		texts = append(texts, t.Str)
+	}
+	return cmp.Or(strings.Join(texts, "\n"), firstText(attachment, "content.file.content", "content.content", "content"))
 }
 
 // ccOrigins are the origins of messages in the user's name, as the client notes them, that are not the user.

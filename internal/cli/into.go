@@ -147,32 +147,6 @@ func checkRequest(api string, p *prompt.Prompt) error {
 	return err
 }
 
-// countUnsent counts the parts that the prompt lacks because the API does not take them, such
-// as another provider's encrypted reasoning.
-func countUnsent(t *thread.Thread, res *palimpsest.Result) map[string]int {
-	lost := map[string]int{}
-	for i := range res.Prompt.Messages {
-		at, ok := t.Index(res.Manifest.Messages[i].ID)
-		if !ok || res.Manifest.Messages[i].Synthetic {
-			continue
-		}
-		count := func(m *thread.Message, by int) {
-			for _, p := range m.Parts {
-				switch p := p.(type) {
-				case thread.Reasoning:
-					lost["reasoning"] += by
-				case thread.Opaque:
-					lost["block of type "+p.Kind] += by
-				}
-			}
-		}
-		count(t.At(at), 1)
-		count(&res.Prompt.Messages[i], -1)
-	}
-	maps.DeleteFunc(lost, func(_ string, n int) bool { return n <= 0 })
-	return lost
-}
-
 // workingDir is where the agent worked, or the current directory if that is not on this
 // machine.
 func (in *input) workingDir() (string, error) {

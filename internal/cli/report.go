@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -213,6 +215,32 @@ func (in *input) summary() inputSummary {
 	}
 }
 
+// countUnsent counts the parts that the prompt lacks because the API does not take them, such
+// as another provider's encrypted reasoning.
+func countUnsent(t *thread.Thread, res *palimpsest.Result) map[string]int {
+	lost := map[string]int{}
+	for i := range res.Prompt.Messages {
+		at, ok := t.Index(res.Manifest.Messages[i].ID)
+		if !ok || res.Manifest.Messages[i].Synthetic {
+			continue
+		}
+		count := func(m *thread.Message, by int) {
+			for _, p := range m.Parts {
+				switch p := p.(type) {
+				case thread.Reasoning:
+					lost["reasoning"] += by
+				case thread.Opaque:
+					lost["block of type "+p.Kind] += by
+				}
+			}
+		}
+		count(t.At(at), 1)
+		count(&res.Prompt.Messages[i], -1)
+	}
+	maps.DeleteFunc(lost, func(_ string, n int) bool { return n <= 0 })
+	return lost
+}
+
 // notes are what the user should know before sending the prompt.
 func (c *conversation) notes(res *palimpsest.Result) []string {
 	var notes []string
@@ -227,6 +255,13 @@ func (c *conversation) notes(res *palimpsest.Result) []string {
 	}
 	if lost > 0 {
 		notes = append(notes, fmt.Sprintf("%s dropped without a summary, because the kept messages left no room for one: raise the budget or keep less", plural(lost, "message")))
+	}
+	if unsent := countUnsent(c.in.Thread, res); c.into == "" {
+		for _, what := range slices.Sorted(maps.Keys(unsent)) {
+			if what != "reasoning" { // which only its own provider reads
+				notes = append(notes, fmt.Sprintf("not carried over: %s (%d): requests of the %s API cannot hold it", what, unsent[what], c.api))
+			}
+		}
 	}
 	if foreign {
 		notes = append(notes, fmt.Sprintf("%s is a model of %s: add --to %s to write for its own API", c.model.Name, c.model.Provider, own))
