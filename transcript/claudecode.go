@@ -193,7 +193,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		case kind == "attachment":
 			name += "/" + f.Get("attachment").Get("type").String()
 		}
-		if kind == "attachment" && !attached || claudeSilent[kind] {
+		if lost := attached && f.Get("attachment").Get("content").Exists(); kind == "attachment" && !lost || claudeSilent[kind] {
 			s.report.skip(name)
 		} else {
 			s.report.unknown(name)

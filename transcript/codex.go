@@ -25,8 +25,7 @@ type codexSession struct {
 	job          *importJob
 	instructions string
 	course[codexEntry]
-	turns  []int // the entries in which the user began a turn
-	tokens int   // the last size that the client recorded
+	tokens int // the last size that the client recorded
 }
 
 // codexEntry is an item, a compaction, or both: its summary.
@@ -104,7 +103,9 @@ func (s *codexSession) event(payload gjson.Result, number int) {
 	case "thread_name_updated":
 		s.Title = payload.Get("thread_name").String()
 	case "thread_rolled_back":
-		s.rollBack(int(payload.Get("num_turns").Int()), number)
+		if turns := int(payload.Get("num_turns").Int()); !s.undo(turns) {
+			s.report.warn(number, "the user went back %d turns here, and there are none", turns)
+		}
 	}
 }
 
@@ -135,20 +136,6 @@ func itemText(item gjson.Result) string {
 		texts = append(texts, p.Get("text").Str)
 	}
 	return strings.Join(texts, "\n")
-}
-
-// rollBack takes the last turns out of the conversation: all of them where there are fewer.
-func (s *codexSession) rollBack(turns, number int) {
-	if turns <= 0 {
-		return
-	}
-	if len(s.turns) == 0 {
-		s.report.warn(number, "the user went back %d turns here, and there are none", turns)
-		return
-	}
-	begun := max(0, len(s.turns)-turns)
-	s.goBack(s.turns[begun])
-	s.turns = s.turns[:begun]
 }
 
 // apiItem is an item as the API takes it.

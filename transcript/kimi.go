@@ -10,13 +10,43 @@ import (
 )
 
 // readKimiCode reads a wire log of Kimi Code: what was added to the context, in order,
-// with the answers of the model in pieces.
+// with the answers of the model in pieces. What the user took back stands beside it.
 func readKimiCode(j *importJob) ([]Transcript, error) {
+	var log course[record]
 	b := j.newBuilder(value{name: j.name})
-	if err := j.lines(func(v gjson.Result, number int) { kimiRecord(b, v, number) }); err != nil {
+	err := j.lines(func(v gjson.Result, number int) {
+		switch kind := v.Get("type").Str; kind {
+		case "context.undo":
+			j.report.skip(kind)
+			if count := int(v.Get("count").Int()); !log.undo(count) {
+				j.report.warn(number, "the user went back %d turns here, and there are none", count)
+			}
+		case "context.clear":
+			j.report.skip(kind)
+			log.goBack(0)
+		case "config.update", "llm.request": // of the session, whatever is taken back
+			kimiRecord(b, v, number)
+		default:
+			if origin := v.Get("message.origin.kind").Str; kind == "context.append_message" && v.Get("message.role").Str == "user" && (origin == "" || origin == "user") {
+				log.turns = append(log.turns, len(log.now))
+			}
+			log.now = append(log.now, record{Result: v, line: number})
+		}
+	})
+	if err != nil {
 		return nil, err
 	}
-	return b.transcripts()
+	add := func(to *builder, records []record) *builder {
+		for _, r := range records {
+			kimiRecord(to, r.Result, r.line)
+		}
+		return to
+	}
+	var left []*builder
+	for _, branch := range log.left {
+		left = append(left, add(j.newBuilder(value{}), branch))
+	}
+	return add(b, log.now).transcripts(left...)
 }
 
 func kimiRecord(b *builder, v gjson.Result, number int) {
@@ -50,7 +80,7 @@ func kimiRecord(b *builder, v gjson.Result, number int) {
 		b.addCompaction(Compaction{TokensBefore: int(v.Get("tokensBefore").Int())}, summary != "")
 		b.say(thread.User, thread.Recap, textParts(summary)...)
 	case "metadata", "tools.set_active_tools", "turn.prompt", "llm.tools_snapshot", "usage.record",
-		"permission.record_approval_result", "plan_mode.enter", "plan_mode.exit",
+		"profile.bind", "turn.steer", "permission.record_approval_result", "plan_mode.enter", "plan_mode.exit",
 		"full_compaction.begin", "full_compaction.complete":
 		b.report.skip(kind)
 	default:

@@ -86,6 +86,30 @@ func TestCodexTurnsTakenBack(t *testing.T) {
 	}
 }
 
+func TestKimiUndo(t *testing.T) {
+	const meta = `{"type":"metadata","protocol_version":"1"}` + "\n"
+	say := func(role, text string) string {
+		return fmt.Sprintf(`{"type":"context.append_message","message":{"role":%q,"content":[{"type":"text","text":%q}]}}`, role, text)
+	}
+	const undo, clear, notice = `{"type":"context.undo","count":1}`, `{"type":"context.clear"}`, `{"type":"context.append_message","message":{"role":"user","origin":{"kind":"system"},"content":"note"}}`
+	for _, tt := range []struct {
+		name  string
+		lines []string
+		want  string
+	}{
+		{"none", []string{say("user", "one"), say("assistant", "1")}, "user one|assistant 1"},
+		{"a turn", []string{say("user", "one"), say("assistant", "1"), say("user", "two"), notice, say("assistant", "2"), undo, say("user", "three")}, "user one|assistant 1|user three\nuser two|user note|assistant 2"},
+		{"all", []string{say("user", "one"), say("assistant", "1"), clear, say("user", "two")}, "user two\nuser one|assistant 1"},
+		{"after all", []string{say("user", "one"), clear, say("user", "two"), undo, say("user", "three")}, "user three\nuser one\nuser two"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := conversations(t, meta+strings.Join(tt.lines, "\n")); got != tt.want {
+				t.Errorf("%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestOpenCodeUndo(t *testing.T) {
 	const messages = `"messages":[
 {"info":{"id":"m1","role":"user"},"parts":[{"id":"p1","type":"text","text":"one"}]},

@@ -122,8 +122,9 @@ func (l *lineage[E]) of(on []bool) (values []E) {
 
 // course is a session in which an entry follows the newest. The zero value is an empty session.
 type course[E any] struct {
-	now  []E   // the conversation
-	left [][]E // what was taken back, in the order in which that happened
+	now   []E   // the conversation
+	turns []int // where the user began a turn in it
+	left  [][]E // what was taken back, in the order in which that happened
 }
 
 // goBack takes back all from a place of the conversation on.
@@ -132,6 +133,18 @@ func (c *course[E]) goBack(at int) {
 		c.left = append(c.left, slices.Clone(c.now[at:]))
 		c.now = c.now[:at]
 	}
+	for n := len(c.turns); n > 0 && c.turns[n-1] >= at; n-- {
+		c.turns = c.turns[:n-1]
+	}
+}
+
+// undo takes back the last turns, all of them where there are fewer. It is false where there are none.
+func (c *course[E]) undo(turns int) bool {
+	if begun := max(0, len(c.turns)-turns); turns > 0 && begun < len(c.turns) {
+		c.goBack(c.turns[begun])
+		return true
+	}
+	return turns <= 0
 }
 
 // record is a line of a session whose lines are a tree.

@@ -92,10 +92,11 @@ func baseOf(meta gjson.Result) (b historyBase, ok bool) {
 	return b, b.rollout != ""
 }
 
-// inherited is a rollout, of which the records before the base belong to a thread.
+// inherited is a rollout, of which the records before the base belong to a thread, with its first record.
 type inherited struct {
 	rollout
 	historyBase
+	meta gjson.Result
 }
 
 // inherit reads what a thread shares with others, the oldest first. What is missing is told.
@@ -121,7 +122,7 @@ func (s *codexSession) inherit(meta gjson.Result, line int) {
 			s.report.warn(line, "its history goes on from the rollout %s, which %s: what came before is missing", base.rollout, why)
 			break
 		}
-		chain = append(chain, inherited{from.rollout, base})
+		chain = append(chain, from)
 		read[rolloutKey(from.path)] = true
 		base, more = baseOf(from.meta)
 	}
@@ -133,16 +134,10 @@ func (s *codexSession) inherit(meta gjson.Result, line int) {
 // rolloutKey is the same for a rollout and its copy that was packed or archived.
 func rolloutKey(path string) string { return strings.TrimSuffix(filepath.Base(path), ".zst") }
 
-// begunRollout is a rollout with its first record.
-type begunRollout struct {
-	rollout
-	meta gjson.Result
-}
-
 // findRollout finds the rollout that a base names, by the id of the rollout, or of its thread. Of
 // several it is the one in which a record ends where the base says. circle is true if one was found
 // that is part of the history already.
-func findRollout(near []rollout, base historyBase, read map[string]bool) (best begunRollout, found, circle bool) {
+func findRollout(near []rollout, base historyBase, read map[string]bool) (best inherited, found, circle bool) {
 	rank := -1
 	for _, r := range near {
 		if r.id != base.rollout && r.thread != base.rollout {
@@ -161,7 +156,7 @@ func findRollout(near []rollout, base historyBase, read map[string]bool) (best b
 			n += 2
 		}
 		if n > rank || n == rank && r.id > best.id {
-			best, rank = begunRollout{r, meta}, n
+			best, rank = inherited{r, base, meta}, n
 		}
 	}
 	return best, rank >= 0, circle

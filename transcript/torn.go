@@ -51,30 +51,12 @@ func (in *input) mend(line []byte, number int, broken error) bool {
 	for _, r := range records {
 		in.mended = append(in.mended, unreadLine{r, number})
 	}
-	switch n := len(records); {
-	case n == 0:
-		in.report.warn(number, "%v; the line (%s bytes) was left out", reason(broken), clip.Number(lost))
-	case lost > 0:
-		in.report.warn(number, "%v; of the line %s bytes are lost, and %s", reason(broken), clip.Number(lost), countRecords(n, "whole record was read", "whole records were read"))
-	default:
-		in.report.warn(number, "%s", countRecords(n, "record stands among NUL bytes", "records stand in one line; all were read"))
+	if lost > 0 {
+		in.report.warn(number, "%v; of the line %s bytes are lost; whole records in it, which were read: %d", errors.Unwrap(broken), clip.Number(lost), len(records))
+	} else {
+		in.report.warn(number, "not one record in one line; whole records in it, which were read: %d", len(records))
 	}
 	return true
-}
-
-func countRecords(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return clip.Number(n) + " " + more
-}
-
-// reason is an error without the number of its line.
-func reason(err error) error {
-	if syntax, ok := errors.AsType[*SyntaxError](err); ok {
-		return syntax.Err
-	}
-	return err
 }
 
 // join reads a record in whose texts line breaks were not escaped. It is false if the line makes none
