@@ -132,11 +132,7 @@ func copilotAnswer(b *builder, data gjson.Result) {
 	}
 	b.addPart(textParts(data.Get("content").Str)...)
 	for c := range rawjson.Items(data.Get("toolRequests")) {
-		arguments := c.Get("arguments")
-		if !arguments.Exists() {
-			arguments = c.Get("input")
-		}
-		b.addCall(c.Get("toolCallId").Str, c.Get("name").Str, argumentsJSON(arguments))
+		b.addCall(c.Get("toolCallId").Str, c.Get("name").Str, argumentsJSON(c.Get("arguments")))
 	}
 	if len(b.step.parts) == 0 {
 		b.say(thread.Assistant, thread.Plain) // only to count it

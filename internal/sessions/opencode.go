@@ -23,14 +23,17 @@ import (
 // opencode keeps its sessions in a database, with a row of JSON for each session, message and, before
 // version 2, part. Version 2 has tables of its own; those before stay as they were at the upgrade.
 
-// generation are the tables of a generation of opencode; messages is what exports them.
-type generation struct {
-	session, message, content string
-	messages                  func(db *sql.DB, id string, most, maxBytes int) ([]json.RawMessage, error)
-}
+// generation are the tables of a generation of opencode, and the query for the first messages of a session:
+// the id of each, its type, its data, and the id and data of each of its parts.
+type generation struct{ session, message, content, messages string }
 
 // generations begin with the newest: of a session in several that one is alive.
-var generations = []generation{{"session_v2", "session_message", "session_message", newMessages}, {"session", "message", "part", oldMessages}}
+var generations = []generation{
+	{"session_v2", "session_message", "session_message", `SELECT id, type, data, '', '' FROM session_message WHERE session_id = ? ORDER BY seq, id LIMIT ?`},
+	{"session", "message", "part", `SELECT m.id, '', m.data, coalesce(p.id, ''), coalesce(p.data, '') FROM
+		(SELECT id, data, time_created FROM message WHERE session_id = ? ORDER BY time_created, id LIMIT ?) m
+		LEFT JOIN part p ON p.message_id = m.id ORDER BY m.time_created, m.id, p.id`},
+}
 
 // has reports whether a session of the generation is there, with a message; any if id is empty.
 func (g generation) has(db *sql.DB, id string) bool {
@@ -169,7 +172,7 @@ func exportDocument(db *sql.DB, id string, maxMessages, maxBytes int) ([]byte, e
 			Parent    string          `json:"parentID,omitempty"`
 			Fork      string          `json:"fork_session_id,omitempty"`
 		} `json:"info"`
-		Messages []json.RawMessage `json:"messages"`
+		Messages []any `json:"messages"`
 	}
 	at := slices.IndexFunc(generations, func(g generation) bool { return g.has(db, id) })
 	if at < 0 {
@@ -197,72 +200,42 @@ func exportDocument(db *sql.DB, id string, maxMessages, maxBytes int) ([]byte, e
 		}
 	}
 	info.Parent, info.Fork = column("parent_id"), column("fork_session_id")
-	if doc.Messages, err = g.messages(db, id, maxMessages, maxBytes); err != nil {
-		return nil, err
-	}
-	return json.Marshal(doc)
-}
-
-// newMessages are the messages of version 2.
-func newMessages(db *sql.DB, id string, most, maxBytes int) (all []json.RawMessage, err error) {
-	rows, err := db.Query(`SELECT id, type, data FROM session_message WHERE session_id = ? ORDER BY seq, id LIMIT ?`, id, most)
+	rows, err := db.Query(g.messages, id, maxMessages)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	size := 0
-	for rows.Next() {
-		var messageID, kind, data string
-		if err := rows.Scan(&messageID, &kind, &data); err != nil {
-			return nil, err
-		}
-		if size += len(data); size > maxBytes {
-			return nil, fmt.Errorf("session %s: %w", id, transcript.ErrTooLong)
-		}
-		all = append(all, withMembers(data, "id", messageID, "type", kind))
-	}
-	return all, rows.Err()
-}
-
-// oldMessages are the messages of version 1, with their parts.
-func oldMessages(db *sql.DB, id string, most, maxBytes int) ([]json.RawMessage, error) {
 	type message struct {
 		Info  json.RawMessage   `json:"info"`
 		Parts []json.RawMessage `json:"parts"`
 	}
-	rows, err := db.Query(`SELECT m.id, m.data, coalesce(p.id, ''), coalesce(p.data, '') FROM
-		(SELECT id, data, time_created FROM message WHERE session_id = ? ORDER BY time_created, id LIMIT ?) m
-		LEFT JOIN part p ON p.message_id = m.id ORDER BY m.time_created, m.id, p.id`, id, most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var found []*message
-	last, size := "", 0
+	var last *message
+	lastID, size := "", 0
 	for rows.Next() {
-		var messageID, data, partID, part string
-		if err := rows.Scan(&messageID, &data, &partID, &part); err != nil {
+		var messageID, kind, data, partID, part string
+		if err := rows.Scan(&messageID, &kind, &data, &partID, &part); err != nil {
 			return nil, err
 		}
-		if messageID != last {
-			found = append(found, &message{Info: withMembers(data, "id", messageID), Parts: []json.RawMessage{}})
-			last, size = messageID, size+len(data)
+		switch {
+		case kind != "":
+			doc.Messages = append(doc.Messages, withMembers(data, "id", messageID, "type", kind))
+			size += len(data)
+		case messageID != lastID:
+			last = &message{Info: withMembers(data, "id", messageID), Parts: []json.RawMessage{}}
+			doc.Messages = append(doc.Messages, last)
+			size += len(data)
 		}
-		if part != "" {
-			m := found[len(found)-1]
-			m.Parts = append(m.Parts, withMembers(part, "id", partID))
+		if lastID = messageID; part != "" {
+			last.Parts = append(last.Parts, withMembers(part, "id", partID))
 		}
 		if size += len(part); size > maxBytes {
 			return nil, fmt.Errorf("session %s: %w", id, transcript.ErrTooLong)
 		}
 	}
-	all := make([]json.RawMessage, len(found))
-	for i, m := range found {
-		if all[i], err = json.Marshal(m); err != nil {
-			return nil, err
-		}
+	if err := rows.Err(); err != nil {
+		return nil, err
 	}
-	return all, rows.Err()
+	return json.Marshal(doc)
 }
 
 // withMembers adds members to the data of a row, which the database keeps in columns of their own.
