@@ -28,7 +28,6 @@ func readCline(j *importJob) ([]Transcript, error) {
 		list := v.Result
 		if v.IsObject() {
 			list = v.Get("messages")
-			b.addSystem("system", v.Get("system_prompt").Str)
 		}
 		for m := range rawjson.Items(list) {
 			b.time = millisTime(m.Get("ts").Int())

@@ -55,8 +55,7 @@ func rolloutsNear(path string) (all []rollout) {
 	if err != nil {
 		return nil
 	}
-	const levels = 5 // sessions/2026/11/28/rollout
-	for dir, n := filepath.Dir(path), 0; n < levels; dir, n = filepath.Dir(dir), n+1 {
+	for dir, levels := filepath.Dir(path), 0; levels < 5; dir, levels = filepath.Dir(dir), levels+1 { // sessions/2026/11/28/rollout
 		if !slices.Contains(codexFolders, filepath.Base(dir)) {
 			continue
 		}
@@ -152,7 +151,10 @@ func findRollout(near []rollout, base historyBase, read map[string]bool) (best i
 		if r.id == base.rollout {
 			n = 1
 		}
-		if start := meta.Get("ordinal"); whole && (base.end == 0 || start.Int() < base.end) {
+		if base.end > 0 && meta.Get("ordinal").Int() >= base.end {
+			continue // it goes on from the base too
+		}
+		if whole {
 			n += 2
 		}
 		if n > rank || n == rank && r.id > best.id {

@@ -97,7 +97,7 @@ func TestCodexThreads(t *testing.T) {
 	shifted := fork
 	shifted.shift = -4
 	circle := first
-	circle.base, circle.end = 2, 9
+	circle.base, circle.end = 2, 1
 	for _, tt := range []struct {
 		name  string
 		files []codexFile // the last is read
@@ -114,7 +114,8 @@ func TestCodexThreads(t *testing.T) {
 		{"a fork of a fork", []codexFile{first, fork, {folder: day, thread: 5, base: 2, end: 6, says: []string{"five"}}}, "one 1 three 3 five", ""},
 		{"the older file", []codexFile{rewind, first}, "one 1 two 2", "the user went back in this thread and on in rollout-2026-11-28T10-00-00-" + uuidOf(1) + "_" + uuidOf(3)},
 		{"a missing thread", []codexFile{lost, fork}, "three 3", "line 1: its history goes on from the rollout " + uuidOf(1) + ", which is in no file beside it"},
-		{"a circle", []codexFile{circle, fork}, "three 3", "in a circle"},
+		{"a missing rollout of a thread", []codexFile{{folder: "elsewhere", thread: 1, says: first.says}, rewind, fork}, "three 3", "which is in no file beside it"},
+		{"a circle", []codexFile{circle, fork}, "one three 3", "in a circle"},
 		{"fewer records than shared", []codexFile{{folder: day, thread: 1, says: []string{"one"}}, fork}, "one three 3", "the last 1 records that it shares with this thread are missing"},
 		{"the offset is within a record", []codexFile{first, shifted}, "one three 3", "records that it shares with this thread are missing"},
 	} {
