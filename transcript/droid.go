@@ -7,7 +7,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
@@ -77,11 +76,10 @@ func (b *builder) anthropicMessage(role string, content gjson.Result) error {
 		b.unknownRole(role)
 		return nil
 	}
-	raw := rawjson.Array(nil)
-	if content.Raw != "" && content.Type != gjson.Null {
-		raw = content.Raw
+	if content.Type == gjson.Null {
+		content.Raw = "[]"
 	}
-	messages, err := anthropic.DecodeMessage(`{"role":"` + role + `","content":` + raw + `}`)
+	messages, err := anthropic.DecodeMessage(`{"role":"` + role + `","content":` + content.Raw + `}`)
 	if err != nil {
 		return &SyntaxError{Line: b.line, Path: "message", Err: err}
 	}

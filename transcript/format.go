@@ -64,8 +64,7 @@ var table = []row{
 			{[]string{""}, []string{"id", "timestamp", "instructions"}},
 		},
 		place: Place{Variable: "CODEX_HOME", Home: ".codex", Sub: codexFolders[0], Also: codexFolders[1:], Prefix: "rollout-", Suffixes: []string{".jsonl", ".jsonl.zst"}}},
-	// Before pi, whose lines its are like.
-	{Format: "droid", codec: anthropic.Codec{}, read: readDroid, matches: isDroid,
+	{Format: "droid", codec: anthropic.Codec{}, read: readDroid, matches: isDroid, // before pi, whose lines its are like
 		place: Place{Home: ".factory", Sub: "sessions", Suffixes: []string{".jsonl"}, Project: 1}},
 	{Format: "pi", read: readPi, write: (*writer).pi, resume: "pi --session FILE",
 		signs: []sign{{[]string{"session"}, []string{"cwd", "timestamp"}}, {[]string{"message"}, []string{"message.role", "timestamp"}}},
