@@ -2,6 +2,7 @@ package palimpsest_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -68,6 +69,16 @@ func changeOf(tool string, adds bool) string {
 	return fmt.Sprintf(`{"type":%q,"tool":%s}`, kind, changed[tool])
 }
 
+// toolOf undoes changeOf; the tool is empty for another block.
+func toolOf(block string) (tool string, adds bool) {
+	for tool := range changed {
+		if block == changeOf(tool, true) || block == changeOf(tool, false) {
+			return tool, block == changeOf(tool, true)
+		}
+	}
+	return "", false
+}
+
 // offered are the tools after the changes in a request, of those that were there before; a change of a tool that
 // is not defined is an error of the API.
 func offered(messages []thread.Message, before map[string]bool) (map[string]bool, error) {
@@ -78,11 +89,15 @@ func offered(messages []thread.Message, before map[string]bool) (map[string]bool
 			if !ok {
 				continue
 			}
-			for tool := range changed {
-				for _, adds := range []bool{true, false} {
-					if o.Raw != changeOf(tool, adds) {
-						continue
-					}
+			block := struct {
+				Changes []json.RawMessage `json:"tool_changes"`
+			}{[]json.RawMessage{json.RawMessage(o.Raw)}}
+			if o.Kind == "compaction" && json.Unmarshal([]byte(o.Raw), &block) != nil {
+				return nil, errors.New("no JSON: " + o.Raw)
+			}
+			for _, change := range block.Changes {
+				tool, adds := toolOf(string(change))
+				if tool != "" {
 					switch tool {
 					case "s/":
 						has["s/a"] = adds
@@ -115,7 +130,8 @@ func TestToolChangesFold(t *testing.T) {
 			return fmt.Sprintf(`{"role":%q,"content":"Number %d."}`, role, n)
 		}
 		tools := rapid.SampledFrom([]string{"a b", "a", "s/a t/a", "s/a s/ a", "d a"}).Draw(rt, "tools")
-		body, of, many, defined := []string{said(thread.User, 0)}, map[int]bool{}, strings.ContainsAny(tools, " d"), false
+		body, of, compacted := []string{said(thread.User, 0)}, map[int]bool{}, map[int]bool{} // where changes stand, and compactions of the provider's that bring some
+		many, defined := strings.ContainsAny(tools, " d"), false
 		for n := range rapid.IntRange(2, 12).Draw(rt, "turns") {
 			body = append(body, said(thread.Assistant, n), said(thread.User, n+1))
 			var blocks []string
@@ -129,7 +145,10 @@ func TestToolChangesFold(t *testing.T) {
 				}
 				blocks = append(blocks, changeOf(tool, adds))
 			}
-			if len(blocks) > 0 {
+			if len(blocks) > 0 && rapid.IntRange(0, 3).Draw(rt, "compacted") == 0 {
+				many, compacted[len(body)+1] = true, true
+				body = append(body, said(thread.User, n), fmt.Sprintf(`{"role":"assistant","content":[{"type":"compaction","content":"So far.","tool_changes":[%s]}]}`, strings.Join(blocks, ",")), said(thread.User, n))
+			} else if len(blocks) > 0 {
 				of[len(body)] = true
 				body = append(body, fmt.Sprintf(`{"role":"system","content":[%s]}`, strings.Join(blocks, ",")))
 			}
@@ -164,6 +183,11 @@ func TestToolChangesFold(t *testing.T) {
 			}
 		}
 		shown := 0
+		for i := range compacted { // what those brought along that are hidden
+			if actions[log.At(i).ID].Action == plan.Drop {
+				shown--
+			}
+		}
 		for _, m := range p.Messages {
 			if m.Role == thread.System {
 				shown++

@@ -166,7 +166,8 @@ func (p Profile) freeText(part thread.Part) bool {
 // reasoning must go. A message that is left without parts cannot be sent at all.
 func (p Profile) Translate(m thread.Message, changed bool) thread.Message {
 	foreign := m.Frame == nil || m.Frame.API() != p.API
-	if m.Role == thread.System && foreign && p.SystemFirst {
+	own := func(part thread.Part) bool { o, ok := part.(thread.Opaque); return ok && o.API == p.API }
+	if m.Role == thread.System && foreign && p.SystemFirst && !slices.ContainsFunc(m.Parts, own) {
 		text := "<system>\n" + m.Text() + "\n</system>"
 		m = edited(m, []thread.Part{thread.Text{Text: text}})
 		m.Role = thread.User

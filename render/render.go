@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -196,6 +197,7 @@ func (r *renderer) walk(from int) {
 		default:
 			r.message(i, ref)
 		}
+		compactedTools(r, m, ref)
 	}
 	if r.mark == len(r.messages) {
 		r.marked = r.written()
@@ -214,6 +216,17 @@ func (r *renderer) span(m *thread.Message, ref plan.Ref) {
 	r.shown[ref] = true
 	for _, stand := range r.profile.Replacement(*m, r.plan.Record(ref), false) {
 		r.push(r.profile.Translate(stand, true), Origin{ID: m.ID, Record: ref, Synthetic: true})
+	}
+}
+
+// compactedTools writes the changes of the tools that a hidden compaction of the provider's brought along.
+func compactedTools(r *renderer, m *thread.Message, ref plan.Ref) {
+	hides := ref.Action.Removes() || ref.Action == plan.Clear && r.plan.Clearings[ref.Index].PreservedFields[plan.ReplacementField] != nil
+	if changes := hosted.CompactedTools(m); hides && len(changes) > 0 {
+		tools := thread.Message{ID: m.ID, Role: thread.System, Turn: m.Turn, Parts: changes}
+		if tools = r.profile.Translate(tools, true); len(tools.Parts) > 0 {
+			r.push(tools, Origin{ID: m.ID, Record: ref, Synthetic: true})
+		}
 	}
 }
 

@@ -64,6 +64,24 @@ func TestToolChangesStand(t *testing.T) {
 	}
 }
 
+// TestCompactedTools: the changes of tools that a compaction of the provider's brought along stand where it
+// goes, and so do the tools that were loaded beside it, under every policy.
+func TestCompactedTools(t *testing.T) {
+	body := filepath.Join(t.TempDir(), "messages.json")
+	list := []string{`{"role":"user","content":"Begin."}`, `{"role":"assistant","content":[{"type":"compaction","content":"The shelves were counted.","tool_changes":[` +
+		`{"type":"tool_removal","tool":{"type":"tool_reference","tool_name":"weigh"}}]},{"type":"server_tool_use","id":"srvtoolu_1","name":"tool_search_tool_bm25","input":{"query":"box"}},` +
+		`{"type":"tool_search_tool_result","tool_use_id":"srvtoolu_1","content":{"type":"tool_search_tool_search_result","tool_references":[{"type":"tool_reference","tool_name":"box"}]}},{"type":"text","text":"Going on."}]}`}
+	for i := range 12 {
+		list = append(list, fmt.Sprintf(`{"role":"user","content":"Shelf %d?"}`, i), fmt.Sprintf(`{"role":"assistant","content":"%s."}`, strings.Repeat(fmt.Sprintf("kelp%d ", i), 100)))
+	}
+	list = append(list, `{"role":"user","content":"Go on."}`)
+	if err := os.WriteFile(body, []byte(`{"model":"claude-opus-5","max_tokens":9,"tools":[{"name":"weigh","input_schema":{"type":"object"}},{"name":"box","defer_loading":true,"input_schema":{"type":"object"}},`+
+		`{"type":"tool_search_tool_bm25_20251119","name":"tool_search_tool_bm25"}],"messages":[`+strings.Join(list, ",")+`]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	instructionsStand(t, body, "anthropic", 1500, []string{`"type":"tool_removal"`, `"tool_references":[{"type":"tool_reference","tool_name":"box"}]`})
+}
+
 // TestInstructionCases: the same over requests that were written elsewhere, with changes of the tools.
 func TestInstructionCases(t *testing.T) {
 	dir := corpus.Dir(t, "cases/providers")

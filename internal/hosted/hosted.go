@@ -89,10 +89,25 @@ type ToolChange struct {
 	Adds bool
 }
 
+// CompactedTools returns the changes of the tools that a compaction of the provider's brings along, as the parts
+// of an instruction: whoever hides the block puts them in its place. One that failed brings none.
+func CompactedTools(m *thread.Message) (changes []thread.Part) {
+	for _, p := range m.Parts {
+		o, _ := p.(thread.Opaque)
+		if o.API != wire.Anthropic || o.Kind != "compaction" || gjson.Get(o.Raw, "content").Str == "" {
+			continue
+		}
+		for _, c := range gjson.Get(o.Raw, "tool_changes").Array() {
+			changes = append(changes, thread.Opaque{Kind: c.Get("type").Str, Source: thread.Source{API: o.API, Raw: c.Raw}})
+		}
+	}
+	return changes
+}
+
 // ToolChanges returns the changes of the set of tools that a message holds, and whether it holds nothing else.
 func ToolChanges(m *thread.Message) (all []ToolChange, only bool) {
 	only = true
-	for _, p := range m.Parts {
+	for _, p := range slices.Concat(CompactedTools(m), m.Parts) {
 		o, _ := p.(thread.Opaque)
 		i := slices.IndexFunc(toolChanges, func(c toolChange) bool { return c.api == o.API && c.kind == o.Kind })
 		if i < 0 {

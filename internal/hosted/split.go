@@ -66,6 +66,9 @@ parts:
 			switch {
 			case p.Instruction: // it stays, and what is beside it may go
 				units++
+			case p.Kind == "compaction": // it goes, whatever stands beside it
+				units, finished = units+1, len(open) == 0
+				continue
 			case p.Call != "" && !p.Answers:
 				open[p.Call] = true
 				continue

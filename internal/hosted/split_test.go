@@ -30,6 +30,12 @@ var answers = []struct {
 		`{"type":"web_search_tool_result","tool_use_id":"s2","content":[]}`,
 		`{"type":"text","text":"Found."}`,
 	}, "abc/de/f"},
+	{"a compaction of the provider's", anthropic.Codec{}, []string{
+		`{"type":"compaction","content":"So far."}`,
+		`{"type":"server_tool_use","id":"s1","name":"tool_search_tool_bm25","input":{"query":"a"}}`,
+		`{"type":"tool_search_tool_result","tool_use_id":"s1","content":{"type":"tool_search_tool_search_result","tool_references":[{"type":"tool_reference","tool_name":"a"}]}}`,
+		`{"type":"text","text":"Found."}`,
+	}, "a/bc/d"},
 	{"one unit", anthropic.Codec{}, []string{
 		`{"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"a"}}`,
 		`{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}`,

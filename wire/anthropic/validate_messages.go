@@ -256,8 +256,8 @@ func (c *checker) compactionBlocks(turns []checkedMessage) {
 			if c.sealed = append(c.sealed, path); len(c.sealed) > 1 {
 				c.Refuse(b.Index, path, "compaction-single", "a request holds one signed compaction block, the newest")
 			}
-			if len(b.Map()) != 3 {
-				c.Refuse(b.Index, path, "compaction-fields", "a signed compaction block has type, content and signature, unchanged, and nothing else")
+			if n := len(b.Map()); n > 4 || n == 4 && !b.Get("tool_changes").Exists() {
+				c.Refuse(b.Index, path, "compaction-fields", "a signed compaction block has type, content, signature and tool_changes, unchanged, and nothing else")
 			}
 		}
 	}

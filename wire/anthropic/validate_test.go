@@ -178,6 +178,7 @@ var ruleTests = []struct{ rule, path, bad, good string }{
 	{"compaction-content", "messages[1].content[0].content", chat("", hi, assistant(`{"type":"compaction","content":""}`, text), hi), chat("", hi, assistant(`{"type":"compaction","content":null}`, text), hi)},
 	{"compaction-misplaced", "messages[1].content[0]", chat("", hi, assistant(sealed), hi), chat("", assistant(sealed), ok, hi)},
 	{"compaction-fields", "messages[0].content[0]", chat("", assistant(strings.Replace(sealed, `}`, `,"citations":null}`, 1)), hi), chat("", assistant(sealed), hi)},
+	{"compaction-fields", "messages[0].content[0]", chat("", assistant(strings.Replace(sealed, `}`, `,"cache_control":null}`, 1)), hi), chat("", assistant(strings.Replace(sealed, `}`, `,"tool_changes":[]}`, 1)), hi)},
 	{"compaction-combination", "context_management", chat(edits(clearTools), assistant(sealed), hi), chat(edits(clearTools), assistant(`{"type":"compaction","content":"c"}`), hi)},
 	{"compaction-combination", "stop_sequences", chat(`"compaction":{"type":"summarize"},"stop_sequences":["x"]`, hi), chat(`"stop_sequences":["x"]`, hi)},
 	{"compaction-combination", "tool_choice", chat(`"compaction":{"type":"summarize"},"tool_choice":{"type":"any"},`+tool, hi), chat(`"compaction":{"type":"summarize"},"tool_choice":{"type":"auto"},`+tool, hi)},

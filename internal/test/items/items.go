@@ -84,7 +84,7 @@ var All = []Item{
 	{API: wire.Anthropic, Place: "block", Type: "mcp_tool_result", Example: `[` + assistant + `{"type":"mcp_tool_use","id":"mcptoolu_$n","name":"find","server_name":"notes","input":{}},{"type":"mcp_tool_result","tool_use_id":"mcptoolu_$n","is_error":false,"content":[{"type":"text","text":"$w"}]}]}]`},
 	{API: wire.Anthropic, Place: "block", Type: "mcp_tool_listing", Example: `[` + assistant + `{"type":"mcp_tool_listing","mcp_server_name":"notes","tools":[{"name":"$w","input_schema":{"type":"object"}}]},{"type":"text","text":"so"}]}]`},
 	{API: wire.Anthropic, Place: "block", Type: "container_upload", Example: `[` + user + `{"type":"container_upload","file_id":"file_$n"}]}]`, Bare: true},
-	{API: wire.Anthropic, Place: "block", Type: "compaction", Example: `[` + assistant + `{"type":"compaction","content":"$w","encrypted_content":"c2ln"},{"type":"text","text":"so"}]}]`},
+	{API: wire.Anthropic, Place: "block", Type: "compaction", Example: `[` + assistant + `{"type":"compaction","content":"$w","encrypted_content":"c2ln","tool_changes":[{"type":"tool_removal","tool":{"type":"tool_reference","tool_name":"write"}}]},{"type":"text","text":"so"}]}]`},
 	{API: wire.Anthropic, Place: "block", Type: "tool_addition", Example: `[{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_reference","tool_name":"read"}}]}]`, Bare: true},
 	{API: wire.Anthropic, Place: "block", Type: "tool_removal", Example: `[{"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_reference","tool_name":"write"}}]}]`, Bare: true},
 	{API: wire.Anthropic, Place: "block", Type: "fallback", Example: `[` + assistant + `{"type":"fallback","from":{"model":"a"},"to":{"model":"b"}},{"type":"text","text":"so"}]}]`, Bare: true},
