@@ -143,6 +143,60 @@ func TestShortened(t *testing.T) {
 	}
 }
 
+// TestClearedUnderPlan: a client that clears old results by a known mark goes on in the same conversation, under the
+// same plan and with the same bytes, and clears more of them later. Another mark is a change of the history.
+func TestClearedUnderPlan(t *testing.T) {
+	for _, api := range apis {
+		t.Run(api, func(t *testing.T) {
+			t.Parallel()
+			up := strict(t)
+			up.Model = func(*proxytest.Request) proxytest.Answer { return proxytest.Answer{Text: "Read."} }
+			url, p := start(t, up, smallWindow())
+			a := newAgent(t, api, url, false)
+			a.grow(0, 38)
+			if api == wire.Anthropic { // two results in one message
+				a.history = append(a.history, `{"role":"assistant","content":[{"type":"tool_use","id":"toolu_38","name":"read_file","input":{}},{"type":"tool_use","id":"toolu_39","name":"read_file","input":{}}]}`)
+				a.results([]thread.ToolCall{{ID: "toolu_38"}, {ID: "toolu_39"}}, func(c thread.ToolCall) string { return a.result(map[string]int{"toolu_38": 38, "toolu_39": 39}[c.ID]) })
+			} else {
+				a.grow(38, 2)
+			}
+			before := a.peek()
+			if before.action() != proxy.Compacted {
+				t.Fatalf("%s: %.300s", before.action(), before.raw)
+			}
+			requests := up.Requests()
+			want := requests[len(requests)-1].Body
+			clear := func(mark string, results ...int) {
+				for _, n := range results {
+					long := strings.Trim(rawjson.Quote(a.result(n)), `"`)
+					for i := range a.history {
+						a.history[i] = strings.ReplaceAll(a.history[i], long, mark)
+					}
+				}
+			}
+			for _, results := range [][]int{{2, 3, 39}, {5}, {6, 38}} {
+				clear("[Old tool result content cleared]", results...)
+				s := a.peek()
+				requests = up.Requests()
+				if got := requests[len(requests)-1].Body; s.thread() != before.thread() || s.action() != proxy.Planned || !bytes.Equal(got, want) {
+					t.Fatalf("%v cleared: %s in %s, was %s; the bytes are the same: %v", results, s.action(), s.thread(), before.thread(), bytes.Equal(got, want))
+				}
+			}
+			a.grow(40, 1)
+			if s := a.peek(); s.thread() != before.thread() || s.action() != proxy.Planned {
+				t.Errorf("a step later: %s in %s, was %s", s.action(), s.thread(), before.thread())
+			}
+			clear("nothing was found", 8)
+			if s := a.peek(); s.thread() == before.thread() {
+				t.Errorf("another result is taken for a mark")
+			}
+			if totals := p.Totals(); totals.Faults != 0 {
+				t.Errorf("totals: %+v", totals)
+			}
+		})
+	}
+}
+
 // TestRoundsAreListed: the usage of an answer that took several requests has the
 // input of the last, and lists them as iterations.
 func TestRoundsAreListed(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
 	"github.com/palimpsest-ai/palimpsest/internal/hosted"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -69,6 +70,8 @@ type Logs struct {
 	// ClaimLookups takes up the lookups that a log ends with, and reports whether that is allowed.
 	// Nil does not allow it.
 	ClaimLookups func(log string) bool
+	// HasPlan reports whether a plan is in force for a log. Nil is for none.
+	HasPlan func(log string) bool
 	// Canceled is called where messages are read in another way.
 	Canceled Canceled
 }
@@ -105,8 +108,51 @@ var errTooManyForks = errors.New("the history has too many forks")
 // rest is a fork, whose id follows from the place, so that the same history finds it again. A
 // conversation that is not found under its base is looked for under others that begin with the
 // same message: the client's system prompt, tools or session may have changed. Answers that a log
-// holds whole, from before they were split, are read whole.
+// holds whole, from before they were split, are read whole, and so are results that the client has cleared and
+// a log with a plan has.
 func Find(base string, r *Request, logs Logs) (Place, error) {
+	found, err := findWhole(base, r, logs)
+	if err != nil || logs.HasPlan == nil || len(found.Shortened) == 0 || !logs.HasPlan(found.Shortened[0]) {
+		return found, err
+	}
+	whole, err := found.Request.withResults(found.Logged, found.Shortened[0], logs)
+	if err != nil || whole == nil {
+		return found, err
+	}
+	if other, err := findWhole(base, whole, logs); err != nil || other.Logged > found.Logged {
+		return other, err
+	}
+	return found, nil
+}
+
+// withResults is the request with the results from a position on that the client has cleared as a log has them;
+// nil if the first message there is none of these.
+func (r *Request) withResults(from int, id string, logs Logs) (*Request, error) {
+	log, err := logs.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	logged := map[string]*thread.Message{} // by call
+	for i := range log.Len() {
+		if result, ok := log.At(i).Result(); ok && logged[result.CallID] == nil {
+			logged[result.CallID] = log.At(i)
+		}
+	}
+	messages := slices.Clone(r.Prompt.Messages)
+	for i := from; i < len(messages); i++ {
+		m := &messages[i]
+		result, _ := m.Result()
+		if was := logged[result.CallID]; was != nil && injected.IsCleared(result.Text()) {
+			m.Kind, m.Parts, m.Frame, m.Index = was.Kind, was.Parts, was.Frame, was.Index
+		} else if i == from {
+			return nil, nil
+		}
+	}
+	return r.reading(from, messages, logs.Canceled)
+}
+
+// findWhole is Find for results as they are.
+func findWhole(base string, r *Request, logs Logs) (Place, error) {
 	found, err := findAnywhere(base, r, logs)
 	first := hosted.FirstSplit(r.Prompt.Messages)
 	if err != nil || found.Thread == nil || first < 0 || found.Logged > first {
