@@ -166,7 +166,8 @@ func compactedOnce(t *testing.T, config palimpsest.Config, messages []thread.Mes
 		if m := &p.Prompt.Messages[i]; m.Kind == thread.Recap {
 			shown += m.Text() + "\n"
 		} else {
-			rest += m.Text() + "\n"
+			result, _ := m.Result()
+			rest += m.Text() + result.Text() + "\n"
 		}
 	}
 	return shown, rest

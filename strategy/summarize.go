@@ -38,6 +38,9 @@ const (
 	fullRatio = 0.3
 	// minSummary is the least room that a summary is worth having in, in tokens.
 	minSummary = 120
+	// saidShare is the most that what the user said adds to the room of a summary, as a share of the room; saidFrame
+	// what each of it has around it, in tokens.
+	saidShare, saidFrame = 0.4, 12
 	// leastRun is the least room that is worth a summary of its own beside others, in
 	// tokens: each has a frame and headings.
 	leastRun = 1000
@@ -161,28 +164,43 @@ func sum(sizes []int, at []int) int {
 func (s Summarize) cut(v *View, points *cut.Points) int {
 	if s.Keep != nil {
 		keep := s.Keep.Cut(points, func(i int) int { return v.now[i] })
-		return min(max(keep, v.fit(points, 2*minSummary, 1)), v.Tail)
+		return min(max(keep, v.fit(points, 2*minSummary, 1, saidShare)), v.Tail)
 	}
-	return v.fit(points, min(v.part(summaryShare), v.newSummaryRoom()), fullRatio)
+	return v.fit(points, min(v.part(summaryShare), v.newSummaryRoom()), fullRatio, 0)
 }
 
-// fit returns the first legal cut that leaves summaries that many tokens, or this ratio of
-// what they replace; the last cut before the tail where none does.
-func (v *View) fit(points *cut.Points, want int, ratio float64) int {
-	last, kept, older := 0, v.total, 0
+// fit returns the first legal cut that leaves summaries that many tokens, and in addition what the user said before
+// it, up to a share of the room, or this ratio of what they replace; the last cut before the tail where none does.
+func (v *View) fit(points *cut.Points, want int, ratio, share float64) int {
+	last, kept, older, said := 0, v.total, 0, 0
 	for i := 0; i <= v.Tail; i++ {
 		if points.Legal(i) || i == len(v.messages) { // all of it may go, too
 			last = i
-			if i > 0 && kept+min(want, int(ratio*float64(older))) <= v.Room {
+			if i > 0 && kept+min(want+said, int(ratio*float64(older))) <= v.Room {
 				break
 			}
 		}
 		if i < v.Tail && v.Free(i) {
+			if said < v.part(share) {
+				said = min(v.part(share), said+saidTokens(v, &v.messages[i]))
+			}
 			kept -= v.now[i]
 			older += v.now[i]
 		}
 	}
 	return last
+}
+
+// saidTokens is about what the words of the user in a message take in a summary, with what stands beside them.
+func saidTokens(v *View, m *thread.Message) int {
+	text := m.Said()
+	if m.Author() == thread.ByPerson {
+		text = m.Text()
+	}
+	if text == "" {
+		return 0
+	}
+	return 2*v.CountText(text) + saidFrame
 }
 
 // runs are the free messages before a cut, in runs without a pinned message in between. A

@@ -29,11 +29,13 @@ func TestAnsweredCases(t *testing.T) {
 		if len(answers) < 12 {
 			t.Fatalf("%s: only %d answers: %q", name, len(answers), answers)
 		}
-		for _, budget := range []string{"16000", "8000", "6000", "3000", "1500", "1200"} {
-			status, out, stderr := run(t, "compact", filepath.Join(dir, name), "--budget", budget, "--to", "text")
-			for _, a := range answers {
-				if status != 0 || !strings.Contains(out, a) {
-					t.Errorf("%s, %s: status %d, no %q; %s", name, budget, status, a, stderr)
+		for _, budget := range []string{"16000", "8000", "6000", "3000", "2000", "1500", "1200", "1000", "800"} {
+			for _, policy := range []string{"auto", "ladder"} {
+				status, out, stderr := run(t, "compact", filepath.Join(dir, name), "--policy", policy, "--budget", budget, "--to", "text")
+				for _, a := range answers {
+					if status != 0 || !strings.Contains(out, a) {
+						t.Errorf("%s, %s, %s: status %d, no %q; %s", name, policy, budget, status, a, stderr)
+					}
 				}
 			}
 		}
