@@ -22,6 +22,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // stepper decides what is sent.
@@ -85,7 +86,7 @@ func (r *parsedRequest) asSummary() *parsedRequest {
 
 // isSmall reports whether a request is too small for any policy. With an unknown window the
 // automatic policy waits for the provider to refuse one; from then on the requests for the model are
-// looked at, since their conversations may have a plan.
+// looked at, since their conversations may have a plan. One of more bytes than the API reads is not small.
 func (st *stepper) isSmall(ctx context.Context, x *received) bool {
 	if x.request.Header.Get("Content-Encoding") != "" || x.thread != "" || x.managed {
 		return false
@@ -98,7 +99,8 @@ func (st *stepper) isSmall(ctx context.Context, x *received) bool {
 	}
 	switch st.options.Config.Policy.(type) {
 	case nil, policy.Auto:
-		return st.models.hasNoLimit(ctx, x, x.modelName(nil))
+		most := cmp.Or(wire.LimitsOf(x.endpoint.dialect.API(), "").Bytes, math.MaxInt)
+		return len(x.body) <= most && st.models.hasNoLimit(ctx, x, x.modelName(nil))
 	}
 	return false
 }
