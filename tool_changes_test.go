@@ -15,6 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -204,4 +205,36 @@ func TestToolChangesFold(t *testing.T) {
 			rt.Errorf("%d changes are shown of %d before and %d behind the cut", shown, changesBefore, changesAfter)
 		}
 	})
+}
+
+// TestLoadingsByBytes: where a request is too large in bytes, a result that loads tools is not cleared. G3, G5
+func TestLoadingsByBytes(t *testing.T) {
+	list := []string{`{"role":"user","content":"Begin."}`}
+	for n := range 12 {
+		content := fmt.Sprintf(`{"type":"text","text":%q}`, strings.Repeat("kelp ", 20<<10))
+		if n == 0 {
+			content += `,{"type":"tool_reference","tool_name":"weigh"}`
+		}
+		list = append(list, fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"toolu_%d","name":"find","input":{}}]}`, n),
+			fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%d","content":[%s]}]}`, n, content))
+	}
+	p, err := apicodec.For(wire.Anthropic).Decode(`{"model":"m","max_tokens":9,"messages":[` + strings.Join(list, ",") + `]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := palimpsest.New(palimpsest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := c.Session("t")
+	made, err := s.PrepareStep(t.Context(), palimpsest.Step{Base: picturedBase, Profile: render.For(wire.Anthropic), Window: 10_000_000, Messages: p.Messages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made, err = s.Overflowed(t.Context(), made, llm.ErrBytes); err != nil || len(made.Compacted.Clearings) == 0 {
+		t.Fatalf("%v, %v", made, err)
+	}
+	if m, _ := made.Messages[2].Result(); len(m.Content) != 2 {
+		t.Errorf("the result that loads a tool became %.80q", m.Text())
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -32,6 +33,7 @@ var errRefusedPlan = errors.New("the API would refuse the compacted request")
 // request without a plan does not break too. Else it takes pictures and large results out where
 // they are too many, and has the policy cut at the nearest places before.
 func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *policy.Fitted) (*policy.Fitted, error) {
+	s, f = keepLoadings(ctx, p, s, f)
 	f, err := foldToolChanges(s, f)
 	if err != nil {
 		return nil, err
@@ -56,7 +58,7 @@ func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *pol
 	if refusal == nil {
 		return f, nil
 	}
-	var keep []int
+	keep := slices.Clone(s.Keep)
 	for n := 0; n < maxCuts && cut >= 0 && ctx.Err() == nil; n++ {
 		for first := placeBefore(s, cut, n >= maxCuts/2); cut >= first; cut-- {
 			keep = append(keep, cut)
@@ -65,7 +67,8 @@ func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *pol
 		nearer.Keep = slices.Clone(keep)
 		next, err := p.Plan(ctx, &nearer)
 		if err == nil {
-			next, err = foldToolChanges(&nearer, next)
+			again, loads := keepLoadings(ctx, p, &nearer, next)
+			next, err = foldToolChanges(again, loads)
 		}
 		if err != nil {
 			continue
@@ -77,6 +80,30 @@ func makeValid(ctx context.Context, p policy.Policy, s *policy.Situation, f *pol
 		f.Summaries = next.Summaries
 	}
 	return nil, &policy.FailedError{Summaries: f.Summaries, Err: fmt.Errorf("%w: %w", errRefusedPlan, *refusal)}
+}
+
+// keepLoadings has the policy plan anew, with the last loading of each tool that it hides, until it hides none: loadings behind
+// what it hides come too late for calls before them. Where the policy then finds no plan, the last one found stays.
+func keepLoadings(ctx context.Context, p policy.Policy, s *policy.Situation, f *policy.Fitted) (*policy.Situation, *policy.Fitted) {
+	for range maxCuts {
+		kept, actions := *s, f.Plan.Actions()
+		kept.Keep = slices.Clone(s.Keep)
+		for _, i := range strategy.Instructions(s.Thread.Messages()[:lastHidden(s.Thread, f.Plan)+1]) {
+			if m := s.Thread.At(i); actions[m.ID].Action != plan.Include && len(hosted.Loads(m)) > 0 {
+				kept.Keep = append(kept.Keep, i)
+			}
+		}
+		if len(kept.Keep) == len(s.Keep) {
+			break
+		}
+		next, err := p.Plan(ctx, &kept)
+		if err != nil {
+			break
+		}
+		next.Summaries = append(slices.Clip(f.Summaries), next.Summaries...)
+		s, f = &kept, next
+	}
+	return s, f
 }
 
 // foldToolChanges drops changes of tools that what the plan hides has repeated or undone.
@@ -338,7 +365,7 @@ func takeOut(ctx context.Context, s *policy.Situation, base *plan.Plan, size, go
 				}
 				w = wire.Size{Pictures: w.Pictures + one.Pictures, Side: max(w.Side, one.Side)}
 				ids, freed, tokens = append(ids, m.ID), freed+inMedia, tokens+s.PlainSizes[at]
-				stays = stays || actions[m.ID].Action != plan.Include || slices.Contains(unseen, at) || slices.Contains(s.Keep, at) || slices.Contains(next.Pinned, m.ID)
+				stays = stays || m.IsInstruction() || actions[m.ID].Action != plan.Include || slices.Contains(unseen, at) || slices.Contains(s.Keep, at) || slices.Contains(next.Pinned, m.ID)
 			}
 			goes := freed >= largeResult && size.Bytes > goal.Bytes || fields != nil && (w.Side > goal.Side || w.Pictures > 0 && size.Pictures > goal.Pictures)
 			if !goes || stays {

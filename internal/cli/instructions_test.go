@@ -82,6 +82,44 @@ func TestCompactedTools(t *testing.T) {
 	instructionsStand(t, body, "anthropic", 1500, []string{`"type":"tool_removal"`, `"tool_references":[{"type":"tool_reference","tool_name":"box"}]`})
 }
 
+// TestLoadedBeforeCalls: a call of a tool that was loaded stands behind a loading of it, also where the last loading of
+// it is among the newest messages, under every policy.
+func TestLoadedBeforeCalls(t *testing.T) {
+	body := filepath.Join(t.TempDir(), "messages.json")
+	load := func(n int) string {
+		return fmt.Sprintf(`{"role":"assistant","content":[{"type":"server_tool_use","id":"srvtoolu_%d","name":"tool_search_tool_bm25","input":{"query":"box"}},`+
+			`{"type":"tool_search_tool_result","tool_use_id":"srvtoolu_%d","content":{"type":"tool_search_tool_search_result","tool_references":[{"type":"tool_reference","tool_name":"box"}]}}]}`, n, n)
+	}
+	list := []string{`{"role":"user","content":"Begin."}`, load(1)}
+	for i := range 24 {
+		list = append(list, fmt.Sprintf(`{"role":"user","content":"Shelf %d?"}`, i),
+			fmt.Sprintf(`{"role":"assistant","content":[{"type":"text","text":"I look at %d."},{"type":"tool_use","id":"toolu_%d","name":"box","input":{"n":%d}}]}`, i, i, i),
+			fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%d","content":"%s"}]}`, i, strings.Repeat(fmt.Sprintf("kelp%d ", i), 60)),
+			fmt.Sprintf(`{"role":"assistant","content":"%s."}`, strings.Repeat(fmt.Sprintf("wrack%d ", i), 30)))
+	}
+	list = append(list, `{"role":"user","content":"Again."}`, load(2), `{"role":"user","content":"Go on."}`)
+	if err := os.WriteFile(body, []byte(`{"model":"claude-opus-5","max_tokens":9,"tools":[{"name":"box","defer_loading":true,"input_schema":{"type":"object"}},`+
+		`{"type":"tool_search_tool_bm25_20251119","name":"tool_search_tool_bm25"}],"messages":[`+strings.Join(list, ",")+`]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, policy := range []string{"auto", "ladder", "session", "timeline", "workstream", "loop", "last-turns:3"} {
+		out := filepath.Join(t.TempDir(), "out.json")
+		status, _, stderr := run(t, "compact", body, "--to", "anthropic", "--policy", policy, "--budget", "3000", "--store", t.TempDir(), "-o", out)
+		data, err := os.ReadFile(out)
+		if status == 3 {
+			t.Logf("%s: %s", policy, stderr)
+			continue
+		}
+		if status != 0 || err != nil {
+			t.Fatalf("%s: status %d: %s", policy, status, stderr)
+		}
+		call, loading := strings.Index(string(data), `"name":"box","input"`), strings.Index(string(data), `"tool_references"`)
+		if n := strings.Count(string(data), `"tool_references"`); call >= 0 && (loading < 0 || loading > call) {
+			t.Errorf("%s: the first of %d loadings is at %d, the first call at %d", policy, n, loading, call)
+		}
+	}
+}
+
 // TestInstructionCases: the same over requests that were written elsewhere, with changes of the tools.
 func TestInstructionCases(t *testing.T) {
 	dir := corpus.Dir(t, "cases/providers")
