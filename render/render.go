@@ -417,7 +417,8 @@ func (r *renderer) openWithUser() {
 	}
 	// Anthropic has the leading instructions beside the messages: one among them needs a user before it too.
 	first := slices.IndexFunc(r.out, func(m thread.Message) bool { return m.Role != thread.System || r.profile.API == wire.Anthropic })
-	if first < 0 || r.out[first].Role == thread.User {
+	compacted := func(p thread.Part) bool { return hosted.Author(p) == thread.ByCompaction } // by the provider: nothing stands before it
+	if first < 0 || r.out[first].Role == thread.User || slices.ContainsFunc(r.out[first].Parts, compacted) {
 		return
 	}
 	if r.manifest.Messages[first].Synthetic && r.out[first].Role == thread.Assistant {

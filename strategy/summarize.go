@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
@@ -181,26 +182,14 @@ func (v *View) fit(points *cut.Points, want int, ratio, share float64) int {
 			}
 		}
 		if i < v.Tail && v.Free(i) {
-			if said < v.part(share) {
-				said = min(v.part(share), said+saidTokens(v, &v.messages[i]))
+			if m := &v.messages[i]; said < v.part(share) && m.Said()+injected.UserWords(m) != "" {
+				said = min(v.part(share), said+2*v.CountText(m.Said()+injected.UserWords(m))+saidFrame)
 			}
 			kept -= v.now[i]
 			older += v.now[i]
 		}
 	}
 	return last
-}
-
-// saidTokens is about what the words of the user in a message take in a summary, with what stands beside them.
-func saidTokens(v *View, m *thread.Message) int {
-	text := m.Said()
-	if m.Author() == thread.ByPerson {
-		text = m.Text()
-	}
-	if text == "" {
-		return 0
-	}
-	return 2*v.CountText(text) + saidFrame
 }
 
 // runs are the free messages before a cut, in runs without a pinned message in between. A

@@ -80,6 +80,18 @@ func TestCompactedTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	instructionsStand(t, body, "anthropic", 1500, []string{`"type":"tool_removal"`, `"tool_references":[{"type":"tool_reference","tool_name":"box"}]`})
+	// A signed one is the first of all.
+	data, err := os.ReadFile(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := strings.NewReplacer(list[0]+",", "", `"content":"The shelves were counted."`, `"content":"The shelves were counted.","signature":"c2ln"`).Replace(string(data))
+	if err := os.WriteFile(body, []byte(signed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, budget := range []int{4000, 1500} {
+		instructionsStand(t, body, "anthropic", budget, []string{`"type":"tool_removal"`})
+	}
 }
 
 // TestLoadedBeforeCalls: a call of a tool that was loaded stands behind a loading of it, also where the last loading of

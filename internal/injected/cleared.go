@@ -2,20 +2,17 @@ package injected
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 )
 
-// clearingMark is what an agent writes over an old result of a tool to save room.
-type clearingMark struct {
+// clearingMarks are what agents write over old results of tools to save room; a pattern is of all of the text.
+var clearingMarks = []struct {
 	agent   string
-	pattern func() *regexp.Regexp // of all of the text
+	pattern func() *regexp.Regexp
 	example string
-}
-
-var clearingMarks = []clearingMark{
+}{
 	{"Claude Code, opencode, Qwen Code, OpenClaw", lazyregexp.New(`^\[Old tool result content cleared\]$`), "[Old tool result content cleared]"},
 	{"Hermes", lazyregexp.New(`^\[Old tool output cleared to save context space\]$`), "[Old tool output cleared to save context space]"},
 	{"LangChain", lazyregexp.New(`^\[cleared\]$`), "[cleared]"},
@@ -27,6 +24,10 @@ var clearingMarks = []clearingMark{
 // IsCleared reports whether a text may be what an agent wrote over a result of a tool. A tool can print the same:
 // only who has the result whole knows.
 func IsCleared(text string) bool {
-	text = strings.TrimSpace(text)
-	return slices.ContainsFunc(clearingMarks, func(m clearingMark) bool { return m.pattern().MatchString(text) })
+	for _, m := range clearingMarks {
+		if m.pattern().MatchString(strings.TrimSpace(text)) {
+			return true
+		}
+	}
+	return false
 }

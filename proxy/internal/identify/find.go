@@ -116,13 +116,12 @@ func Find(base string, r *Request, logs Logs) (Place, error) {
 		return found, err
 	}
 	whole, err := found.Request.withResults(found.Logged, found.Shortened[0], logs)
-	if err != nil || whole == nil {
-		return found, err
+	if err == nil && whole != nil {
+		if other, err := findWhole(base, whole, logs); err != nil || other.Logged > found.Logged {
+			return other, err
+		}
 	}
-	if other, err := findWhole(base, whole, logs); err != nil || other.Logged > found.Logged {
-		return other, err
-	}
-	return found, nil
+	return found, err
 }
 
 // withResults is the request with the results from a position on that the client has cleared as a log has them;
