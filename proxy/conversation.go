@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"hash/maphash"
 	"slices"
 	"sync"
 
@@ -211,9 +212,10 @@ func (w *openLookups) claim(log string) bool {
 // found in the log where it stood before. It is safe for concurrent use.
 type lineage struct {
 	origins records[[]string] // by log, the logs that it continues, the latest first
-	// calls are the logs that had a tool call last, by the call and what a client says of itself
-	// beside its session.
-	calls *lru.Cache[string, string]
+	// calls are the logs that had a tool call last, by a hash of the call and of what a client says of
+	// itself beside its session.
+	calls *lru.Cache[uint64, string]
+	seed  maphash.Seed
 
 	mu       sync.Mutex // guards the values in sessions
 	sessions *lru.Cache[string, *clientSession]
@@ -240,7 +242,8 @@ const (
 func lineageIn(documents store.Documents) lineage {
 	return lineage{
 		origins:  records[[]string]{documents: documents, kind: "proxy-origin", cache: lru.New[string, record[[]string]](maxSessions)},
-		calls:    lru.New[string, string](maxCalls),
+		calls:    lru.New[uint64, string](maxCalls),
+		seed:     maphash.MakeSeed(),
 		sessions: lru.New[string, *clientSession](maxSessions),
 	}
 }
@@ -248,11 +251,12 @@ func lineageIn(documents store.Documents) lineage {
 // noteCalls notes that a log has calls. What stands before one of which that is known is known too.
 func (l *lineage) noteCalls(kind, log string, messages []thread.Message) {
 	for i := range slices.Backward(messages) {
-		for _, key := range identify.CallKeys(messages[i : i+1]) {
-			if last, _ := l.calls.Get(kind + key); last == log {
+		for _, name := range identify.CallKeys(messages[i : i+1]) {
+			key := maphash.Comparable(l.seed, [2]string{kind, name})
+			if last, _ := l.calls.Get(key); last == log {
 				return
 			}
-			l.calls.Put(kind+key, log, 1)
+			l.calls.Put(key, log, 1)
 		}
 	}
 }
@@ -263,7 +267,7 @@ func (l *lineage) noteCalls(kind, log string, messages []thread.Message) {
 func (l *lineage) keptFrom(kind string, messages []thread.Message) (best string) {
 	had, known, keys := map[string]int{}, 0, identify.CallKeys(messages)
 	for _, key := range keys {
-		if log, ok := l.calls.Get(kind + key); ok {
+		if log, ok := l.calls.Get(maphash.Comparable(l.seed, [2]string{kind, key})); ok {
 			had[log]++
 			known++
 			if had[log] > had[best] {

@@ -45,7 +45,7 @@ func (r *renderer) written() written {
 		out = slices.Clone(out)
 	}
 	return written{
-		out: out, origins: slices.Clone(r.manifest.Messages),
+		out: out, origins: slices.Clip(r.manifest.Messages),
 		hidden: slices.Clip(r.manifest.Hidden), repairs: slices.Clip(r.manifest.Repairs), current: r.current,
 	}
 }

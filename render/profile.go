@@ -231,6 +231,7 @@ func (r *renderer) wholeLoops() {
 		at, known := r.thread.Index(o.ID)
 		return known && at >= r.rewritten
 	})
+	r.manifest.Messages = slices.Clone(r.manifest.Messages) // a Memo may have them
 	for n >= 0 && n < len(r.out) && !r.afterUser(n) {
 		r.out[n] = r.profile.Translate(r.out[n], true)
 		if len(r.out[n].Parts) > 0 {

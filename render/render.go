@@ -102,6 +102,7 @@ func (r *renderer) finish(base *prompt.Prompt) (*prompt.Prompt, *Manifest, error
 	if base != nil {
 		*out = *base
 	}
+	r.manifest.Messages = slices.Clip(r.manifest.Messages) // a Memo has what was there by then
 	r.wholeLoops()
 	r.setOrphansApart()
 	r.thinkFirst()

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"reflect"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
@@ -86,7 +87,9 @@ func readCall(live *effort.Budget, c *thread.ToolCall) callFacts {
 	if live.Live(len(c.Arguments)) {
 		f.Read(args, line)
 	}
-	f.changeFacts = unless(f.changeFacts, noChange)
+	if reflect.ValueOf(f.changeFacts).Elem().IsZero() {
+		f.changeFacts = noChange
+	}
 	return f
 }
 

@@ -179,7 +179,7 @@ func (e *Extractive) complete(ctx context.Context, in Input) (Result, error) {
 // Safe for concurrent use.
 type Memory struct {
 	seed maphash.Seed
-	read *lru.Cache[factsKey, *facts]
+	read *lru.Cache[uint64, *facts] // by a hash of id and content: ids that callers bring may be used again in another thread
 }
 
 // defaultMemory is the default size of a Memory, in bytes.
@@ -190,7 +190,7 @@ func NewMemory(bytes int) *Memory {
 	if bytes == 0 {
 		bytes = defaultMemory
 	}
-	return &Memory{seed: maphash.MakeSeed(), read: lru.New[factsKey, *facts](bytes)}
+	return &Memory{seed: maphash.MakeSeed(), read: lru.New[uint64, *facts](bytes)}
 }
 
 // Bytes is about how much is kept.
@@ -199,17 +199,13 @@ func (c *Memory) Bytes() int {
 	return bytes
 }
 
-// factsKey names a message by id and content: ids that callers bring may be
-// used again in another thread.
-type factsKey struct {
-	id   thread.ID
-	hash uint64
-}
-
 // facts returns the facts of a message, read now if they are not kept. Once the work has
 // ended they are empty.
 func (c *Memory) facts(work *effort.Budget, m *thread.Message) *facts {
-	k := factsKey{m.ID, m.Fingerprint(c.seed)}
+	k := maphash.Comparable(c.seed, struct {
+		id      thread.ID
+		content uint64
+	}{m.ID, m.Fingerprint(c.seed)})
 	f, ok := c.read.Get(k)
 	if !ok {
 		f = readWhile(work, m)

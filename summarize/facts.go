@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -23,9 +22,9 @@ type piece struct {
 	text   string
 	idents []mention
 	terms  []string // of the assistant's words
+	reason int      // where in text the reason begins, or -1
 	score  float32  // what its form tells: how clearly a line reports an error, or defines something
 	cues   cue
-	reason int  // where in text the reason begins, or -1
 	code   bool // inside a fenced block, or a line of a tree
 	// head is the line that begins the function or type in which a line of a file stands: its
 	// index in the list, plus 1; 0 for none.
@@ -58,7 +57,9 @@ type facts struct {
 	said   []piece // paragraphs of an assistant message, in order
 	calls  []callFacts
 	result *resultFacts
-	work   work.Message
+	notice *work.Notice
+	next   string // what the assistant says it will do next, where no call follows
+	speaks bool   // the assistant says something, though there may be no room for it
 }
 
 // userFacts is what was read from what stands in the user's name.
@@ -67,9 +68,13 @@ type userFacts struct {
 	command bool      // the text of a slash command, which the user did not write
 	clauses []clause  // of it, as far as they may stand
 	idents  []mention // of it
-	recap   []piece   // lines of a summary by the agent's own compaction
-	// artifacts are pointers in a recap. Those in tool output do not count: a web page
-	// could plant them.
+	*recapFacts
+}
+
+// recapFacts is what was read from a summary by the agent's own compaction.
+type recapFacts struct {
+	recap []piece // its lines
+	// artifacts are pointers in it. Those in tool output do not count: a web page could plant them.
 	artifacts []artifactMention
 }
 
@@ -81,7 +86,7 @@ type resultFacts struct {
 	fails      bool   // some line proves a failure
 	records    bool   // its lines are the records of a JSON document
 	source     source // what kind of tool said it
-	lines      int
+	lines      int32
 	errorLines []piece           // lines that report a failure, in order
 	idLines    []piece           // lines with identifiers, in order
 	last       string            // the last line that is not empty
@@ -93,17 +98,11 @@ type resultFacts struct {
 
 // What messages have that have none of it. Nobody writes to these.
 var (
-	noUser   = &userFacts{}
-	noChange = &changeFacts{}
+	noRecap   = &recapFacts{}
+	noUser    = &userFacts{recapFacts: noRecap}
+	onlySpoke = &facts{userFacts: noUser, speaks: true} // the words had no room
+	noChange  = &changeFacts{}
 )
-
-// unless is p, or none where p has nothing.
-func unless[T any](p, none *T) *T {
-	if reflect.ValueOf(p).Elem().IsZero() {
-		return none
-	}
-	return p
-}
 
 // Limits on what one message contributes: a huge one must not cost more than it can be
 // worth.
@@ -123,14 +122,13 @@ func read(m *thread.Message) *facts { return readWhile(nil, m) }
 
 // readWhile is read as long as the work goes on; the facts are not whole where it ended.
 func readWhile(live *effort.Budget, m *thread.Message) *facts {
-	f := &facts{userFacts: &userFacts{}}
-	defer func() { f.userFacts = unless(f.userFacts, noUser) }()
+	f := &facts{userFacts: noUser}
 	switch m.Author() {
 	case thread.ByCompaction:
 		text := scan.Clean(m.Text())
-		f.recap = lines(live, text)
-		f.artifacts = mentionedArtifacts(text)
+		f.userFacts = &userFacts{recapFacts: &recapFacts{lines(live, text), mentionedArtifacts(text)}}
 	case thread.ByPerson:
+		f.userFacts = &userFacts{recapFacts: noRecap}
 		f.user = strings.TrimSpace(scan.Clean(injected.UserWords(m)))
 		f.command = slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
 			text, ok := p.(thread.Text)
@@ -158,11 +156,10 @@ func readWhile(live *effort.Budget, m *thread.Message) *facts {
 		}
 	}
 	f.number()
-	f.work = work.Message{Notice: work.ReadNotice(m), Said: len(f.said) > 0}
-	if f.work.Said && len(f.calls) == 0 {
-		f.work.Next = lastAnnouncement(f.said)
+	f.notice, f.speaks = work.ReadNotice(m), len(f.said) > 0
+	if f.speaks && len(f.calls) == 0 {
+		f.next = lastAnnouncement(f.said)
 	}
-	f.linkWork()
 	return f
 }
 
@@ -187,15 +184,16 @@ func (f *facts) readAdded(live *effort.Budget, m *thread.Message) {
 // reminderTags are what Claude Code writes around attached material.
 var reminderTags = strings.NewReplacer("<system-reminder>", "", "</system-reminder>", "")
 
-// linkWork makes the message of the state of the work have the calls and the result of f.
-func (f *facts) linkWork() {
-	f.work.Calls, f.work.Result = make([]*work.Call, len(f.calls)), nil
+// work is what the message tells of the state of the work.
+func (f *facts) work() work.Message {
+	m := work.Message{Notice: f.notice, Said: f.speaks, Next: f.next, Calls: make([]*work.Call, len(f.calls))}
 	for i := range f.calls {
-		f.work.Calls[i] = &f.calls[i].Call
+		m.Calls[i] = &f.calls[i].Call
 	}
 	if f.result != nil && !f.result.added {
-		f.work.Result = &f.result.Result
+		m.Result = &f.result.Result
 	}
+	return m
 }
 
 // lines splits text into lines.
@@ -267,7 +265,7 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 		if !live.Live(readingByte * (1 + p.To - p.From)) {
 			break
 		}
-		f.lines = n + 1
+		f.lines = int32(n + 1)
 		if p.From == p.To {
 			continue
 		}

@@ -26,6 +26,9 @@ const judgedStanding = 2 * standing.Rule
 // left is what of the sentences is left by the judgement: neither what does not stand, unless it is a
 // carried rule or an answer through a tool, nor what a later one of them takes back.
 func (in *Input) left(all []summary.Item) (left []summary.Item) {
+	if len(in.Stands)+len(in.Changes) == 0 {
+		return all
+	}
 	takenBack, stood := map[string]bool{}, map[string]bool{}
 	for i := range all {
 		if earlier, changes := in.Changes[all[i].Text]; changes && !in.Stands[earlier] {

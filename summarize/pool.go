@@ -150,9 +150,12 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	var left room
 	b.facts, left = readSpan(in, of)
 	b.omitted = left.omitted(b.facts)
-	pieces := 0
+	pieces, users, outcomes := 0, 0, 0
 	for i, f := range b.facts {
 		b.countOrigins(f)
+		if f.user != "" {
+			users++
+		}
 		pieces += len(f.said)
 		b.Calls, b.Passages = b.Calls+len(f.calls), b.Passages+len(f.said)
 		for _, p := range f.said {
@@ -163,6 +166,11 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 		}
 		if f.result != nil {
 			pieces += len(f.result.idLines)
+			switch f.result.source {
+			case inRead, inChange, inList: // the list of files tells it
+			default:
+				outcomes++
+			}
 		}
 	}
 	for i := range in.Context {
@@ -174,7 +182,9 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	b.seen = make(map[seenText]struct{}, pieces) // most of them; growing would hash all texts again
 	seen, held := b.names.learn(b.effort, in, b.facts, of)
 	b.idents = make([]int32, 0, seen)
-	b.candidates = make([]candidate, 0, 256+held)
+	b.candidates = make([]candidate, 0, 256+held+outcomes)
+	b.ToolOutcomes, b.latest, b.worked = make([]summary.ToolOutcome, 0, outcomes), make([]int, 0, outcomes), make([]string, 0, outcomes)
+	b.Requests, b.requests = make([]summary.Item, 0, users), make([]request, 0, users)
 	if in.Previous != nil {
 		b.previous(in.Previous)
 	}
@@ -279,7 +289,7 @@ func (b *builder) addWork() {
 	if in.Log == nil && in.Previous != nil {
 		before = in.Previous.Work
 	}
-	b.Work = work.Fold(b.effort, before, log, func(m *thread.Message) *work.Message { return &of(m).work })
+	b.Work = work.Fold(b.effort, before, log, func(m *thread.Message) work.Message { return of(m).work() })
 	b.Work.Again = in.Restated
 	if slices.ContainsFunc(in.Context, func(m thread.Message) bool { return m.Role == thread.Assistant }) {
 		b.Work.Next = state.Seen{}
@@ -476,6 +486,9 @@ func (b *builder) finish() {
 			base = 2.5
 		}
 		b.entry(secPlan, len(b.messages), base, nil)
+	}
+	if len(b.Files) == 0 {
+		return
 	}
 	position := make(map[thread.ID]int, len(b.messages))
 	for i := range b.messages {

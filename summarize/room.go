@@ -46,6 +46,10 @@ func (r *room) keep(f *facts) *facts {
 	if (said == 0 || r.said >= 0) && (lines == 0 || r.lines >= 0) {
 		return f
 	}
+	if lines == 0 && f.result == nil && f.userFacts == noUser && f.notice == nil && f.next == "" && len(f.calls) == 0 {
+		r.leftSaid += said
+		return onlySpoke
+	}
 	out, result := *f, resultFacts{}
 	if f.result != nil {
 		result, out.result = *f.result, &result
@@ -54,8 +58,7 @@ func (r *room) keep(f *facts) *facts {
 		r.leftSaid += said
 		out.said, result.report = nil, nil
 		if len(f.recap) > 0 {
-			out.userFacts = new(*f.userFacts)
-			out.recap = nil
+			out.userFacts = &userFacts{recapFacts: noRecap}
 		}
 	}
 	if r.lines < 0 {
@@ -68,7 +71,6 @@ func (r *room) keep(f *facts) *facts {
 			}
 		}
 	}
-	out.linkWork()
 	return &out
 }
 

@@ -36,7 +36,7 @@ func TestRoom(t *testing.T) {
 		if f.result == nil {
 			continue
 		}
-		if f.work.Result != &f.result.Result || f.result.First != fmt.Sprintf("server_%d.go", (i-2)/2) {
+		if f.work().Result != &f.result.Result || f.result.First != fmt.Sprintf("server_%d.go", (i-2)/2) {
 			t.Errorf("message %d: the first line is %q", i, f.result.First)
 		}
 		if held += len(f.result.idLines); len(f.result.idLines) == 0 && i > len(in.Messages)-20 || i < 20 && len(f.result.idLines) > 0 {

@@ -15,7 +15,7 @@ func held(v reflect.Value) (n int) {
 	case reflect.String:
 		return v.Len()
 	case reflect.Pointer:
-		if v.IsNil() || v.Elem().IsZero() {
+		if v.IsNil() || v.Elem().IsZero() || v.Pointer() == reflect.ValueOf(noUser).Pointer() {
 			return 0 // it may be one for all that have none of it
 		}
 		n = int(v.Type().Elem().Size())

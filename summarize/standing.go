@@ -112,11 +112,12 @@ type standingSentences struct {
 // sentences collects what the user may have laid down in the span and in what the summary before stands
 // for: from the log as far as it is at hand, and from the summary before what it holds already.
 func (b *builder) sentences() (all []summary.Item) {
-	inSpan := make(map[thread.ID]bool, len(b.Span.MessageIDs))
+	inSpan := make(map[thread.ID]struct{}, len(b.Span.MessageIDs))
 	for _, id := range b.Span.MessageIDs {
-		inSpan[id] = true
+		inSpan[id] = struct{}{}
 	}
-	at := map[string]int{} // by the words
+	all = make([]summary.Item, 0, len(b.Requests))
+	at := make(map[string]int, len(b.Requests)) // by the words
 	add := func(it summary.Item) {
 		key, bare := strings.ToLower(oneLine(it.Text+it.Asked)), strings.ToLower(oneLine(it.Text))
 		n, again := at[key]
@@ -142,11 +143,12 @@ func (b *builder) sentences() (all []summary.Item) {
 		}
 		m := &log[i]
 		f := of(m)
+		_, inside := inSpan[m.ID]
 		switch {
 		case len(f.said) > 0:
 			before = f.said[len(f.said)-1].text
 		case f.user != "":
-			if inSpan[m.ID] && !f.command && !command {
+			if inside && !f.command && !command {
 				for _, c := range f.clauses {
 					if before != "" && c.Index == 0 {
 						c.Before = before
@@ -156,7 +158,7 @@ func (b *builder) sentences() (all []summary.Item) {
 				}
 			}
 			before = ""
-		case inSpan[m.ID]:
+		case inside:
 			for _, it := range answersIn(m) {
 				add(it)
 			}

@@ -337,14 +337,14 @@ func TestWorkKeepsWhatWasRead(t *testing.T) {
 		}
 		return th.Messages()
 	}
-	known := map[string]*work.Message{}
-	of := func(m *thread.Message) *work.Message {
+	known := map[string]work.Message{}
+	of := func(m *thread.Message) work.Message {
 		calls := m.Calls()
 		if len(calls) == 0 {
-			return &read(m).work
+			return read(m).work()
 		}
-		if known[calls[0].ID] == nil {
-			known[calls[0].ID] = &read(m).work
+		if _, ok := known[calls[0].ID]; !ok {
+			known[calls[0].ID] = read(m).work()
 		}
 		return known[calls[0].ID]
 	}

@@ -89,8 +89,8 @@ func (l *logOf) fold(t testing.TB, before state.Work) state.Work {
 }
 
 // workOf returns what a reader of messages says of the work.
-func workOf(read func(*thread.Message) *facts) func(*thread.Message) *work.Message {
-	return func(m *thread.Message) *work.Message { return &read(m).work }
+func workOf(read func(*thread.Message) *facts) func(*thread.Message) work.Message {
+	return func(m *thread.Message) work.Message { return read(m).work() }
 }
 
 func commits(w state.Work) string {

@@ -8,21 +8,29 @@ import (
 
 func clone(messages []Message) []Message {
 	out := slices.Clone(messages)
-	Own(out)
+	own(out, false)
 	return out
 }
 
 // Own replaces everything that the messages of a list may share with other messages by
 // copies: parts, and the content, key fields and metadata of results. Frames stay shared,
 // because they never change. The list itself must be the caller's own.
-func Own(messages []Message) {
+func Own(messages []Message) { own(messages, true) }
+
+// own is Own for all messages, or for those that are not Final.
+func own(messages []Message, all bool) {
 	n := 0
 	for i := range messages {
-		n += size(messages[i].Parts)
+		if all || !messages[i].Final {
+			n += size(messages[i].Parts)
+		}
 	}
 	room := make([]Part, 0, n)
 	for i := range messages {
-		messages[i].Parts, room = copied(messages[i].Parts, room)
+		if m := &messages[i]; all || !m.Final {
+			m.Parts, room = copied(m.Parts, room)
+		}
+		messages[i].Final = false
 	}
 }
 

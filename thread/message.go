@@ -49,9 +49,12 @@ const (
 // get.
 type Message struct {
 	// ID is filled in by Append when it is empty.
-	ID    ID
-	Role  Role
-	Kind  Kind
+	ID   ID
+	Role Role
+	Kind Kind
+	// Final says that nobody will change what the message holds any more, so that Append takes that as it
+	// is, without a copy. Append and Own make it false.
+	Final bool
 	Name  string // the participant's name, where a provider carries one
 	Parts []Part
 
@@ -74,13 +77,13 @@ type Message struct {
 // pointers. A frame never changes.
 type Frame struct {
 	api, raw                     string
-	position, elements, messages int
+	position, elements, messages int32
 }
 
 // NewFrame returns a frame of the given codec, exact text of its elements, index of the first
 // element in the array, number of elements, and number of messages.
 func NewFrame(api, raw string, position, elements, messages int) *Frame {
-	return &Frame{api, raw, position, elements, messages}
+	return &Frame{api, raw, int32(position), int32(elements), int32(messages)}
 }
 
 // Equal reports whether two frames have the same content. Messages belong together only if
@@ -94,13 +97,13 @@ func (f *Frame) API() string { return f.api }
 func (f *Frame) Raw() string { return f.raw }
 
 // Position is the index of the first element in the array it came from.
-func (f *Frame) Position() int { return f.position }
+func (f *Frame) Position() int { return int(f.position) }
 
 // Elements is the number of elements in Raw.
-func (f *Frame) Elements() int { return f.elements }
+func (f *Frame) Elements() int { return int(f.elements) }
 
 // Messages is the number of messages of the frame.
-func (f *Frame) Messages() int { return f.messages }
+func (f *Frame) Messages() int { return int(f.messages) }
 
 // Text joins the Text parts of the message with newlines. It ignores all other parts.
 func (m *Message) Text() string {

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -68,7 +70,19 @@ func (in *input) load(path string, stdin io.Reader) error {
 	if errors.Is(err, transcript.ErrTooLong) {
 		return fmt.Errorf("%w; the most is %d MB, twice what a provider takes at once", err, maxInput>>20)
 	}
+	limitGarbage(muchRead)
 	return err
+}
+
+// muchRead is what a command has in memory, in bytes, when it has read much: garbage then counts more than time.
+const muchRead = 32 << 20
+
+// limitGarbage limits it if more bytes than that are in memory.
+func limitGarbage(above uint64) {
+	var m runtime.MemStats
+	if runtime.ReadMemStats(&m); m.HeapAlloc > above && os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 }
 
 // checkNoFolder returns an error for the name of a folder.
@@ -91,6 +105,9 @@ func (in *input) selectRun() error {
 		return fmt.Errorf("%w: --run %d: %s holds %s", errUsage, in.run, in.path, plural(n, "conversation"))
 	}
 	in.Transcript = &in.file.Transcripts[in.run-1]
+	if in.Prompt != nil {
+		in.Prompt.Messages = nil // the thread has them
+	}
 	return nil
 }
 

@@ -1,10 +1,7 @@
 // Package lru is a cache that evicts the least recently used entries beyond a total weight.
 package lru
 
-import (
-	"container/list"
-	"sync"
-)
+import "sync"
 
 // Cache holds values by key. Weights are in any unit of the caller, such as entries or bytes. The most
 // recently used entry stays, however heavy it is. It is safe for concurrent use; the zero value holds
@@ -14,14 +11,16 @@ type Cache[K comparable, V any] struct {
 
 	mu     sync.Mutex
 	weight int
-	at     map[K]*list.Element
-	recent list.List // of *entry[K, V], most recently used first
+	at     map[K]*entry[K, V]
+	ends   entry[K, V] // of the ring of entries: its older one is the newest
 }
 
+// entry is small: a cache may have very many.
 type entry[K comparable, V any] struct {
-	key    K
-	value  V
-	weight int
+	newer, older *entry[K, V]
+	key          K
+	value        V
+	weight       int
 }
 
 // New returns an empty cache of at most the given weight; 0 or less holds nothing.
@@ -46,7 +45,7 @@ func (c *Cache[K, V]) GetOrCreate(key K, weight int, create func() V) V {
 		return e.value
 	}
 	value := create()
-	c.put(&entry[K, V]{key, value, weight})
+	c.put(&entry[K, V]{key: key, value: value, weight: weight})
 	return value
 }
 
@@ -57,15 +56,15 @@ func (c *Cache[K, V]) Put(key K, value V, weight int) {
 	if at := c.at[key]; at != nil {
 		c.remove(at)
 	}
-	c.put(&entry[K, V]{key, value, weight})
+	c.put(&entry[K, V]{key: key, value: value, weight: weight})
 }
 
 // Grow adds to the weight of an entry if meant is true for its value.
 func (c *Cache[K, V]) Grow(key K, by int, meant func(V) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if at := c.at[key]; at != nil && meant(at.Value.(*entry[K, V]).value) {
-		at.Value.(*entry[K, V]).weight += by
+	if e := c.at[key]; e != nil && meant(e.value) {
+		e.weight += by
 		c.weight += by
 		c.evict()
 	}
@@ -99,31 +98,41 @@ func (c *Cache[K, V]) Stats() (entries, weight int) {
 }
 
 func (c *Cache[K, V]) touch(key K) *entry[K, V] {
-	at := c.at[key]
-	if at == nil {
-		return nil
+	e := c.at[key]
+	if e != nil {
+		e.unlink()
+		c.link(e)
 	}
-	c.recent.MoveToFront(at)
-	return at.Value.(*entry[K, V])
+	return e
 }
 
 func (c *Cache[K, V]) put(e *entry[K, V]) {
 	if c.at == nil {
-		c.at = map[K]*list.Element{}
+		c.at = map[K]*entry[K, V]{}
+		c.ends.newer, c.ends.older = &c.ends, &c.ends
 	}
-	c.at[e.key] = c.recent.PushFront(e)
+	c.at[e.key] = e
+	c.link(e)
 	c.weight += e.weight
 	c.evict()
 }
 
 func (c *Cache[K, V]) evict() {
-	for c.weight > c.maxWeight && c.recent.Len() > min(max(c.maxWeight, 0), 1) {
-		c.remove(c.recent.Back())
+	for c.weight > c.maxWeight && len(c.at) > min(max(c.maxWeight, 0), 1) {
+		c.remove(c.ends.newer)
 	}
 }
 
-func (c *Cache[K, V]) remove(at *list.Element) {
-	e := c.recent.Remove(at).(*entry[K, V])
+func (c *Cache[K, V]) remove(e *entry[K, V]) {
+	e.unlink()
 	delete(c.at, e.key)
 	c.weight -= e.weight
 }
+
+// link makes an entry the newest.
+func (c *Cache[K, V]) link(e *entry[K, V]) {
+	e.newer, e.older = &c.ends, c.ends.older
+	e.older.newer, c.ends.older = e, e
+}
+
+func (e *entry[K, V]) unlink() { e.newer.older, e.older.newer = e.older, e.newer }

@@ -89,21 +89,21 @@ var manyThings = map[string]func(n int) []byte{
 
 // shortThings are requests of messages and calls that are as short as those that the proxy still looks
 // at, with how much memory each may take, in multiples of its bytes: the pieces are small beside what
-// is known of each.
+// is known of each. A call of the Responses API and its output are two items, each a message here.
 var shortThings = map[string]struct {
 	api  string
 	body func(n int) []byte
 	most float64
 }{
-	"messages":              {wire.Chat, short(`"messages":`, 2, `{"role":"assistant","content":"b %[2]s"},{"role":"user","content":"Go on with %[1]d."}`), 17},
-	"messages of Anthropic": {wire.Anthropic, short(`"messages":`, 2, `{"role":"user","content":"%[2]s"},{"role":"assistant","content":"b"}`), 16},
+	"messages":              {wire.Chat, short(`"messages":`, 2, `{"role":"assistant","content":"b %[2]s"},{"role":"user","content":"Go on with %[1]d."}`), timesBytes},
+	"messages of Anthropic": {wire.Anthropic, short(`"messages":`, 2, `{"role":"user","content":"%[2]s"},{"role":"assistant","content":"b"}`), timesBytes},
 	"blocks of Anthropic":   {wire.Anthropic, short(`"messages":`, 4, `{"role":"user","content":[{"type":"text","text":"%[2]s"}]},{"role":"assistant","content":[{"type":"text","text":"b"}]}`), timesBytes},
-	"messages of Responses": {wire.Responses, short(`"input":`, 2, `{"role":"assistant","content":"b %[1]d"},{"role":"user","content":"%[2]s"}`), 16},
+	"messages of Responses": {wire.Responses, short(`"input":`, 2, `{"role":"assistant","content":"b %[1]d"},{"role":"user","content":"%[2]s"}`), timesBytes},
 	"messages of Gemini":    {wire.Gemini, short(`"contents":`, 4, `{"role":"user","parts":[{"text":"%[2]s"}]},{"role":"model","parts":[{"text":"b %[1]d"}]}`), timesBytes},
-	"calls":                 {wire.Chat, short(`"messages":`, 4, `{"role":"assistant","content":"","tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"fetch","arguments":"{\"text\":\"%[2]s\"}"}}]},{"role":"tool","tool_call_id":"c%[1]d","content":"ok"}`), 14},
-	"calls of a shell":      {wire.Chat, short(`"messages":`, 4, `{"role":"assistant","content":"","tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"Bash","arguments":"{\"command\":\"make %[2]s\"}"}}]},{"role":"tool","tool_call_id":"c%[1]d","content":"ok"}`), 15.5},
+	"calls":                 {wire.Chat, short(`"messages":`, 4, `{"role":"assistant","content":"","tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"fetch","arguments":"{\"text\":\"%[2]s\"}"}}]},{"role":"tool","tool_call_id":"c%[1]d","content":"ok"}`), timesBytes},
+	"calls of a shell":      {wire.Chat, short(`"messages":`, 4, `{"role":"assistant","content":"","tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"Bash","arguments":"{\"command\":\"make %[2]s\"}"}}]},{"role":"tool","tool_call_id":"c%[1]d","content":"ok"}`), timesBytes},
 	"calls of Anthropic":    {wire.Anthropic, short(`"messages":`, 5, `{"role":"assistant","content":[{"type":"tool_use","id":"c%[1]d","name":"fetch","input":{"text":"%[2]s"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%[1]d","content":"ok"}]}`), timesBytes},
-	"calls of Responses":    {wire.Responses, short(`"input":`, 2, `{"type":"function_call","call_id":"c%[1]d","name":"fetch","arguments":"{\"text\":\"%[2]s\"}"},{"type":"function_call_output","call_id":"c%[1]d","output":"ok"}`), 25},
+	"calls of Responses":    {wire.Responses, short(`"input":`, 2, `{"type":"function_call","call_id":"c%[1]d","name":"fetch","arguments":"{\"text\":\"%[2]s\"}"},{"type":"function_call_output","call_id":"c%[1]d","output":"ok"}`), 17},
 	"calls of Gemini":       {wire.Gemini, short(`"contents":`, 8, `{"role":"model","parts":[{"functionCall":{"name":"fetch","args":{"text":"%[2]s"}}}]},{"role":"user","parts":[{"functionResponse":{"name":"fetch","response":{"result":"ok %[1]d"}}}]}`), timesBytes},
 }
 
@@ -229,13 +229,10 @@ func TestMemoryOfCompactions(t *testing.T) {
 	large := command(body)
 	byCommand := float64(large.Peak-idle) / float64(len(body))
 	t.Logf("the API takes %.1f times as much, and the command %.1f", inAPI, byCommand)
-	if large.Status != 0 || inAPI > mostInAPI || byCommand > mostByCommand {
+	if large.Status != 0 || inAPI > timesBytes || byCommand > timesBytes {
 		t.Errorf("status %d, %.1f and %.1f times as much: %s", large.Status, inAPI, byCommand, large.Said)
 	}
 }
-
-// How much memory those may take, in multiples of the bytes.
-const mostInAPI, mostByCommand = 16, 21
 
 // TestWorkInsideMemory: a request that would take more than half of the memory for work passes
 // unchanged, and is compacted where there is more.

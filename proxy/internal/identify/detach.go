@@ -54,7 +54,7 @@ func (r *Request) kept(from int) []thread.Message {
 	}
 	out := slices.Clone(messages)
 	for i := range out {
-		out[i].ID = ids[i]
+		out[i].ID, out[i].Final = ids[i], true
 	}
 	return out
 }

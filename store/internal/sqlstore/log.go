@@ -67,6 +67,7 @@ func (t *tenant) grow(ctx context.Context, q querier, k *cachedThread, id string
 			}
 			return added[len(added)-back].Frame
 		})
+		m.Final = true
 		added = append(added, m)
 		return none, err
 	}, `SELECT position, id, content FROM messages WHERE thread = $1 AND position >= $2 AND position < $3 ORDER BY position`, r.number, from, r.messages)

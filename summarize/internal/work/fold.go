@@ -48,14 +48,15 @@ const messageEffort = 1 << 10
 // Fold returns the state of the work after the messages, given the state before them. It takes only
 // what the log proves: a commit counts if git printed it, and a line of output only if nobody but git
 // could have written it. All of it ends once the budget or its context does.
-func Fold(budget *effort.Budget, previous state.Work, messages []thread.Message, of func(*thread.Message) *Message) state.Work {
+func Fold(budget *effort.Budget, previous state.Work, messages []thread.Message, of func(*thread.Message) Message) state.Work {
 	f := fold{effort: budget, work: copyWork(previous), calls: map[string]pendingCall{}, operating: map[string]pendingCall{}, flagged: map[string]bool{}, staged: map[string]bool{}}
 	f.cwd = f.work.Directory.Text
 	for i := range messages {
 		if !budget.Live(messageEffort) {
 			break
 		}
-		f.message(&messages[i], of(&messages[i]))
+		x := of(&messages[i])
+		f.message(&messages[i], &x)
 	}
 	f.finish()
 	return f.work
