@@ -22,8 +22,8 @@ import (
 type callFacts struct {
 	work.Call
 	at          int32     // which part of its message it is
-	inputIdents []mention // in input
 	moreFiles   int32     // that are not in Files
+	inputIdents []mention // in input
 	idents      []mention // in all arguments
 	part        bool      // only a part of the file was read
 	onlyPrints  bool      // of a command line: it only shows content

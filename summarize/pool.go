@@ -84,16 +84,16 @@ type group struct {
 // candidate is one thing that may be taken into the summary.
 type candidate struct {
 	section section
-	entry   int // index among the entries, or the groups, of the section
-	piece   int // index among the pieces of the group; -1 for a plain entry
-	at      int // position of its message in the span, for recency and order
+	choice  bool // the assistant says that it chose this
+	dead    bool // out of date, or said again later
 	base    float32
+	entry   int    // index among the entries, or the groups, of the section
+	piece   int    // index among the pieces of the group; -1 for a plain entry
+	at      int    // position of its message in the span, for recency and order
 	text    string // of a piece; plain entries are rendered by selection
 	idents  []int32
 	terms   []int32 // words (see terms)
 	head    int     // the candidate that begins the block in which it stands, plus 1; 0 for none
-	choice  bool    // the assistant says that it chose this
-	dead    bool    // out of date, or said again later
 }
 
 // builder fills a pool from the facts of messages.

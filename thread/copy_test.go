@@ -162,3 +162,25 @@ func TestKeyFieldsAreValues(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFinal: a thread takes what a final message holds as it is, and what it gives for changes is a copy.
+func TestFinal(t *testing.T) {
+	for _, final := range []bool{false, true} {
+		given := []thread.Message{{Role: thread.Tool, Final: final, Parts: []thread.Part{thread.ToolResult{CallID: "c", Content: []thread.Part{thread.Text{Text: "a"}}}}}}
+		log, err := thread.New("t").Append(given...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := log.At(0)
+		if shared := &held.Parts[0] == &given[0].Parts[0]; shared != final || held.Final || given[0].Final != final {
+			t.Errorf("final %v: the thread shares parts: %v, and has it final: %v", final, shared, held.Final)
+		}
+		own := []thread.Message{given[0]}
+		thread.Own(own)
+		r, _ := own[0].Result()
+		r.Content[0] = thread.Text{Text: "b"}
+		if r, _ := held.Result(); r.Text() != "a" || own[0].Final {
+			t.Errorf("final %v: what is changed in the copy is changed in the thread", final)
+		}
+	}
+}

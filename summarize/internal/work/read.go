@@ -26,13 +26,13 @@ type Call struct {
 
 	steps      []step
 	pagers     int    // how many of the last commands only show a part of the output: head, tail
-	told       bool   // a status of 0 says that every command succeeded
 	workdir    string // the folder that the tool was told to run in
-	background bool
 	target     string // the process or agent that a poll asks for
-	stops      bool   // the poll ends it
-	operates   bool   // the call changes something in a system
-	opensPull  bool   // a tool that opens a pull request
+	told       bool   // a status of 0 says that every command succeeded
+	background bool
+	stops      bool // the poll ends it
+	operates   bool // the call changes something in a system
+	opensPull  bool // a tool that opens a pull request
 }
 
 // step is one command of a command line.
@@ -150,7 +150,6 @@ type Result struct {
 	CallID  string
 	Outcome thread.Outcome
 	First   string // the first line that is not empty
-	Failing bool   // some line reports an error
 	Why     string // what the output says of why it failed; of commands
 
 	code         int    // the status that the harness wrote
@@ -159,6 +158,7 @@ type Result struct {
 	lastLine     string // the last
 	answer       string // of another tool, short
 	hasCode      bool
+	Failing      bool // some line reports an error
 	ended        bool // what a poll asks for has ended
 	DeniedByUser bool // the user did not allow the call
 	deniedByRule bool // a permission rule did not allow the call
