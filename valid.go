@@ -88,7 +88,11 @@ func keepLoadings(ctx context.Context, p policy.Policy, s *policy.Situation, f *
 	for range maxCuts {
 		kept, actions := *s, f.Plan.Actions()
 		kept.Keep = slices.Clone(s.Keep)
-		for _, i := range strategy.Instructions(s.Thread.Messages()[:lastHidden(s.Thread, f.Plan)+1]) {
+		end := lastHidden(s.Thread, f.Plan) + 1
+		for end < s.Thread.Len() && s.Thread.At(end).IsInstruction() { // no call stands before these
+			end++
+		}
+		for _, i := range strategy.Instructions(s.Thread.Messages()[:end]) {
 			if m := s.Thread.At(i); actions[m.ID].Action != plan.Include && len(hosted.Loads(m)) > 0 {
 				kept.Keep = append(kept.Keep, i)
 			}

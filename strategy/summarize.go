@@ -39,8 +39,7 @@ const (
 	fullRatio = 0.3
 	// minSummary is the least room that a summary is worth having in, in tokens.
 	minSummary = 120
-	// saidShare is the most that what the user said adds to the room of a summary, as a share of the room; saidFrame
-	// what each of it has around it, in tokens.
+	// What the user said adds to the room of a summary: at most a share of the room; and tokens around each message.
 	saidShare, saidFrame = 0.4, 12
 	// leastRun is the least room that is worth a summary of its own beside others, in
 	// tokens: each has a frame and headings.
