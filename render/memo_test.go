@@ -2,6 +2,7 @@ package render_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -11,6 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // TestMemo: whatever the thread, the plan and the steps in which it grows, a
@@ -95,5 +97,42 @@ func TestMemoResumes(t *testing.T) {
 	step()
 	if allocs := testing.AllocsPerRun(5, render1); allocs > 100 {
 		t.Errorf("a step took %v allocations: the history was rendered again", allocs)
+	}
+}
+
+// TestMemoOfALoopWithoutThoughts: a message that leaves the prompt as it is finished is left out of what the next
+// step goes on from only once.
+func TestMemoOfALoopWithoutThoughts(t *testing.T) {
+	said := func(role thread.Role, parts ...thread.Part) thread.Message {
+		return thread.Message{Role: role, Parts: parts}
+	}
+	text, thought := thread.Text{Text: "a"}, thread.Reasoning{Text: "b", Signature: "c", Source: thread.Source{API: wire.Anthropic, Raw: `{"type":"thinking","thinking":"b","signature":"c"}`}}
+	call := func(id string) thread.Part { return thread.ToolCall{ID: id, Name: "x", Arguments: "{}"} }
+	result := func(id string) thread.Message {
+		return said(thread.Tool, thread.ToolResult{CallID: id, Tool: "x", Content: []thread.Part{text}})
+	}
+	log, err := thread.New("t").Append(said(thread.User, text), said(thread.Assistant, call("1")), result("1"),
+		said(thread.Assistant, thought), said(thread.Assistant, text, call("2")), result("2"), said(thread.Assistant, text, call("3")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var memo render.Memo
+	o := &render.Options{Profile: render.For(wire.Anthropic), Rewritten: 2, Shared: true}
+	o.Profile.BoundReasoning = true
+	for range 2 {
+		want, origins, err := render.Render(log, nil, nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, remembered, err := memo.Render(log, nil, nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(want.Messages) != len(got.Messages) || !slices.Equal(origins.Messages, remembered.Messages) {
+			t.Errorf("%d messages, %v, not %d messages, %v", len(got.Messages), remembered.Messages, len(want.Messages), origins.Messages)
+		}
+		if log, err = log.Append(result("3"), said(thread.User, text)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
