@@ -60,6 +60,7 @@ func TestBadInput(t *testing.T) {
 		{"zip", "PK\x03\x04rest", nil, transcript.ErrBinary, 0, "zip archive"},
 		{"binary", "ab\x00\x01\x02", nil, transcript.ErrBinary, 0, "NUL"},
 		{"UTF-16", "\xff\xfe{\x00}\x00", nil, transcript.ErrBinary, 0, "UTF-16"},
+		{"UTF-16 without a mark", "{\x00\"\x00a\x00\"\x00", nil, transcript.ErrBinary, 0, "NUL"},
 		{"gzip header cut off", "\x1f\x8b\x08", nil, transcript.ErrEmpty, 0, "the compressed data is cut off at its beginning"},
 		{"gzip cut off before its first byte", string(zipped(t, []byte(lineUser))[:12]), nil, transcript.ErrEmpty, 0, "the compressed data is cut off at its beginning"},
 		{"gzip of a document cut off", string(zipped(t, []byte(cutDocument))[:60]), nil, nil, 1, "the compressed data is cut off in this line, inside of a JSON document; nothing of it could be read"},

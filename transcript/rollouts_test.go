@@ -96,6 +96,8 @@ func TestCodexThreads(t *testing.T) {
 	bySameID.base = 1 // the id of the thread stands for any of its rollouts
 	shifted := fork
 	shifted.shift = -4
+	beyond := fork
+	beyond.shift = 10_000
 	circle := first
 	circle.base, circle.end = 2, 1
 	for _, tt := range []struct {
@@ -117,6 +119,7 @@ func TestCodexThreads(t *testing.T) {
 		{"a missing rollout of a thread", []codexFile{{folder: "elsewhere", thread: 1, says: first.says}, rewind, fork}, "three 3", "which is in no file beside it"},
 		{"a circle", []codexFile{circle, fork}, "one three 3", "in a circle"},
 		{"fewer records than shared", []codexFile{{folder: day, thread: 1, says: []string{"one"}}, fork}, "one three 3", "the last 1 records that it shares with this thread are missing"},
+		{"the offset is beyond the file", []codexFile{first, beyond}, "one 1 three 3", ""},
 		{"the offset is within a record", []codexFile{first, shifted}, "one three 3", "records that it shares with this thread are missing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
