@@ -109,7 +109,7 @@ var floors = map[string]arch.Package{
 
 	// 2: contracts and portable types.
 	"artifact":   {Floor: 2, Same: []string{"store/keyring"}},
-	"transcript": {Floor: 2, External: []string{gjson}},
+	"transcript": {Floor: 2, External: []string{gjson, zstd}},
 	"recall":     {Floor: 2, Same: []string{"artifact", "event"}, External: []string{gjson}},
 	"store":      {Floor: 2, Same: []string{"store/apikey", "artifact", "event", "store/keyring"}},
 	"event":      {Floor: 2},
@@ -149,7 +149,7 @@ var floors = map[string]arch.Package{
 	// knows no codec.
 	"token":               {Floor: 1, External: []string{tiktoken}},
 	"strategy/cut":        {Floor: 1, Same: []string{"token"}},
-	"render":              {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
+	"render":              {Floor: 1, Same: []string{"token", "wire", "internal/hosted"}, External: []string{gjson}},
 	"wire":                {Floor: 1},
 	"wire/anthropic":      {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape", "internal/hosted"}, External: []string{gjson}},
 	"wire/gemini":         {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape", "internal/hosted"}, External: []string{gjson}},
@@ -260,15 +260,15 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9118},
-		{Of: "floor 1", Floor: 1, Most: 21007},
-		{Of: "floor 2", Floor: 2, Most: 20101},
-		{Of: "floor 3", Floor: 3, Most: 11206},
-		{Of: "floor 4", Floor: 4, Most: 2402},
-		{Of: "floor 5", Floor: 5, Most: 9404},
-		{Of: "floor 6", Floor: 6, Most: 12288},
-		{Of: "floor 7", Floor: 7, Most: 16386},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 14558},
+		{Of: "floor 0", Floor: 0, Most: 9136},
+		{Of: "floor 1", Floor: 1, Most: 21121},
+		{Of: "floor 2", Floor: 2, Most: 21532},
+		{Of: "floor 3", Floor: 3, Most: 11258},
+		{Of: "floor 4", Floor: 4, Most: 2408},
+		{Of: "floor 5", Floor: 5, Most: 9435},
+		{Of: "floor 6", Floor: 6, Most: 12296},
+		{Of: "floor 7", Floor: 7, Most: 16572},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 14611},
 	},
 	Packages: 98, Public: 45, Names: 752,
 	Methods: 25, Types: map[string]int{
