@@ -21,8 +21,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// timesBytes is how much memory a request may take, in multiples of its bytes.
-const timesBytes = 12
+// timesBytes is how much memory a request may take, in multiples of its bytes: 12, and what a busy machine adds
+// because garbage is collected later there.
+const timesBytes = 12 + 1.5
 
 // repeatedCalls is a Chat request of about n bytes that repeats a call of a tool and its result.
 func repeatedCalls(tool string, arguments, result func(i int) string) func(n int) []byte {
@@ -103,7 +104,7 @@ var shortThings = map[string]struct {
 	"calls":                 {wire.Chat, short(`"messages":`, 4, `{"role":"assistant","content":"","tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"fetch","arguments":"{\"text\":\"%[2]s\"}"}}]},{"role":"tool","tool_call_id":"c%[1]d","content":"ok"}`), timesBytes},
 	"calls of a shell":      {wire.Chat, short(`"messages":`, 4, `{"role":"assistant","content":"","tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"Bash","arguments":"{\"command\":\"make %[2]s\"}"}}]},{"role":"tool","tool_call_id":"c%[1]d","content":"ok"}`), timesBytes},
 	"calls of Anthropic":    {wire.Anthropic, short(`"messages":`, 5, `{"role":"assistant","content":[{"type":"tool_use","id":"c%[1]d","name":"fetch","input":{"text":"%[2]s"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%[1]d","content":"ok"}]}`), timesBytes},
-	"calls of Responses":    {wire.Responses, short(`"input":`, 2, `{"type":"function_call","call_id":"c%[1]d","name":"fetch","arguments":"{\"text\":\"%[2]s\"}"},{"type":"function_call_output","call_id":"c%[1]d","output":"ok"}`), 18},
+	"calls of Responses":    {wire.Responses, short(`"input":`, 2, `{"type":"function_call","call_id":"c%[1]d","name":"fetch","arguments":"{\"text\":\"%[2]s\"}"},{"type":"function_call_output","call_id":"c%[1]d","output":"ok"}`), 19},
 	"calls of Gemini":       {wire.Gemini, short(`"contents":`, 8, `{"role":"model","parts":[{"functionCall":{"name":"fetch","args":{"text":"%[2]s"}}}]},{"role":"user","parts":[{"functionResponse":{"name":"fetch","response":{"result":"ok %[1]d"}}}]}`), timesBytes},
 }
 
