@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
+	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -57,6 +58,29 @@ func TestMarks(t *testing.T) {
 		m := Auto{Favor: test.favor}.Marks(beginning(test.window, 0, test.fixed))
 		if m.Mark != test.mark || m.Target != test.target || m.Soft != test.soft || m.Priced != test.priced {
 			t.Errorf("%s, window %d, %d around: %+v, want mark %d, target %d, soft %d, priced %v", test.favor, test.window, test.fixed, m, test.mark, test.target, test.soft, test.priced)
+		}
+	}
+}
+
+// TestMarkMoves: where a compaction did not reach its target, the next one waits until a quarter of the room for
+// messages is in use again, or, where less than that is free, as long as the request fits.
+func TestMarkMoves(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		window, fixed int
+		reached, mark int
+	}{
+		{"the target was reached", 200_000, 0, 32_000, 64_000},
+		{"a quarter of 64,000 over what was reached", 200_000, 0, 60_000, 76_000},
+		{"a quarter of a room of 40,000", 60_000, 20_000, 49_000, 59_000},
+		{"a quarter of it is less than the mark", 60_000, 20_000, 41_000, 54_974},
+		{"less than a quarter is free", 60_000, 20_000, 50_500, 60_000},
+		{"no window is known", 0, 0, 60_000, 76_000},
+	} {
+		s := beginning(test.window, 0, test.fixed)
+		s.Current = &plan.Plan{Drops: []plan.Removal{{}}, CompactedTokens: test.reached}
+		if m := (Auto{}).Marks(s); m.Mark != test.mark {
+			t.Errorf("%s: the mark is %d after %d, want %d", test.name, m.Mark, test.reached, test.mark)
 		}
 	}
 }
