@@ -9,13 +9,37 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// TestAttemptCarriedOn: an attempt of the summary that is replaced is not told again when its messages
-// come up once more.
+// TestAttemptText: a failed attempt quotes what the assistant said and changed next, unless the
+// story tells it in full.
+func TestAttemptText(t *testing.T) {
+	a := &attempt{
+		why: "Bash go test => FAIL", said: "The index is off by one.", again: 3, works: true,
+		mends: []repair{{file: "src/parse.go", from: "n := 1", to: "n := 0", source: "m7"}},
+	}
+	for _, tt := range []struct {
+		told map[string]bool
+		want string
+	}{
+		{nil, " | then the assistant: The index is off by one. | edited next: src/parse.go n := 1 → n := 0 | it succeeded later, in turn 3"},
+		{map[string]bool{"The index is off by one.": true}, " | edited next: src/parse.go n := 1 → n := 0 | it succeeded later, in turn 3"},
+	} {
+		got := a.text(tt.told)
+		if got != a.why+tt.want {
+			t.Errorf("%v: %q", tt.told, got)
+		}
+		if whyFailed(got) != a.why {
+			t.Errorf("it failed because of %q", whyFailed(got))
+		}
+	}
+}
+
+// TestAttemptCarriedOn: an attempt of the summary that is replaced is not told again in other
+// words when its messages come up once more.
 func TestAttemptCarriedOn(t *testing.T) {
 	k := (&talk{}).user("Fix it.").calls("Bash", args{"command": "go test ./..."}, "FAIL: TestParse", thread.Failure)
 	k.says("The cause is an index without a check in parse.go.")
 	in := Input{Messages: k.done(t)}
-	previous := summary.Summary{FailedAttempts: []summary.Item{{Text: "Bash go test ./... => FAIL: TestParse | it succeeded later, in turn 3"}}}
+	previous := summary.Summary{FailedAttempts: []summary.Item{{Text: "Bash go test ./... => FAIL: TestParse | then the assistant: The cause is an index without a check in parse.go."}}}
 	in.Previous = &previous
 	if s := summarizeNow(t, in); len(s.FailedAttempts) != 1 {
 		t.Errorf("failures: %q", texts(s.FailedAttempts))
@@ -107,6 +131,45 @@ func TestLaterSuccessOfEarlierSpan(t *testing.T) {
 		s := summarizeNow(t, Input{Messages: k.done(t), Previous: &previous})
 		if len(s.FailedAttempts) == 0 || !strings.HasPrefix(s.FailedAttempts[0].Text, "Bash make lint") || strings.Contains(s.FailedAttempts[0].Text, thenWorked) != works {
 			t.Errorf("works %v: %q", works, texts(s.FailedAttempts))
+		}
+	}
+}
+
+// TestMendingEdits: a failed check is told with the edits after it, another command and a
+// document with none; a failed edit with the next that tries the same.
+func TestMendingEdits(t *testing.T) {
+	edit := func(file, from, to string, end thread.Outcome) func(*talk) {
+		return func(k *talk) {
+			k.calls("Edit", args{"file_path": file, "old_string": from, "new_string": to}, "ok", end)
+		}
+	}
+	bash := func(command, result string) func(*talk) {
+		return func(k *talk) { k.calls("Bash", args{"command": command}, result, thread.Failure) }
+	}
+	code := edit("/r/parse.go", "n := 1", "limit := 0", thread.Success)
+	for _, tt := range []struct {
+		name   string
+		failed func(*talk)
+		next   func(*talk)
+		mends  bool
+	}{
+		{"a check", bash("go test ./...", "--- FAIL: TestX"), code, true},
+		{"another command", bash("python3 show.py", "SyntaxError: invalid syntax"), code, false},
+		{"a document", bash("go test ./...", "--- FAIL: TestX"), edit("/r/README.md", "old words", "new words", thread.Success), false},
+		{"a document that it names", bash("make lint", "README.md:3:1: error: line too long"), edit("/r/README.md", "old words", "new words", thread.Success), true},
+		{"an edit", edit("/r/parse.go", "n:=1", "limit := 0", thread.Failure), code, true},
+		{"an edit of another file", edit("/r/print.go", "x", "printer()", thread.Failure), code, false},
+		{"of a later turn", func(k *talk) {
+			bash("go test ./...", "--- FAIL: TestX")(k)
+			k.user("By the way, keep the old code around.")
+		}, code, false},
+	} {
+		k := (&talk{}).user("Fix it, please.")
+		tt.failed(k)
+		tt.next(k)
+		s := summarizeNow(t, Input{Messages: k.done(t)})
+		if got := strings.Contains(strings.Join(texts(s.FailedAttempts), "\n"), thenEdited); got != tt.mends {
+			t.Errorf("%s: %q", tt.name, texts(s.FailedAttempts))
 		}
 	}
 }

@@ -54,6 +54,17 @@ func (s *selection) build() summary.Summary {
 			out.Identifiers = append(out.Identifiers, item)
 		}
 	}
+	told := map[string]bool{}
+	for _, i := range order {
+		if c := &p.candidates[i]; c.section == secSaid {
+			told[c.text] = true
+		}
+	}
+	for i, n := range plain[secFailed] { // as pick has sorted them
+		if a := p.attempts[n]; a != nil {
+			out.FailedAttempts[i].Text = a.text(told)
+		}
+	}
 	return out
 }
 

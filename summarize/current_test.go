@@ -155,6 +155,19 @@ func TestSaysNothing(t *testing.T) {
 	}
 }
 
+// TestEditThatFailed: an edit that a file did not take is told with the one that it took.
+func TestEditThatFailed(t *testing.T) {
+	k := (&talk{}).user("Export the runner.")
+	k.calls("Edit", args{"file_path": "/r/index.ts", "old_string": "export a", "new_string": "export a\nexport runner"}, "Could not find the exact text in index.ts.", thread.Failure)
+	k.calls("Read", args{"file_path": "/r/index.ts"}, "export b\nexport a", thread.Success)
+	k.calls("Edit", args{"file_path": "/r/other.ts", "old_string": "let n = 1", "new_string": "let n = 2"}, "ok", thread.Success)
+	k.calls("Edit", args{"file_path": "/r/index.ts", "old_string": "export b", "new_string": "export { runner } from './runner'"}, "ok", thread.Success).says("Done.")
+	s := summarizeNow(t, Input{Messages: k.done(t)})
+	if len(s.FailedAttempts) != 1 || !strings.Contains(s.FailedAttempts[0].Text, "find the exact text") || !strings.HasSuffix(s.FailedAttempts[0].Text, "| edited next: /r/index.ts export b → export { runner } from './runner'") || !strings.Contains(strings.Join(texts(s.Changes), "\n"), "export { runner } from './runner'") {
+		t.Errorf("failures: %q, changes: %q", texts(s.FailedAttempts), texts(s.Changes))
+	}
+}
+
 // TestReadThatFailed: the words of a tool that could not read a file are not told as its content.
 func TestReadThatFailed(t *testing.T) {
 	const hint = "File does not exist. Did you mean /x/relay_b.go?"

@@ -3,7 +3,6 @@ package summarize
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -151,7 +150,7 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	}
 	if failed {
 		base = 1.6
-		text, more := reason(r)
+		text, more := errorText(r)
 		o.Error = text
 		idents = append(idents, more...)
 	}
@@ -245,7 +244,8 @@ func (b *builder) noteLaterSuccess() {
 	}
 	for n, a := range b.attempts {
 		if later, _ := slices.BinarySearch(worked[a.call], a.outcome+1); a.call != "" && later < len(worked[a.call]) {
-			b.FailedAttempts[n].Text += thenWorked + ", in turn " + strconv.Itoa(b.ToolOutcomes[worked[a.call][later]].Turn)
+			a.again, a.works = b.ToolOutcomes[worked[a.call][later]].Turn, true
+			b.FailedAttempts[n].Text = a.text(nil)
 		}
 	}
 }

@@ -39,6 +39,8 @@ const (
 	// wordsOffered is for an option that the user chose among: the answer "B" says nothing
 	// without them.
 	wordsOffered = 5
+	// toldBefore is a factor for words that a failed attempt quotes.
+	toldBefore = 0.02
 	// leastProgress is from how many times in a turn words that differ only in their numbers
 	// are a progress report: "Step 3 of 40". Those of more than maxProgress bytes are none.
 	leastProgress, maxProgress = 3, 120
@@ -73,6 +75,9 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			base = wordsFinal
 		case n == 0:
 			base = wordsOpening
+		}
+		if _, told := b.seen[seenText{seenQuoted, p.text}]; told {
+			base *= toldBefore
 		}
 		base *= min(1, float32(len(p.text))/fullWords)
 		switch {

@@ -244,7 +244,8 @@ func (x *index) timesCalled(d *call, head string, said int) string {
 
 var laterForm = regexp.MustCompile(`^it succeeded later(?:, in turn (\d+))?$`)
 
-// attempted looks for a call that failed. The form is "call => line | it succeeded later, in turn N".
+// attempted looks for a call that failed. The form is "call => lines | then the assistant: words |
+// edited next: file change | it succeeded later, in turn N".
 func attempted(x *index, c claim) string {
 	text := c.parts["words"]
 	reason := "the messages that it names hold no such call"
@@ -270,14 +271,20 @@ func attempted(x *index, c claim) string {
 func (x *index) afterFailure(d *call, rest string) string {
 	parts := strings.Split(rest, " | ")
 	reason := func(k int, part string) string {
+		words, said := strings.CutPrefix(part, "then the assistant: ")
+		edit, edited := strings.CutPrefix(part, "edited next: ")
 		m := laterForm.FindStringSubmatch(part)
 		switch {
 		case k == 0 && !d.shows(part) && !(d.refused && part == "the user did not allow it"):
 			return "its result does not say so: " + clip(part, 120)
 		case k == 0:
+		case said && !x.saidAfter(d, words):
+			return "no later message of the assistant holds these words"
+		case edited && !x.editedAfter(d, edit):
+			return "no later call that succeeded edits the file so"
 		case m != nil:
 			return x.notLater(d, number(m[1]))
-		default:
+		case !said && !edited:
 			return "nobody says so: " + clip(part, 120)
 		}
 		return ""
@@ -302,6 +309,37 @@ func orFirst(a, b string) string {
 		return b
 	}
 	return a
+}
+
+func (x *index) saidAfter(d *call, words string) bool {
+	said := seek(words)
+	for i := d.at + 1; i < len(x.log); i++ {
+		if x.log[i].Role != thread.Assistant {
+			continue
+		}
+		for _, t := range x.quotable(i) {
+			if said.in(t.norm()) || strings.Contains(t.raw, "```") && said.in(normal(fence.ReplaceAllString(t.raw, ""))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// editedAfter reports whether a call after a failed one put the words into the file that they
+// begin with: "FILE old → new", "FILE with: new", "FILE without: old".
+func (x *index) editedAfter(d *call, words string) bool {
+	file, change, _ := strings.Cut(words, " ")
+	change = strings.TrimPrefix(strings.TrimPrefix(change, "with: "), "without: ")
+	for _, e := range x.calls {
+		if e.at <= d.at || e.end == failed || !holds(normal(e.said), file) {
+			continue
+		}
+		if notHeld([]text{newText(strings.Join(leaves(e.args), " ")), newText(e.said)}, change, " → ") == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // core are the commands of a command line that do the work: what only shows,
