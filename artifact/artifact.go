@@ -204,8 +204,6 @@ var (
 	// ErrForbidden says that the artifact is more sensitive than the requester
 	// may read.
 	ErrForbidden = errors.New("artifact is too sensitive for the requester")
-	// ErrLimited is wrapped by every *LimitError.
-	ErrLimited = errors.New("too many reads of artifacts")
 )
 
 // Backend stores records: metadata and bytes under a tenant and an id. Two tenants may

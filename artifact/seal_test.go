@@ -326,14 +326,14 @@ func TestLimits(t *testing.T) {
 	}
 	var limit *artifact.LimitError
 	_, _, err = s.Get(ctx, one, big)
-	if !errors.As(err, &limit) || !errors.Is(err, artifact.ErrLimited) || limit.RetryAfter < time.Second || limit.RetryAfter > time.Second+time.Millisecond {
+	if !errors.As(err, &limit) || limit.RetryAfter < time.Second || limit.RetryAfter > time.Second+time.Millisecond {
 		t.Errorf("read 61: %v", err)
 	}
-	if _, err := s.Metadata(ctx, one, big); !errors.Is(err, artifact.ErrLimited) {
+	if _, err := s.Metadata(ctx, one, big); !errors.As(err, &limit) {
 		t.Errorf("metadata: %v", err)
 	}
 	for _, err := range s.List(ctx, one, artifact.Filter{}) {
-		if !errors.Is(err, artifact.ErrLimited) {
+		if !errors.As(err, &limit) {
 			t.Errorf("list: %v", err)
 		}
 	}
@@ -349,7 +349,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("after the time it named: %v", err)
 	}
 	now = now.Add(-time.Hour)
-	if _, _, err := s.Get(ctx, two, big); !errors.Is(err, artifact.ErrLimited) {
+	if _, _, err := s.Get(ctx, two, big); !errors.As(err, &limit) {
 		t.Errorf("after the clock went back: %v", err)
 	}
 	now = now.Add(time.Hour * 2)

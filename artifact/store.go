@@ -280,16 +280,13 @@ type Limits struct {
 	BytesPerMinute int
 }
 
-// LimitError is returned when a requester exceeds its limits. It matches ErrLimited.
+// LimitError is returned when a requester exceeds its limits.
 type LimitError struct{ RetryAfter time.Duration }
 
 // Error says when to try again.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("%v; try again in %s", ErrLimited, e.RetryAfter.Round(time.Millisecond))
+	return fmt.Sprintf("too many reads of artifacts; try again in %s", e.RetryAfter.Round(time.Millisecond))
 }
-
-// Is makes every LimitError match ErrLimited.
-func (e *LimitError) Is(target error) bool { return target == ErrLimited }
 
 // limiter applies Limits to each requester.
 type limiter struct{ reads, bytes *ratelimit.Buckets[caller] }

@@ -51,16 +51,13 @@ var ErrStopped = errors.New("the queue has been stopped")
 // Whoever needs the work should do it.
 var ErrAbandoned = errors.New("the process that runs the job seems to be dead")
 
-// ErrUnknownKind is wrapped by errors about a job without a handler.
-var ErrUnknownKind = errors.New("no handler for this kind of job")
-
 // Check returns an error for an invalid job. It is for implementations.
 func (h Handlers) Check(j Job) error {
 	switch {
 	case j.Key == "":
 		return errors.New("job: a job needs a key")
 	case h[j.Kind] == nil:
-		return fmt.Errorf("job: kind %q, key %q: %w", j.Kind, j.Key, ErrUnknownKind)
+		return fmt.Errorf("job: kind %q, key %q: no handler for this kind of job", j.Kind, j.Key)
 	case len(j.Args) > 0 && !rawjson.Valid(j.Args):
 		return fmt.Errorf("job: kind %q, key %q: the arguments are not JSON", j.Kind, j.Key)
 	}
@@ -147,7 +144,7 @@ func (h Handlers) Do(ctx context.Context, j Job, timeout time.Duration) (err err
 	}()
 	handle := h[j.Kind]
 	if handle == nil {
-		return fmt.Errorf("job: kind %q, key %q: %w", j.Kind, j.Key, ErrUnknownKind)
+		return h.Check(j)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

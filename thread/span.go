@@ -6,10 +6,6 @@ import (
 	"slices"
 )
 
-// ErrSpan is wrapped by errors about a span without messages, or whose messages are not in thread
-// order, or repeat.
-var ErrSpan = errors.New("not a span")
-
 // Span is a list of messages. It has all their ids and not only its ends, so that its meaning
 // never changes. The turns are for display.
 type Span struct {
@@ -42,10 +38,10 @@ func (t *Thread) Range(i, j int) Span {
 }
 
 // Check returns an error unless the span is one of t: not empty, in thread order, with known
-// ids. It wraps ErrUnknownID or ErrSpan.
+// ids that do not repeat. The error about an id that is not in t wraps ErrUnknownID.
 func (s Span) Check(t *Thread) error {
 	if len(s.MessageIDs) == 0 {
-		return fmt.Errorf("it has no messages: %w", ErrSpan)
+		return errors.New("it has no messages")
 	}
 	last := -1
 	for _, id := range s.MessageIDs {
@@ -54,7 +50,7 @@ func (s Span) Check(t *Thread) error {
 			return fmt.Errorf("%s: %w", id, ErrUnknownID)
 		}
 		if i <= last {
-			return fmt.Errorf("%s at position %d comes after position %d: %w", id, i, last, ErrSpan)
+			return fmt.Errorf("%s at position %d comes after position %d", id, i, last)
 		}
 		last = i
 	}
