@@ -36,8 +36,11 @@ func (f Format) Place() Place { return f.row().place }
 // set where a session lies in several files: the newest has the highest.
 func (f Format) PartOf(path string) (id, part string, subagent bool) {
 	dir := filepath.Dir(path)
-	if filepath.Base(dir) == subagentFolder && f == "claude-code" {
+	switch {
+	case f == "claude-code" && filepath.Base(dir) == subagentFolder:
 		return filepath.Base(filepath.Dir(dir)), "", true
+	case f == "kimi-code" && filepath.Base(dir) != kimiMain:
+		return filepath.Base(filepath.Dir(filepath.Dir(dir))), "", true
 	}
 	if first := firstLine(path); isSubagent(f, first) {
 		for _, row := range subagents {
@@ -55,6 +58,9 @@ func (f Format) PartOf(path string) (id, part string, subagent bool) {
 
 // subagentFolder is where Claude Code keeps the sub-agents of a session.
 const subagentFolder = "subagents"
+
+// kimiMain is the folder of the agent with which a person speaks, beside those of its sub-agents.
+const kimiMain = "main"
 
 // firstLine is the first line of a file, or its beginning: gjson finds what stands in that.
 func firstLine(path string) gjson.Result {

@@ -96,6 +96,9 @@ func (c *conversation) view(ctx context.Context, path string, s Streams) (*view.
 	if err != nil {
 		return nil, err
 	}
+	for _, note := range c.unsentNotes(res) {
+		c.warn(note)
+	}
 	shown := web.Input{
 		Thread: c.in.Thread, Result: res, Counter: c.counter, Model: c.model, Title: c.in.Title, Agent: string(c.in.file.Format),
 		Budget: c.budget, MaxTextBytes: maxPageTexts,

@@ -34,6 +34,7 @@ func TestNothingIsSilent(t *testing.T) {
 		{"inspect", left, []string{"inspect", file}},
 		{"plan", left, []string{"plan", file, "--budget", "4000"}},
 		{"explain", left, []string{"explain", file, "-o", filepath.Join(dir, "page.html")}},
+		{"explain for another API", block, []string{"explain", file, "--to", "openai", "-o", filepath.Join(dir, "other.html")}},
 		{"compact", left, []string{"compact", file, "--budget", "4000", "-o", filepath.Join(dir, "anthropic.json")}},
 		{"compact for another API", block, []string{"compact", file, "--budget", "4000", "--to", "openai", "-o", filepath.Join(dir, "openai.json")}},
 		{"compact into another agent", block, []string{"compact", file, "--budget", "4000", "--into", "codex"}},

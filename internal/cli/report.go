@@ -241,6 +241,20 @@ func countUnsent(t *thread.Thread, res *palimpsest.Result) map[string]int {
 	return lost
 }
 
+// unsentNotes name the blocks that the prompt lacks; none for a session, whose report has its own.
+func (c *conversation) unsentNotes(res *palimpsest.Result) (notes []string) {
+	if c.into != "" {
+		return nil
+	}
+	unsent := countUnsent(c.in.Thread, res)
+	for _, what := range slices.Sorted(maps.Keys(unsent)) {
+		if what != "reasoning" { // which only its own provider reads
+			notes = append(notes, fmt.Sprintf("not carried over: %s (%d): requests of the %s API cannot hold it", what, unsent[what], c.api))
+		}
+	}
+	return notes
+}
+
 // notes are what the user should know before sending the prompt.
 func (c *conversation) notes(res *palimpsest.Result) []string {
 	var notes []string
@@ -256,13 +270,7 @@ func (c *conversation) notes(res *palimpsest.Result) []string {
 	if lost > 0 {
 		notes = append(notes, fmt.Sprintf("%s dropped without a summary, because the kept messages left no room for one: raise the budget or keep less", plural(lost, "message")))
 	}
-	if unsent := countUnsent(c.in.Thread, res); c.into == "" {
-		for _, what := range slices.Sorted(maps.Keys(unsent)) {
-			if what != "reasoning" { // which only its own provider reads
-				notes = append(notes, fmt.Sprintf("not carried over: %s (%d): requests of the %s API cannot hold it", what, unsent[what], c.api))
-			}
-		}
-	}
+	notes = append(notes, c.unsentNotes(res)...)
 	if foreign {
 		notes = append(notes, fmt.Sprintf("%s is a model of %s: add --to %s to write for its own API", c.model.Name, c.model.Provider, own))
 	}

@@ -138,7 +138,16 @@ func findFiles(f transcript.Format) (found []Session, err error) {
 		more, failed := findParts(f, filepath.Join(filepath.Dir(root), name))
 		parts, err = append(parts, more...), errors.Join(err, failed)
 	}
-	return fold(parts), err
+	found, missing := fold(parts)
+	return found, errors.Join(err, missingError(f, missing))
+}
+
+// missingError says that sub-agents work for sessions that are not there; nil without any.
+func missingError(f transcript.Format, subagents []string) error {
+	if len(subagents) == 0 {
+		return nil
+	}
+	return fmt.Errorf("sessions of %s: %d of sub-agents are not listed, since the session that they work for is not there; the first is %s", f, len(subagents), subagents[0])
 }
 
 // part is a file of a session, as Format.PartOf tells of it.
@@ -202,8 +211,9 @@ func folderAbove(path string, levels int) string {
 }
 
 // fold makes one session of the files of each, without those of sub-agents. A session that lies in
-// several files goes on in the newest of them.
-func fold(parts []part) (found []Session) {
+// several files goes on in the newest of them. missing are the files of sub-agents that name a
+// session which is not there.
+func fold(parts []part) (found []Session, missing []string) {
 	newest, oldest := map[string]*part{}, map[string]*part{}
 	worksFor := map[string]string{} // a sub-agent, and its session
 	for i := range parts {
@@ -224,7 +234,10 @@ func fold(parts []part) (found []Session) {
 			oldest[p.of] = p
 		}
 	}
-	count := map[string]int{}
+	count, ids := map[string]int{}, map[string]bool{}
+	for _, p := range newest {
+		ids[p.ID] = true
+	}
 	for i := range parts {
 		if p := &parts[i]; p.subagent {
 			session := p.of
@@ -233,7 +246,9 @@ func fold(parts []part) (found []Session) {
 					session = up
 				}
 			}
-			count[session]++
+			if count[session]++; session != "" && !ids[session] {
+				missing = append(missing, p.Path)
+			}
 		}
 	}
 	for i := range parts {
@@ -245,7 +260,7 @@ func fold(parts []part) (found []Session) {
 		p.first = oldest[p.of].Path
 		found = append(found, p.Session)
 	}
-	return found
+	return found, missing
 }
 
 // maxNested is how deep sub-agents have their own at most; beyond, they are not counted.

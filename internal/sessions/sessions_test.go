@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
@@ -95,7 +96,7 @@ func TestSubagents(t *testing.T) {
 	for _, variable := range []string{"HOME", "USERPROFILE"} {
 		t.Setenv(variable, home)
 	}
-	for _, variable := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "PI_CODING_AGENT_DIR"} {
+	for _, variable := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "PI_CODING_AGENT_DIR", "KIMI_CODE_HOME"} {
 		t.Setenv(variable, "")
 	}
 	const (
@@ -127,6 +128,39 @@ func TestSubagents(t *testing.T) {
 	}
 	if want := map[string]int{main: 2, thread: 2, "1": 0}; !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestKimi: the main agent's log is the session, under the name of its folder.
+func TestKimi(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("KIMI_CODE_HOME", home)
+	said := `{"type":"context.append_message","time":1,"message":{"role":"user","content":[{"type":"text","text":"Count the plums."}]}}` + "\n"
+	write(t, home, map[string]string{
+		"sessions/wd_shop_1a2b/session_7c/agents/main/wire.jsonl":    said,
+		"sessions/wd_shop_1a2b/session_7c/agents/agent-0/wire.jsonl": said,
+		"sessions/wd_shop_1a2b/session_7c/logs/kimi.log":             "started",
+	})
+	all, err := sessions.Find("kimi-code")
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	if s := all[0]; s.ID != "session_7c" || s.Project != "wd_shop_1a2b" || s.Subagents != 1 || s.FirstRequest(1<<20) != "Count the plums." {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestMissingSession: sub-agents whose session is not there are told.
+func TestMissingSession(t *testing.T) {
+	folder := projects(t, "a")
+	write(t, folder, map[string]string{
+		"a/a/subagents/agent-1.jsonl":    "{}\n",
+		"a/gone/subagents/agent-2.jsonl": "{}\n",
+		"a/gone/subagents/agent-3.jsonl": "{}\n",
+	})
+	found, unread, err := sessions.Search("claude-code")
+	if err != nil || len(found) != 1 || found[0].Subagents != 1 || len(unread) != 1 || !strings.Contains(unread[0].Error(), "2 of sub-agents are not listed") {
+		t.Errorf("%v, %v, %v", found, unread, err)
 	}
 }
 
