@@ -18,7 +18,7 @@ import (
 // message on the path belong to the conversation, and so do the results of its calls. A
 // compaction starts a new root, whose logicalParentUuid leads to the history that it
 // replaced. If the parent of a root is unknown or missing, the path goes on at the message
-// before.
+// before. What a compaction kept stands behind its summary: claudekept.go.
 
 // ccChain is a run of lines beside the main conversation.
 type ccChain struct {
@@ -30,6 +30,7 @@ type ccChain struct {
 // in file order.
 func (s *ccSession) chains() (main []*ccLine, side []*ccChain) {
 	on := s.tree.path(s.lastMainBefore(len(s.lines)), s.joinRoot)
+	s.addSummaries(on)
 	s.addParallelLines(on)
 	byName := map[string]*ccChain{}
 	branches, roots := map[int]string{}, s.tree.roots(on)
@@ -65,7 +66,7 @@ func (s *ccSession) chains() (main []*ccLine, side []*ccChain) {
 		}
 		c.lines = append(c.lines, l)
 	}
-	return main, side
+	return s.moveKept(main), side
 }
 
 // joinRoot is where the path from the newest message goes on when it comes to a root: the message

@@ -49,6 +49,7 @@ type ccLine struct {
 	queued       string // a text that a person wrote while the model worked
 	trigger      string // of a boundary
 	tokens       int    // of a boundary
+	kept         ccKept // of a boundary
 }
 
 // readClaudeCode reads a session of Claude Code. See claudechain.go for how
@@ -183,8 +184,10 @@ func (s *ccSession) read(v gjson.Result, number int) {
 	case kind == "system" && subtype == "compact_boundary":
 		s.report.skip("system/compact_boundary")
 		l.role = "boundary"
-		l.trigger = strings.Clone(f.Get("compactMetadata").Get("trigger").String())
-		l.tokens = int(f.Get("compactMetadata").Get("preTokens").Int())
+		about := f.Get("compactMetadata")
+		l.trigger = strings.Clone(about.Get("trigger").String())
+		l.tokens = int(about.Get("preTokens").Int())
+		l.kept = keptOf(about)
 	default:
 		name := kind
 		switch {

@@ -52,6 +52,12 @@ func (l *lineage[E]) find(id string) int {
 // the path goes on: -1 ends it, and so does an entry that is on the path.
 func (l *lineage[E]) path(from int, join func(root int, on []bool) int) []bool {
 	on := make([]bool, len(l.entries))
+	l.extend(on, from, join)
+	return on
+}
+
+// extend marks the entries from one up to the first that is marked, as path does.
+func (l *lineage[E]) extend(on []bool, from int, join func(root int, on []bool) int) {
 	for at := from; at >= 0 && !on[at]; {
 		on[at] = true
 		if up := l.parent(at); up >= 0 {
@@ -60,7 +66,6 @@ func (l *lineage[E]) path(from int, join func(root int, on []bool) int) []bool {
 			at = join(at, on)
 		}
 	}
-	return on
 }
 
 // roots are, for each entry that is not on the path, the highest one that is not: entries of one
