@@ -67,6 +67,9 @@ var subagents = []struct {
 	{"codex", "payload.source.subagent", "", "payload.forked_from_id", "payload.source.subagent.thread_spawn.parent_thread_id", `{"type":"session_meta","payload":{"id":"s","source":{"subagent":{"thread_spawn":{"parent_thread_id":"p"}}}}}
 {"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Never push."}]}}`},
 	{"opencode", "info.parentID", "", "", "info.parentID", `{"info":{"id":"ses_2","parentID":"ses_1"},"messages":[{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"text","text":"Never push."}]}]}`},
+	{"kilo", "info.parentID", "", "", "info.parentID", `{"info":{"id":"ses_2","parentID":"ses_1"},"messages":[{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"text","text":"Never push."}]}]}`},
+	{"crush", "parent_session_id", "", "", "parent_session_id", `{"id":"m$$c","parent_session_id":"s","prompt_tokens":1,"messages":[{"id":"1","role":"user","parts":[{"type":"text","data":{"text":"Never push."}}]}]}`},
+	{"goose", "session_type", "sub_agent", "", "", `{"id":"1","working_dir":"/w","session_type":"sub_agent","conversation":[{"role":"user","created":1,"content":[{"type":"text","text":"Never push."}]}]}`},
 	{"gemini-cli", "kind", "subagent", "", "", `{"sessionId":"s","projectHash":"h","kind":"subagent","messages":[{"id":"1","type":"user","content":"Never push."}]}`},
 	{"qwen-code", "isSidechain", "true", "", "sessionId", `{"type":"user","uuid":"u","isSidechain":true,"agentId":"a","sessionId":"s","message":{"role":"user","parts":[{"text":"Never push."}]}}`},
 	{"claude-code", "isSidechain", "true", "", "sessionId", `{"type":"user","uuid":"u","isSidechain":true,"agentId":"a","sessionId":"s","message":{"role":"user","content":"Never push."}}`},
@@ -331,6 +334,14 @@ func (s *subagentSides) addTo(found []Transcript, name string) ([]Transcript, er
 func parseTime(stamp string) time.Time {
 	t, _ := time.Parse(time.RFC3339, stamp)
 	return t.UTC()
+}
+
+// unixTime turns Unix seconds, or milliseconds, into a time; 0 is the zero time.
+func unixTime(n int64) time.Time {
+	if n < 1e11 { // as milliseconds in the year 1973
+		n *= 1000
+	}
+	return millisTime(n)
 }
 
 // millisTime turns Unix milliseconds into a time; 0 is the zero time.

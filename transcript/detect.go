@@ -53,8 +53,6 @@ var unread = []struct {
 	matches func(gjson.Result) bool // nil for any
 	example string
 }{
-	{"Goose", []string{"conversation.0.content", "working_dir"}, nil, `{"id":"1","working_dir":"/w","conversation":[{"role":"user","content":[{"type":"text","text":"Hi."}]}]}`},
-	{"Amp", []string{"v", "id", "messages.0.messageId"}, nil, `{"v":3,"id":"T-1","messages":[{"role":"user","messageId":0,"content":[{"type":"text","text":"Hi."}]}]}`},
 	{"Cursor", []string{"role", "message.content"}, func(v gjson.Result) bool { return !v.Get("type").Exists() }, `{"role":"user","message":{"content":[{"type":"text","text":"Hi."}]}}`},
 	{"Continue", []string{"sessionId", "workspaceDirectory", "history"}, nil, `{"sessionId":"1","title":"t","workspaceDirectory":"/w","history":[{"message":{"role":"user","content":"Hi."}}]}`},
 }

@@ -23,6 +23,9 @@ type Place struct {
 	// Project is how many levels up the folder is that is named after the project, and ID how many
 	// the one that is named after the session; 0 for none.
 	Project, ID int
+	// Projects is a file in Sub that lists the projects, which have the databases: in "projects" the
+	// "path" of each, and the "data_dir" where its database is. Empty if Sub has them.
+	Projects string
 	// Database: each file, in Sub itself, is a database of many sessions.
 	Database bool
 }

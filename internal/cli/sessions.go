@@ -27,10 +27,10 @@ func sessionsCommand(s Streams) *cobra.Command {
 		Use:   "sessions [NUMBER or ID]",
 		Short: "Find the sessions that agents left on this machine",
 		Long: `Find the sessions of Claude Code, Codex, pi, Gemini CLI, opencode, Qwen Code, Cline, Droid,
-Copilot CLI and Kimi Code on this machine, the newest first, with the first words of their
-user and the number of their sub-agents, which are not listed. Commands that take a FILE also take
-the ID of a session, or the beginning of one if it is unique. With a NUMBER or ID the
-output is only the session's path. --json adds projects and paths.`,
+Copilot CLI, Kimi Code, Kilo, Crush, Goose and Amp (old threads) on this machine, the newest
+first, with the first words of their user and the number of their sub-agents, which are not
+listed. Commands that take a FILE also take the ID of a session, or the beginning of one if it
+is unique. With a NUMBER or ID the output is only the session's path. --json adds projects and paths.`,
 		Example: `  palimpsest sessions
   palimpsest inspect 91bfefb2-9533-4bcc-8bfc-f00dd138f269
   palimpsest inspect "$(palimpsest sessions 1)"`,

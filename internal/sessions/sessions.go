@@ -179,6 +179,9 @@ func findParts(f transcript.Format, root string) (found []part, err error) {
 		if err != nil {
 			return err
 		}
+		if e.IsDir() && path != root && strings.HasPrefix(e.Name(), ".") {
+			return fs.SkipDir // such as Amp's of deleted threads
+		}
 		id, ok := idOf(e.Name(), at)
 		if !e.Type().IsRegular() || !ok {
 			return nil

@@ -1,0 +1,325 @@
+package sessions
+
+import (
+	"bytes"
+	"cmp"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+	_ "modernc.org/sqlite" // reads the agents' databases
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+)
+
+// generation are the tables in which an agent keeps its sessions, or one of its generations does.
+type generation struct {
+	format           transcript.Format
+	session, message string // a table for each
+	needs            string // a column of the messages by which the tables are known; empty for any
+	content          string // the table of what is in messages, and
+	data             string // its column for that
+	// How the table of sessions says the working folder, when it was changed (in Unix milliseconds), how
+	// many sub-agents there are, and which sessions are those of a person.
+	directory, changed, subagents, own string
+	// export makes the document that the agent would export.
+	export func(db *sql.DB, g *generation, id string, maxMessages, maxBytes int) ([]byte, error)
+	rows   rowDocument
+}
+
+// milliseconds is a time in SQL, from a column that holds seconds, or milliseconds as its comment says.
+const milliseconds = `CASE WHEN updated_at < 100000000000 THEN updated_at * 1000 ELSE updated_at END`
+
+// generations are all tables that are known. Of those of one agent the newest come first: of a session in
+// several that one is alive.
+var generations = []generation{
+	{format: "opencode", session: "session_v2", message: "session_message", content: "session_message", data: "data",
+		directory: "directory", changed: "time_updated", subagents: byParent("session_v2", "parent_id"), own: "parent_id IS NULL", export: exportDocument},
+	{format: "opencode", session: "session", message: "message", content: "part", data: "data",
+		directory: "directory", changed: "time_updated", subagents: byParent("session", "parent_id"), own: "parent_id IS NULL", export: exportDocument},
+	{format: "crush", session: "sessions", message: "messages", needs: "parts", content: "messages", data: "parts",
+		directory: "''", changed: milliseconds, subagents: byParent("sessions", "parent_session_id"), own: "parent_session_id IS NULL", export: exportRows,
+		rows: rowDocument{list: "messages", order: "created_at, rowid", raw: []string{"parts"}}},
+	{format: "goose", session: "sessions", message: "messages", needs: "content_json", content: "messages", data: "content_json",
+		directory: "working_dir", changed: `CAST(strftime('%s', updated_at) AS INTEGER) * 1000`, subagents: "0", own: "session_type IN ('user', 'scheduled')", export: exportRows,
+		rows: rowDocument{list: "conversation", order: "created_timestamp, id", raw: []string{"content_json", "metadata_json"},
+			names: map[string]string{"content_json": "content", "metadata_json": "metadata", "created_timestamp": "created"}}},
+}
+
+// byParent counts the sub-agents of a session.
+func byParent(table, column string) string {
+	return "(SELECT count(*) FROM " + table + " WHERE " + column + " = s.id)"
+}
+
+// has reports whether a session of the generation is there, with a message; any if id is empty.
+func (g *generation) has(db *sql.DB, id string) bool {
+	var n int
+	if db.QueryRow(`SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN (?, ?)`, g.session, g.message).Scan(&n) != nil || n < 2 {
+		return false
+	}
+	if g.needs != "" && !hasColumn(db, g.message, g.needs) {
+		return false
+	}
+	return id == "" || db.QueryRow(`SELECT 1 FROM `+g.session+` s WHERE id = ? AND EXISTS (SELECT 1 FROM `+g.message+` WHERE session_id = s.id)`, id).Scan(&n) == nil
+}
+
+func hasColumn(db *sql.DB, table, column string) bool {
+	var n int
+	return db.QueryRow(`SELECT 1 FROM pragma_table_info(?) WHERE name = ?`, table, column).Scan(&n) == nil
+}
+
+// list lists the sessions of a generation, without those of sub-agents.
+func (g *generation) list(db *sql.DB, add func(s Session)) error {
+	own := g.own
+	if column, _, _ := strings.Cut(own, " "); !hasColumn(db, g.session, column) { // of an older version
+		own = "1"
+	}
+	// octet_length does not read the content.
+	rows, err := db.Query(fmt.Sprintf(`SELECT id, %s, coalesce(%s, 0), (SELECT coalesce(sum(octet_length(%s)), 0) FROM %s WHERE session_id = s.id), %s
+		FROM %s s WHERE %s AND EXISTS (SELECT 1 FROM %s WHERE session_id = s.id)`, g.directory, g.changed, g.data, g.content, g.subagents, g.session, own, g.message))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s Session
+		var changed int64
+		if err := rows.Scan(&s.ID, &s.Project, &changed, &s.Bytes, &s.Subagents); err != nil {
+			return err
+		}
+		s.Changed = time.UnixMilli(changed)
+		add(s)
+	}
+	return rows.Err()
+}
+
+// database is a file of sessions, of a project or of all.
+type database struct{ path, project string }
+
+// databases are those of an agent.
+func databases(f transcript.Format) (found []database, err error) {
+	at := f.Place()
+	own, err := ownFolder(at.Variable, at.Home)
+	if err != nil {
+		return nil, err
+	}
+	folders := []database{{path: filepath.Join(own, at.Sub)}}
+	if at.Projects != "" {
+		list, err := os.ReadFile(filepath.Join(folders[0].path, at.Projects))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		folders = nil
+		for p := range rawjson.Items(gjson.GetBytes(list, "projects")) {
+			folders = append(folders, database{p.Get("data_dir").Str, p.Get("path").Str})
+		}
+	}
+	for _, folder := range folders {
+		entries, failed := os.ReadDir(folder.path)
+		if failed != nil && !errors.Is(failed, os.ErrNotExist) {
+			err = errors.Join(err, failed)
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), at.Prefix) && slices.Contains(at.Suffixes, filepath.Ext(e.Name())) {
+				found = append(found, database{filepath.Join(folder.path, e.Name()), folder.project})
+			}
+		}
+	}
+	return found, err
+}
+
+// findInDatabases lists the sessions of all databases of an agent, without those of sub-agents.
+func findInDatabases(f transcript.Format) (found []Session, err error) {
+	all, err := databases(f)
+	for _, file := range all {
+		err = errors.Join(err, withDatabase(file.path, func(db *sql.DB) (err error) {
+			newer := map[string]bool{}
+			for i := range generations {
+				g := &generations[i]
+				if !g.has(db, "") {
+					continue
+				}
+				err = errors.Join(err, g.list(db, func(s Session) {
+					s.Agent, s.Path, s.Project = string(f), file.path+"#"+s.ID, cmp.Or(s.Project, file.project)
+					if !newer[s.ID] {
+						found = append(found, s)
+					}
+					newer[s.ID] = true
+				}))
+			}
+			if err == nil { // no database at all is told
+				_, err = db.Exec(`SELECT 1 FROM sqlite_master LIMIT 1`)
+			}
+			return err
+		}))
+	}
+	return found, err
+}
+
+// splitDatabasePath splits the path of a session into the database and the id.
+func splitDatabasePath(path string) (file, id string, ok bool) {
+	if _, err := os.Lstat(path); err == nil {
+		return "", "", false
+	}
+	at := strings.LastIndex(path, ".db#")
+	if at < 0 {
+		return "", "", false
+	}
+	return path[:at+len(".db")], path[at+len(".db#"):], true
+}
+
+// withDatabase opens a database read-only. Its owner may write to it meanwhile.
+func withDatabase(path string, read func(*sql.DB) error) error {
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	at := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(whole), RawQuery: "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(2000)"}
+	if !strings.HasPrefix(at.Path, "/") {
+		at.Path = "/" + at.Path // with a drive
+	}
+	db, err := sql.Open("sqlite", at.String())
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(read(db), db.Close()); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// defaultMaxBytes limits a session if the options do not, in bytes.
+const defaultMaxBytes = 128 << 20
+
+// readSession reads the first messages of a session, all of them if maxMessages is negative. It
+// builds the document that the agent would export.
+func readSession(path, id string, o *transcript.Options, maxMessages int) (*transcript.File, error) {
+	maxBytes := defaultMaxBytes
+	if o != nil {
+		maxBytes = cmp.Or(o.MaxLine, maxBytes)
+	}
+	var doc []byte
+	var format transcript.Format
+	err := withDatabase(path, func(db *sql.DB) (err error) {
+		g := generationOf(db, id)
+		if format = g.format; format == "opencode" && strings.HasPrefix(filepath.Base(path), transcript.Format("kilo").Place().Prefix) {
+			format = "kilo" // which has the same tables
+		}
+		doc, err = g.export(db, g, id, maxMessages, maxBytes)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	read, err := transcript.Read(bytes.NewReader(doc), &transcript.Options{Format: format, Name: id, MaxLine: maxBytes})
+	if err != nil {
+		return nil, fmt.Errorf("%s#%s: %w", path, id, err)
+	}
+	if dir := filepath.Dir(path); filepath.Base(dir) == ".crush" { // in its project
+		read.Transcripts[0].Dir = cmp.Or(read.Transcripts[0].Dir, filepath.Dir(dir))
+	}
+	return read, nil
+}
+
+// generationOf are the tables in which a session is; without any those that the database has, and else
+// the last of opencode's.
+func generationOf(db *sql.DB, id string) *generation {
+	for _, id := range []string{id, ""} {
+		for i := range generations {
+			if g := &generations[i]; g.has(db, id) {
+				return g
+			}
+		}
+	}
+	return &generations[1]
+}
+
+// rowDocument says how rows become a document: the columns of the session with a list of its messages.
+type rowDocument struct {
+	list, order string            // the list's name, and the order of the messages
+	raw         []string          // columns that hold JSON
+	names       map[string]string // of columns that have another in the document
+}
+
+// exportRows makes the document of an agent whose tables have a column for each member.
+func exportRows(db *sql.DB, g *generation, id string, maxMessages, maxBytes int) ([]byte, error) {
+	about, err := g.rows.read(db, maxBytes, `SELECT * FROM `+g.session+` WHERE id = ? LIMIT ?`, id, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(about) == 0 {
+		return nil, noSession(id)
+	}
+	messages, err := g.rows.read(db, maxBytes, `SELECT * FROM `+g.message+` WHERE session_id = ? ORDER BY `+g.rows.order+` LIMIT ?`, id, maxMessages)
+	if err != nil {
+		return nil, err
+	}
+	doc := about[0]
+	if doc[g.rows.list], err = json.Marshal(messages); err != nil {
+		return nil, err
+	}
+	return json.Marshal(doc)
+}
+
+func noSession(id string) error {
+	return fmt.Errorf("%w: there is no session %q", ErrName, id)
+}
+
+// read makes an object of each row.
+func (d *rowDocument) read(db *sql.DB, maxBytes int, query string, args ...any) (all []map[string]json.RawMessage, err error) {
+	rows, err := db.Query(query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	size := 0
+	values := make([]any, len(columns))
+	for i := range values {
+		values[i] = new(any)
+	}
+	for rows.Next() {
+		if err := rows.Scan(values...); err != nil {
+			return nil, err
+		}
+		row := map[string]json.RawMessage{}
+		for i, column := range columns {
+			value := d.member(column, *values[i].(*any))
+			row[cmp.Or(d.names[column], column)] = value
+			if size += len(value); size > maxBytes {
+				return nil, fmt.Errorf("the session: %w", transcript.ErrTooLong)
+			}
+		}
+		all = append(all, row)
+	}
+	return all, rows.Err()
+}
+
+// member is the value of a column in JSON.
+func (d *rowDocument) member(column string, value any) json.RawMessage {
+	switch v := value.(type) {
+	case int64:
+		return json.RawMessage(strconv.FormatInt(v, 10))
+	case string:
+		if !slices.Contains(d.raw, column) {
+			return json.RawMessage(rawjson.Quote(v))
+		}
+		if rawjson.Valid(v) {
+			return json.RawMessage(v)
+		}
+	}
+	return json.RawMessage("null") // no reader asks for others
+}

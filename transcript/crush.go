@@ -1,0 +1,134 @@
+package transcript
+
+import (
+	"cmp"
+	"encoding/base64"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// readCrush reads a session of Crush: the rows of its database in one document, or what its command
+// `session show --json` prints. The summary of a compaction is an answer with a mark.
+func readCrush(j *importJob) ([]Transcript, error) {
+	return j.eachConversation(func(b *builder, v value) {
+		b.Name = cmp.Or(firstText(v.Result, "id", "meta.uuid"), b.Name)
+		b.Title, b.Dir = firstText(v.Result, "title", "meta.title"), v.Get("directory").Str
+		b.relayed = isSubagent(b.format, v.Result)
+		for m := range rawjson.Items(v.Get("messages")) {
+			crushMessage(b, m)
+		}
+	})
+}
+
+func crushMessage(b *builder, m gjson.Result) {
+	b.time = unixTime(m.Get("created_at").Int())
+	if at := m.Get("created").Str; at != "" {
+		b.time = parseTime(at)
+	}
+	summary := m.Get("is_summary_message").Int() > 0 && !strings.Contains(m.Get(`parts.#(type=="finish").data.reason`).Str, "error")
+	switch role := m.Get("role").Str; {
+	case role == "user":
+		crushUser(b, m)
+	case role == "assistant" && summary:
+		var said []thread.Part
+		for kind, p := range crushParts(m) {
+			if kind == "text" {
+				said = append(said, textParts(p.Get("text").Str)...)
+			}
+		}
+		b.addCompaction(Compaction{}, len(said) > 0)
+		b.say(thread.User, thread.Recap, said...)
+	case role == "assistant":
+		b.Model, b.Provider = cmp.Or(m.Get("model").Str, b.Model), cmp.Or(m.Get("provider").Str, b.Provider)
+		for kind, p := range crushParts(m) {
+			switch kind {
+			case "text":
+				b.addPart(textParts(p.Get("text").Str)...)
+			case "reasoning":
+				if p.Get("thinking").Str != "" {
+					b.addPart(signedReasoning(p))
+				}
+			case "tool_call":
+				b.addCall(firstText(p, "id", "tool_call_id"), p.Get("name").Str, cmp.Or(p.Get("input").Str, "{}"))
+			default:
+				b.crushOther(kind)
+			}
+		}
+		b.flush()
+	case role == "tool":
+		for kind, p := range crushParts(m) {
+			if kind != "tool_result" {
+				b.crushOther(kind)
+				continue
+			}
+			r := thread.ToolResult{CallID: b.openCallID(p.Get("tool_call_id").Str), Tool: p.Get("name").Str, Outcome: outcomeOf(p.Get("is_error").Bool()), Content: textParts(p.Get("content").Str)}
+			if data := p.Get("data").Str; data != "" {
+				r.Content = append(r.Content, mediaPart(p.Get("mime_type").Str, data))
+			}
+			b.answer(r)
+		}
+	default:
+		b.unknownRole(role)
+	}
+}
+
+// crushParts are the parts of a message, with their kinds. What a part says stands in an object of its own, but
+// not where the command prints it.
+func crushParts(m gjson.Result) func(yield func(string, gjson.Result) bool) {
+	return func(yield func(string, gjson.Result) bool) {
+		for p := range rawjson.Items(m.Get("parts")) {
+			data := p.Get("data")
+			if !data.IsObject() {
+				data = p
+			}
+			if !yield(p.Get("type").Str, data) {
+				return
+			}
+		}
+	}
+}
+
+// crushOther counts a part that is not read.
+func (b *builder) crushOther(kind string) {
+	if kind == "finish" {
+		b.report.skip(kind)
+	} else {
+		b.report.unknown("part/" + kind)
+	}
+}
+
+// crushUser adds what the user said, and what was attached to it: texts, and commands that the user ran.
+func crushUser(b *builder, m gjson.Result) {
+	var said, attached []thread.Part
+	for kind, p := range crushParts(m) {
+		switch kind {
+		case "text":
+			said = append(said, textParts(p.Get("text").Str)...)
+		case "image_url":
+			said = append(said, mediaPart("image", p.Get("url").Str))
+		case "binary":
+			mime, data := firstText(p, "MIMEType", "mime_type"), p.Get("Data").Str
+			if text, err := base64.StdEncoding.DecodeString(data); err == nil && strings.HasPrefix(mime, "text/") {
+				attached = append(attached, textParts(strings.TrimSpace(p.Get("Path").Str+"\n"+string(text)))...)
+				continue
+			}
+			file := mediaPart(mime, data)
+			file.Name = p.Get("Path").Str
+			said = append(said, file)
+		case "shell_command":
+			attached = append(attached, textParts(shellText(p.Get("command").Str, p.Get("output").Str, false, p.Get("exit_code")))...)
+		default:
+			b.crushOther(kind)
+		}
+	}
+	if len(said) > 0 || len(attached) == 0 {
+		b.say(thread.User, thread.Plain, said...)
+	}
+	if len(attached) > 0 {
+		b.say(thread.User, thread.Attached, attached...)
+	}
+}

@@ -1,0 +1,134 @@
+package transcript
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// isGoose recognises a message of Goose that stands on a line: it says when it was made, in a number.
+func isGoose(v gjson.Result) bool {
+	return v.Get("created").Type == gjson.Number && v.Get("role").Exists() && v.Get("content.0.type").Exists()
+}
+
+// readGoose reads a session of Goose: its export, which is one document, or a file of before its database,
+// where a line about the session comes first and each message has its own.
+func readGoose(j *importJob) (found []Transcript, err error) {
+	lines := j.newBuilder(value{name: j.name})
+	var failed error
+	err = j.lines(func(v gjson.Result, number int) {
+		switch list := v.Get("conversation"); {
+		case list.IsArray():
+			b := j.newBuilder(value{name: cmp.Or(v.Get("id").Str, j.name)})
+			b.Title, b.Dir = firstText(v, "name", "description"), v.Get("working_dir").Str
+			b.relayed = isSubagent(b.format, v)
+			for m := range rawjson.Items(list) {
+				gooseMessage(b, m)
+			}
+			one, err := b.transcripts()
+			found, failed = append(found, one...), cmp.Or(failed, err)
+		case v.Get("role").Exists():
+			lines.line = number
+			gooseMessage(lines, v)
+		default:
+			lines.Title, lines.Dir = v.Get("description").Str, v.Get("working_dir").Str
+			j.report.skip("session")
+		}
+	})
+	one, failedToo := lines.transcripts()
+	return append(found, one...), cmp.Or(err, failed, failedToo)
+}
+
+// gooseMessage adds a message. After a compaction the model sees a summary, and the agent's own words on it,
+// that the user does not; what neither sees was copied behind them.
+func gooseMessage(b *builder, m gjson.Result) {
+	b.time = unixTime(m.Get("created").Int())
+	sees := func(who string) bool { return m.Get("metadata."+who).Type != gjson.False }
+	hidden := !sees("userVisible")
+	switch role := m.Get("role").Str; {
+	case hidden && !sees("agentVisible"):
+		b.report.skip("message that nobody sees")
+	case role == "assistant" && hidden:
+		b.say(thread.Assistant, thread.Injected, readParts(m.Get("content"))...)
+	case role == "assistant":
+		gooseAnswer(b, m.Get("content"))
+	case role == "user" && hidden:
+		b.addCompaction(Compaction{}, true)
+		b.say(thread.User, thread.Recap, readParts(m.Get("content"))...)
+	case role == "user":
+		gooseUser(b, m.Get("content"))
+	default:
+		b.unknownRole(role)
+	}
+}
+
+// gooseSilent are the blocks that no model sees.
+var gooseSilent = scan.WordSet("toolConfirmationRequest actionRequired systemNotification conversationCompacted contextLengthExceeded summarizationRequested")
+
+// gooseUser adds results, then what the user said.
+func gooseUser(b *builder, content gjson.Result) {
+	var said []thread.Part
+	for p := range rawjson.Items(content) {
+		switch kind := p.Get("type").Str; {
+		case kind == "toolResponse":
+			b.answer(gooseResult(b, p))
+		case gooseSilent[kind]:
+			b.report.skip(kind)
+		default:
+			said = append(said, readParts(p)...)
+		}
+	}
+	if len(said) > 0 {
+		b.say(thread.User, thread.Plain, said...)
+	}
+}
+
+func gooseAnswer(b *builder, content gjson.Result) {
+	for p := range rawjson.Items(content) {
+		switch kind := p.Get("type").Str; {
+		case kind == "toolRequest", kind == "frontendToolRequest":
+			call := p.Get("toolCall.value") // none if the model's call could not be read
+			b.addCall(p.Get("id").Str, cmp.Or(call.Get("name").Str, "unknown"), argumentsJSON(call.Get("arguments")))
+		case kind == "toolResponse":
+			b.addResult(gooseResult(b, p))
+		case kind == "thinking":
+			b.addPart(signedReasoning(p))
+		case gooseSilent[kind]:
+			b.report.skip(kind)
+		default:
+			b.addPart(readParts(p)...)
+		}
+	}
+	b.flush()
+}
+
+// gooseResult reads a result: an error, or content of the Model Context Protocol, in older versions without
+// the object around it. What is for the user alone no model sees.
+func gooseResult(b *builder, p gjson.Result) thread.ToolResult {
+	got := p.Get("toolResult")
+	r := thread.ToolResult{CallID: b.openCallID(p.Get("id").Str), Outcome: outcomeOf(got.Get("status").Str == "error" || got.Get("value.isError").Bool())}
+	content := got.Get("value")
+	if content.IsObject() {
+		content = content.Get("content")
+	}
+	for block := range rawjson.Items(content) {
+		audience := block.Get("annotations.audience").Array()
+		switch {
+		case len(audience) > 0 && !slices.ContainsFunc(audience, func(a gjson.Result) bool { return a.Str == "assistant" }):
+			b.report.skip("content for the user alone")
+		case block.Get("resource.text").Exists():
+			r.Content = append(r.Content, textParts(block.Get("resource.text").Str)...)
+		default:
+			r.Content = append(r.Content, readParts(block)...)
+		}
+	}
+	if failed := got.Get("error").Str; failed != "" {
+		r.Content = append(r.Content, thread.Text{Text: failed})
+	}
+	return r
+}
