@@ -19,17 +19,19 @@ func readCrush(j *importJob) ([]Transcript, error) {
 		b.Title, b.Dir = firstText(v.Result, "title", "meta.title"), v.Get("directory").Str
 		b.relayed = isSubagent(b.format, v.Result)
 		for m := range rawjson.Items(v.Get("messages")) {
-			crushMessage(b, m)
+			crushMessage(b, m, v.Get("summary_message_id").Str)
 		}
 	})
 }
 
-func crushMessage(b *builder, m gjson.Result) {
+// crushMessage adds a message. Versions before the mark named only the message of the last summary.
+func crushMessage(b *builder, m gjson.Result, last string) {
 	b.time = unixTime(m.Get("created_at").Int())
 	if at := m.Get("created").Str; at != "" {
 		b.time = parseTime(at)
 	}
-	summary := m.Get("is_summary_message").Int() > 0 && !strings.Contains(m.Get(`parts.#(type=="finish").data.reason`).Str, "error")
+	marked := m.Get("is_summary_message").Int() > 0 || last != "" && m.Get("id").Str == last
+	summary := marked && !strings.Contains(m.Get(`parts.#(type=="finish").data.reason`).Str, "error")
 	switch role := m.Get("role").Str; {
 	case role == "user":
 		crushUser(b, m)

@@ -29,9 +29,9 @@ type generation struct {
 	needs            string // a column of the messages by which the tables are known; empty for any
 	content          string // the table of what is in messages, and
 	data             string // its column for that
-	// How the table of sessions says the working folder, when it was changed (in Unix milliseconds), how
-	// many sub-agents there are, and which sessions are those of a person.
-	directory, changed, subagents, own string
+	// How the table of sessions says the working folder, when it was changed (in Unix milliseconds), which
+	// sessions are a person's, and, in a column, which one a sub-agent works for; empty if it does not.
+	directory, changed, own, parent string
 	// export makes the document that the agent would export.
 	export func(db *sql.DB, g *generation, id string, maxMessages, maxBytes int) ([]byte, error)
 	rows   rowDocument
@@ -44,21 +44,16 @@ const milliseconds = `CASE WHEN updated_at < 100000000000 THEN updated_at * 1000
 // several that one is alive.
 var generations = []generation{
 	{format: "opencode", session: "session_v2", message: "session_message", content: "session_message", data: "data",
-		directory: "directory", changed: "time_updated", subagents: byParent("session_v2", "parent_id"), own: "parent_id IS NULL", export: exportDocument},
+		directory: "directory", changed: "time_updated", own: "parent_id IS NULL", parent: "parent_id", export: exportDocument},
 	{format: "opencode", session: "session", message: "message", content: "part", data: "data",
-		directory: "directory", changed: "time_updated", subagents: byParent("session", "parent_id"), own: "parent_id IS NULL", export: exportDocument},
+		directory: "directory", changed: "time_updated", own: "parent_id IS NULL", parent: "parent_id", export: exportDocument},
 	{format: "crush", session: "sessions", message: "messages", needs: "parts", content: "messages", data: "parts",
-		directory: "''", changed: milliseconds, subagents: byParent("sessions", "parent_session_id"), own: "parent_session_id IS NULL", export: exportRows,
+		directory: "''", changed: milliseconds, own: "parent_session_id IS NULL", parent: "parent_session_id", export: exportRows,
 		rows: rowDocument{list: "messages", order: "created_at, rowid", raw: []string{"parts"}}},
 	{format: "goose", session: "sessions", message: "messages", needs: "content_json", content: "messages", data: "content_json",
-		directory: "working_dir", changed: `CAST(strftime('%s', updated_at) AS INTEGER) * 1000`, subagents: "0", own: "session_type IN ('user', 'scheduled')", export: exportRows,
+		directory: "working_dir", changed: `CAST(strftime('%s', updated_at) AS INTEGER) * 1000`, own: "session_type IN ('user', 'scheduled')", export: exportRows,
 		rows: rowDocument{list: "conversation", order: "created_timestamp, id", raw: []string{"content_json", "metadata_json"},
 			names: map[string]string{"content_json": "content", "metadata_json": "metadata", "created_timestamp": "created"}}},
-}
-
-// byParent counts the sub-agents of a session.
-func byParent(table, column string) string {
-	return "(SELECT count(*) FROM " + table + " WHERE " + column + " = s.id)"
 }
 
 // has reports whether a session of the generation is there, with a message; any if id is empty.
@@ -84,9 +79,13 @@ func (g *generation) list(db *sql.DB, add func(s Session)) error {
 	if column, _, _ := strings.Cut(own, " "); !hasColumn(db, g.session, column) { // of an older version
 		own = "1"
 	}
+	subagents := "0"
+	if g.parent != "" {
+		subagents = "(SELECT count(*) FROM " + g.session + " WHERE " + g.parent + " = s.id)"
+	}
 	// octet_length does not read the content.
 	rows, err := db.Query(fmt.Sprintf(`SELECT id, %s, coalesce(%s, 0), (SELECT coalesce(sum(octet_length(%s)), 0) FROM %s WHERE session_id = s.id), %s
-		FROM %s s WHERE %s AND EXISTS (SELECT 1 FROM %s WHERE session_id = s.id)`, g.directory, g.changed, g.data, g.content, g.subagents, g.session, own, g.message))
+		FROM %s s WHERE %s AND EXISTS (SELECT 1 FROM %s WHERE session_id = s.id)`, g.directory, g.changed, g.data, g.content, subagents, g.session, own, g.message))
 	if err != nil {
 		return err
 	}
@@ -101,6 +100,26 @@ func (g *generation) list(db *sql.DB, add func(s Session)) error {
 		add(s)
 	}
 	return rows.Err()
+}
+
+// missing are the sub-agents of a generation whose session is not there, by their ids.
+func (g *generation) missing(db *sql.DB) (ids []string, err error) {
+	if g.parent == "" {
+		return nil, nil
+	}
+	rows, err := db.Query(fmt.Sprintf(`SELECT id FROM %s s WHERE %s <> '' AND %[2]s NOT IN (SELECT id FROM %[1]s) AND EXISTS (SELECT 1 FROM %[3]s WHERE session_id = s.id)`, g.session, g.parent, g.message))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
 }
 
 // database is a file of sessions, of a project or of all.
@@ -156,6 +175,8 @@ func findInDatabases(f transcript.Format) (found []Session, err error) {
 					}
 					newer[s.ID] = true
 				}))
+				missing, failed := g.missing(db)
+				err = errors.Join(err, failed, missingError(f, missing))
 			}
 			if err == nil { // no database at all is told
 				_, err = db.Exec(`SELECT 1 FROM sqlite_master LIMIT 1`)

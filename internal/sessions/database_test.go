@@ -118,6 +118,19 @@ func TestDatabases(t *testing.T) {
 	}
 }
 
+// TestMissingSessionOfDatabase: sub-agents whose session was deleted are told, and hide no other session.
+func TestMissingSessionOfDatabase(t *testing.T) {
+	data := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", data)
+	path := filepath.Join(data, "kilo", "kilo.db")
+	database(t, path)
+	fill(t, path, `INSERT INTO session VALUES ('ses_lost', 'ses_gone', '/src/shop', 'Lost', NULL, NULL, 1777000000001)`, `INSERT INTO message VALUES ('msg_9', 'ses_lost', 1, '{"role":"user"}')`)
+	found, unread, err := sessions.Search("kilo")
+	if err != nil || len(found) != 1 || len(unread) != 1 || !strings.Contains(unread[0].Error(), "1 of sub-agents are not listed") || !strings.Contains(unread[0].Error(), "ses_lost") {
+		t.Errorf("%v, %v, %v", found, unread, err)
+	}
+}
+
 // TestAmp: threads of Amp are found, without deleted ones.
 func TestAmp(t *testing.T) {
 	data := t.TempDir()
