@@ -67,7 +67,6 @@ var subagents = []struct {
 	{"codex", "payload.source.subagent", "", "payload.forked_from_id", "payload.source.subagent.thread_spawn.parent_thread_id", `{"type":"session_meta","payload":{"id":"s","source":{"subagent":{"thread_spawn":{"parent_thread_id":"p"}}}}}
 {"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Never push."}]}}`},
 	{"opencode", "info.parentID", "", "", "info.parentID", `{"info":{"id":"ses_2","parentID":"ses_1"},"messages":[{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"text","text":"Never push."}]}]}`},
-	{"kilo", "info.parentID", "", "", "info.parentID", `{"info":{"id":"ses_2","parentID":"ses_1"},"messages":[{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"text","text":"Never push."}]}]}`},
 	{"crush", "parent_session_id", "", "", "parent_session_id", `{"id":"m$$c","parent_session_id":"s","prompt_tokens":1,"messages":[{"id":"1","role":"user","parts":[{"type":"text","data":{"text":"Never push."}}]}]}`},
 	{"goose", "session_type", "sub_agent", "", "", `{"id":"1","working_dir":"/w","session_type":"sub_agent","conversation":[{"role":"user","created":1,"content":[{"type":"text","text":"Never push."}]}]}`},
 	{"gemini-cli", "kind", "subagent", "", "", `{"sessionId":"s","projectHash":"h","kind":"subagent","messages":[{"id":"1","type":"user","content":"Never push."}]}`},

@@ -24,6 +24,7 @@ import (
 func readOpenCode(j *importJob) ([]Transcript, error) {
 	return j.eachValue(func(v value) ([]Transcript, error) {
 		b, undone := j.newBuilder(v), j.newBuilder(v)
+		b.format, undone.format = "opencode", "opencode" // of Kilo's too: it has opencode's tools
 		info := v.Get("info")
 		b.relayed = isSubagent(b.format, v.Result)
 		undone.relayed = b.relayed
