@@ -28,8 +28,9 @@ const (
 	// demandStanding is the least score of what the user said when a call was refused: a demand.
 	demandStanding = 0
 	// fewClauses is up to how many clauses a message is taken to be the person's own words throughout. In a longer
-	// one, which may hold what was put in, only clauses of words count, in paragraphs that mostly are of words,
-	// and with a score of longStanding.
+	// one, which may hold what was put in, only clauses of words count, with a score of longStanding, and in
+	// paragraphs that are not mostly of words only those with which the message begins or ends, or that
+	// likely stand.
 	fewClauses, longStanding = 12, -100
 	// mostClauses is how many clauses of one message are kept, those with the highest score.
 	mostClauses = 64
@@ -44,29 +45,46 @@ type clause struct {
 // readClauses finds the clauses of a user message that may stand.
 func readClauses(live *effort.Budget, text string) []clause {
 	every := standing.Clauses(text, "")
+	long := len(every) > fewClauses
 	all := make([]clause, 0, len(every))
 	for from, to := 0, 0; from < len(every); from = to {
-		read := len(all)
+		begin, parts := len(all), 0
+		head, tail := begin, begin // the words without gaps that the paragraph begins and ends with: up to, and from
 		for to = from; to == from || to < len(every) && strings.Count(text[every[to-1].To:every[to].From], "\n") < 2; to++ {
 			s := every[to]
 			if !live.Live(readingByte * (1 + len(s.Text))) {
 				return nil
 			}
-			if len(s.Text) > maxSentence || pasted(s.Text) || len(every) > fewClauses && !wordy(s.Text) || strings.HasPrefix(s.Text, `{"`) || strings.HasPrefix(s.Text, `[{"`) { // a line of a log
+			if long && s.Text[0] == '#' { // a heading
 				continue
 			}
+			parts++
 			score := standing.Score(s)
+			if len(s.Text) > maxSentence || pasted(s.Text) || long && !wordy(s.Text, score) || strings.HasPrefix(s.Text, `{"`) || strings.HasPrefix(s.Text, `[{"`) { // a line of a log
+				tail = len(all)
+				continue
+			}
 			for _, mark := range [...]string{"- ", "* ", "• "} { // of a list
 				s.Text = strings.TrimPrefix(s.Text, mark)
 			}
-			all = append(all, clause{s, score})
+			if all = append(all, clause{s, score}); len(all)-begin == parts {
+				head = len(all)
+			}
 		}
-		if paragraph := len(all) - read; len(every) > fewClauses && 2*paragraph <= to-from {
-			all = all[:read] // it was not written by the person
+		if long && 2*(len(all)-begin) <= parts { // most of it was not written by the person, who may have written right above or below
+			if from > 0 {
+				head = begin
+			}
+			if to < len(every) {
+				tail = len(all)
+			}
+			last := slices.Clone(all[max(head, tail):])
+			between := slices.DeleteFunc(all[head:max(head, tail)], func(c clause) bool { return c.score < likelyStanding })
+			all = append(all[:head+len(between)], last...)
 		}
 	}
-	if len(every) > fewClauses {
-		all = slices.DeleteFunc(all, func(c clause) bool { return c.score < longStanding })
+	if long {
+		all = slices.DeleteFunc(all, func(c clause) bool { return c.score < longStanding && !unweighed(c.Text) })
 	}
 	if len(all) > mostClauses {
 		slices.SortStableFunc(all, func(a, b clause) int { return cmp.Compare(b.score, a.score) })
@@ -86,21 +104,61 @@ func pasted(s string) bool {
 	return s[0] == '>' || code || diff || strings.ContainsFunc(s, func(r rune) bool { return r >= 0x2500 && r < 0x2600 })
 }
 
-// wordy reports whether a clause is mostly words, has some of them, and is no heading, row or tag.
-func wordy(s string) bool {
+// wordy reports whether a clause is mostly words, and has three of them or ends as a sentence. It may hold
+// code between backticks. Rows and tags need the score of a rule.
+func wordy(s string, score int) bool {
+	if strings.ContainsAny(s[:1], "=[") || strings.ContainsAny(s[:1], "|<") && score < standing.Rule {
+		return false
+	}
+	if s = strings.TrimLeft(s, "-*•| 0123456789.)"); strings.HasPrefix(s, ":") { // a line with its number
+		return false
+	}
+	if parts := strings.Split(s, "`"); len(parts)%2 == 1 {
+		s = ""
+		for i := 0; i < len(parts); i += 2 {
+			s += parts[i] + " "
+		}
+	}
 	words, others := 0, 0
 	for field := range strings.FieldsSeq(s) {
-		field = strings.Trim(field, `.,;:!?()'"*_…`)
+		bare := strings.Trim(field, `.,;:!?()'"*_…—–„“”«»`)
+		if bare == "" {
+			continue
+		}
+		unparted, other := 0, field[0] == '-'
+		for _, r := range bare {
+			switch {
+			case wide(r):
+				unparted++
+			case !unicode.In(r, unicode.L, unicode.M) && r != '-' && r != '\'' && r != '’' && r < 0x3000:
+				other = true
+			}
+		}
 		switch {
-		case field == "" || field[0] == '-' || strings.IndexFunc(field, func(r rune) bool { return r != '-' && r != '\'' && r != '’' && !unicode.IsLetter(r) && r < 0x3000 }) >= 0:
+		case unparted > 0:
+			words += (unparted + 1) / 2
+		case other:
 			others++
-		case field[0] >= 0xE3: // of a script that parts no words
-			words += utf8.RuneCountInString(field) / 2
 		default:
 			words++
 		}
 	}
-	return words > 2 && words > others && !strings.ContainsAny(s[:1], "#=|<[")
+	sentence := strings.ContainsAny(s, ".!。！") && !strings.ContainsAny(s[len(s)-1:], ":=,")
+	return words >= others && (words > 2 || words == 2 && sentence)
+}
+
+// unweighed reports whether a clause is mostly in a script that the table of scores was not learned from.
+func unweighed(s string) bool {
+	letters := 0 // of such scripts, less the others
+	for _, r := range s {
+		switch {
+		case unicode.In(r, unicode.Latin, unicode.Cyrillic, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
+			letters--
+		case unicode.IsLetter(r):
+			letters++
+		}
+	}
+	return letters > 0
 }
 
 // standingSentences are what the user said that may stand, by turn.

@@ -97,11 +97,47 @@ report: /var/tmp/orchard/report.txt
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
+	for _, rule := range []string{
+		"不要改表。", "永远不要直接推送到 main 分支。", "mainブランチには絶対に直接プッシュしないでください。", "main 브랜치에 절대 직접 푸시하지 마세요.",
+		"ตั้งแต่นี้ไปต้องรันเทสต์ก่อนคอมมิตทุกครั้ง และห้ามแก้ไขตาราง seeds เด็ดขาด", "शाखा मेन पर कभी सीधे पुश मत करो।", // marks upon letters
+		"من الآن فصاعدًا شغّل الاختبارات دائمًا قبل كل إيداع، ولا تعدّل جدول البذور أبدًا.", "אף פעם לא לדחוף ישירות ל-main.", // no scores were learned for them
+		"Никогда не пушь напрямую в main.", "Niemals direkt auf „main“ pushen.", "Ne pousse jamais directement sur main.",
+		"Use `pnpm`, never `npm` or `yarn`.", "Never edit src/gen/api.go, src/gen/db.go or db/schema.sql.", "No emojis.",
+	} {
+		for name, text := range map[string]string{"above": rule + "\n" + screen, "below": screen + rule, "apart above": rule + "\n\n" + screen, "apart below": screen + "\n" + rule} {
+			if got := readClauses(nil, text); len(got) != 1 || got[0].Text != rule {
+				t.Errorf("%s %s: %v", rule, name, got)
+			}
+		}
+	}
+	const between = "No emojis."
+	if got := readClauses(nil, screen+between+"\n"+screen); len(got) != 1 || got[0].Text != between {
+		t.Errorf("between screens: %v", got)
+	}
 	var all strings.Builder // a brief in a list
 	for i := range 20 {
 		fmt.Fprintf(&all, "- Never change the table of bed %d without asking me first.\n", i)
 	}
 	if n := len(readClauses(nil, all.String())); n != 20 {
 		t.Errorf("%d of 20 rules in a list are read", n)
+	}
+}
+
+// TestBriefs: rules of a brief are read whatever form they have.
+func TestBriefs(t *testing.T) {
+	const brief = "# Task\nBuild the importer of the orchard.\n\n## Rules\n1. Use `pnpm`, never `npm`.\n2. Never commit to main.\n3. Always run `make check` before `git commit`.\n4. No emojis.\n" +
+		"\n## Style\n- Tabs, not spaces.\n- **Never** use `any`.\n- Must work offline.\n\n| Area | Rule |\n|---|---|\n| db | Never drop a table without asking me first |\n" +
+		"\n```sh\nmake check\n```\nNever run that without asking.\n\n## Other\nDon't touch vendor/.\n"
+	var got []string
+	for _, c := range readClauses(nil, brief) {
+		got = append(got, c.Text)
+	}
+	for _, rule := range []string{
+		"1. Use `pnpm`, never `npm`.", "2. Never commit to main.", "3. Always run `make check` before `git commit`.", "4. No emojis.", "Tabs, not spaces.", "**Never** use `any`.",
+		"Must work offline.", "| db | Never drop a table without asking me first |", "Never run that without asking.", "Don't touch vendor/.",
+	} {
+		if !slices.Contains(got, rule) {
+			t.Errorf("%q is not in %q", rule, got)
+		}
 	}
 }
