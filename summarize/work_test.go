@@ -361,7 +361,7 @@ func TestWorkChecks(t *testing.T) {
 		{"or true, and it says so", func(l *logOf) { l.ok("npm test || true", "Tests:       1 failed, 2 passed, 3 total") }, "test `npm test` failure|Tests: 1 failed, 2 passed, 3 total|"},
 		{"followed by another", func(l *logOf) { l.ok("npm run lint; echo done", "done") }, "lint `npm run lint` ||"},
 		{"the last counts", func(l *logOf) { l.bad("npm test", "x").ok("npm test", "") }, "test `npm test` success||"},
-		{"a chain fails at the end", func(l *logOf) { l.bad("go build ./... && go test ./...", "FAIL\tx/y\t0.1s\nFAIL") }, "build `go build ./...` success||; test `go test ./...` failure|FAIL x/y 0.1s|"},
+		{"a chain fails at the end", func(l *logOf) { l.bad("go build ./... && go test ./...", "FAIL\tx/y\t0.1s\nFAIL") }, "build `go build ./...` ||; test `go test ./...` failure|FAIL x/y 0.1s|"},
 		{"a chain fails before the end", func(l *logOf) { l.bad("go build ./... && go test ./...", "# x/y\na.go:3:2: undefined: z") }, "build `go build ./...` ||"},
 		{"a chain, piped and passed", func(l *logOf) { l.ok("cd /r && go build ./... && go test ./... 2>&1 | tail -5", "ok  \tx/y\t0.1s") }, "build `go build ./... (in /r)` success||; test `go test ./... (in /r)` success|ok x/y 0.1s|"},
 		{"a chain, piped and failed", func(l *logOf) { l.ok("go vet ./... && go test ./... 2>&1 | tail -5", "FAIL\tx/y\t0.1s\nFAIL") }, "lint `go vet ./...` success||; test `go test ./...` failure|FAIL x/y 0.1s|"},
@@ -394,7 +394,7 @@ func TestWorkChecks(t *testing.T) {
 		{"the words of another program in a task of mise", func(l *logOf) {
 			l.ok("mise run test 2>&1 | tail -20", "[test] Finished in 0.52 seconds (files took 0.1 seconds to load)")
 		}, "test `mise run test` ||"},
-		{"a chain fails at the end, told apart", func(l *logOf) { l.bad("mise run fmt && mise run lint", "[fmt] $ gofmt\n2 issues:\n* x: 2") }, "format `mise run fmt` success||; lint `mise run lint` failure|2 issues:|"},
+		{"a chain fails at the end, told apart", func(l *logOf) { l.bad("mise run fmt && mise run lint", "[fmt] $ gofmt\n2 issues:\n* x: 2") }, "format `mise run fmt` ||; lint `mise run lint` failure|2 issues:|"},
 		{"a chain succeeds", func(l *logOf) { l.ok("npm run build && npm test", "3 passing\n") }, "build `npm run build` success||; test `npm test` success|3 passing|"},
 		{"a file that says so", func(l *logOf) { l.ok("cat log; pytest -q | tail -1", "3 passed in 0.1s") }, "test `pytest -q` ||"},
 		{"silence of a compiler", func(l *logOf) { l.ok("go build ./... 2>&1 | head -30", "") }, "build `go build ./...` success||"},

@@ -74,23 +74,10 @@ func (r *shellRun) outcome(n int, best *told) thread.Outcome {
 	case best != nil && best.event == "failed", w.Outcome == thread.Failure && !r.known && s.Alone && !w.halted && w.lines > 0:
 		return thread.Failure
 	case fails && !s.Piped:
-		if r.ranAfter(n) {
-			return thread.Success
-		}
 	case best != nil && best.event == "passed" && !w.halted && s.Shown <= shell.EndShown:
 		return thread.Success
 	}
 	return ""
-}
-
-// ranAfter reports whether a later check of the same chain surely ran, so that command n succeeded.
-func (r *shellRun) ranAfter(n int) bool {
-	for i := n + 1; i < len(r.steps) && r.steps[i].List == r.steps[n].List; i++ {
-		if r.steps[n].Ran != shell.RanPerhaps && r.steps[i].Ran != shell.RanPerhaps && r.verdict(i, false) != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // notRun reports whether a status says that a command did not run to its end: not found, not
@@ -101,7 +88,7 @@ func notRun(code int) bool { return code == 124 || code == 126 || code == 127 ||
 func (f *fold) check(r *shellRun, n int, dir string) {
 	s, w := &r.steps[n], r.output
 	best := r.verdict(n, false)
-	if dir == shell.Unknown || w.halted && w.lines == 0 || s.Ran != shell.RanSurely && best == nil && !(s.Reached && r.known && r.code == 0) && !(s.Ran != shell.RanPerhaps && r.ranAfter(n)) {
+	if dir == shell.Unknown || w.halted && w.lines == 0 || s.Ran != shell.RanSurely && best == nil && !(s.Reached && r.known && r.code == 0) {
 		return
 	}
 	c := state.Check{Kind: s.kind, Command: clip.Brief(s.Text, maxCommand), Dir: dir, Outcome: r.outcome(n, best), Turn: r.by.turn, Sources: r.by.sources}
@@ -151,27 +138,10 @@ func checkWords(command string) (out []string) {
 	return out
 }
 
-// includes reports whether a run of tests includes another: it has the race detector too, or runs
-// all tests where the other names some of them.
+// includes reports whether a run of all tests of Go or pytest includes one that names some of them.
 func includes(all, some string) bool {
-	wide := slices.DeleteFunc(checkWords(all), func(w string) bool { return w == "-race" || strings.HasPrefix(w, "-count=") || w == "./..." })
-	narrow := checkWords(some)
+	wide, narrow := checkWords(strings.NewReplacer(" ./...", "", " -race", "").Replace(all)), checkWords(some)
 	n := len(wide)
-	switch {
-	case slices.Equal(wide, slices.DeleteFunc(slices.Clone(narrow), func(w string) bool { return w == "./..." })):
-		return true
-	case n == 0 || n > len(narrow) || !slices.Equal(wide, narrow[:n]):
-		return false
-	}
-	goTest := n > 1 && wide[n-2] == "go" && wide[n-1] == "test" && strings.HasSuffix(all, "./...")
-	if !goTest && wide[n-1] != "pytest" {
-		return false
-	}
-	for i, w := range narrow[n:] { // files, folders, a pattern; of another module or folder it is not known
-		if valued := i > 0 && (narrow[n+i-1] == "-run" || narrow[n+i-1] == "-k"); !valued && w != "-run" && w != "-k" && !(goTest && (w == "." || strings.HasPrefix(w, "./"))) &&
-			!(!goTest && !strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "..")) {
-			return false
-		}
-	}
-	return true
+	return n > 0 && n <= len(narrow) && slices.Equal(wide, narrow[:n]) && (wide[n-1] == "pytest" || wide[n-1] == "test" && strings.HasSuffix(all, "./...")) &&
+		!slices.ContainsFunc(narrow[n:], func(w string) bool { return strings.HasPrefix(w, "..") || w[0] == '-' && w != "-run" && w != "-k" })
 }
