@@ -20,10 +20,6 @@ type FileOp struct {
 // Restored is the note of a file that git put back.
 const Restored = "restored by git"
 
-// maxRepeated bounds the words of a command in a loop, each as often as it repeats, so that a long list of
-// names and a long command do not multiply.
-const maxRepeated = 10_000
-
 // mostFiles bounds what is done to files by a command line of so many bytes.
 func mostFiles(bytes int) int { return 64 + bytes/24 }
 
@@ -36,21 +32,9 @@ func Files(commands []Command) []FileOp {
 	bytes := 0
 	for i := range commands {
 		c := &commands[i]
-		from, words := len(ops), Unwrap(c.Plain())
-		if bytes += len(c.Text); c.loop != nil && (i == 0 || c.loop != commands[i-1].loop) {
-			bytes += c.loop.bytes
-		}
-		at := -1
-		if c.loop != nil && len(c.loop.names)*(len(words)+len(c.Writes)) <= maxRepeated {
-			at = slices.Index(words, c.loop.variable)
-		}
-		if at < 0 {
-			ops = appendFileOps(ops, words, c) // a variable is no name
-		} else {
-			for _, words[at] = range c.loop.names {
-				ops = appendFileOps(ops, words, c)
-			}
-		}
+		bytes += len(c.Text)
+		from := len(ops)
+		ops = appendFileOps(ops, Unwrap(c.Plain()), c)
 		if len(ops) > mostFiles(bytes) {
 			ops = ops[:from] // of all names or of none
 		}

@@ -26,7 +26,6 @@ type Command struct {
 
 	after   string // the operator behind it: "&&", "||", ";", "|", "&", or "" at the end
 	perhaps bool   // it stands in a loop, a condition, a function, behind "!", in the background
-	loop    *loop  // over names, in which it surely runs
 }
 
 // Word is one word with its quotes taken off.
@@ -39,13 +38,6 @@ type Word struct {
 type Write struct {
 	To     string
 	Append bool
-}
-
-// loop is a "for" over names that the line tells.
-type loop struct {
-	variable string // with "$"
-	names    []string
-	bytes    int // as it is written
 }
 
 // Plain returns the words as text.

@@ -82,31 +82,18 @@ func (c *Command) isWeighty() bool {
 
 // failing is what is known of the commands behind one in its chain, which run only if it succeeded.
 func (c *Command) failing() Ran {
-	if c.perhaps || c.Silent || speechless[c.Name()] || c.Name() == "git" && c.has("-q", "--quiet") {
+	if c.perhaps || c.Silent || speechless[c.Name()] {
 		return RanIfBefore
 	}
 	return RanIfShown
 }
 
 // setReports says of each command what the line as a whole shows of it. A chain is a part of the line
-// up to ";", "&" or its end; behind "set -e" the line is one.
+// up to ";", "&" or its end.
 func setReports(all []Command) {
-	others, pipefail, ends := 0, false, RanSurely // ends: the line may have ended before
+	others, ends := 0, RanSurely // ends: the line may have ended before
 	for i := range all {
 		c := &all[i]
-		if i == 0 && c.Name() == "set" && c.has("-e", "-eu", "-ex", "-euo", "-euxo", "-eo") {
-			chained := false // the shell goes on after "a && b" of which a failed
-			for n := range all[:len(all)-1] {
-				switch after := all[n].after; {
-				case after == "|":
-				case after == ";" && !chained && !all[n].perhaps:
-					all[n].after = "&&"
-				default:
-					chained = after != ";"
-				}
-			}
-		}
-		pipefail = pipefail || c.Name() == "set" && c.has("pipefail")
 		if !c.isHarmless() {
 			others++
 		}
@@ -125,7 +112,7 @@ func setReports(all []Command) {
 		for i := from; i < to; i++ {
 			c := &all[i]
 			c.Piped, c.List, c.Ran = c.after == "|", number, ran
-			c.Reached, c.Proved = plain, plain && (!c.Piped || pipefail)
+			c.Reached, c.Proved = plain, plain && !c.Piped
 			c.Blamed = plain && weighty == 1 && i == last && ends == RanSurely
 			c.Undone = plain && i == last
 			c.Alone = others == 1 && !c.isHarmless()
@@ -135,14 +122,11 @@ func setReports(all []Command) {
 			if apart {
 				c.Shown = NotShown
 			}
-			if c.perhaps || apart || c.loop != nil { // the status of a loop is that of its last round
-				c.Reached, c.Proved, c.Blamed, c.Undone = false, false, false, false
-			}
 			if c.perhaps || apart {
-				c.Ran = RanPerhaps
+				c.Reached, c.Proved, c.Blamed, c.Undone, c.Ran = false, false, false, false, RanPerhaps
 			}
 			switch name := c.Name(); {
-			case name == "exit" || name == "return" || name == "exec" || name == "break" || name == "continue" || name == "set" && i > 0 && c.has("-e"):
+			case name == "exit" || name == "return" || name == "exec" || name == "break" || name == "continue" || name == "set" && strings.HasPrefix(c.Text, "set -e"):
 				ends = RanIfBefore
 			case c.after == "||":
 				ran = RanPerhaps

@@ -53,9 +53,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 			op = "|"
 		}
 		if n := len(r.all); n > from {
-			if r.all[n-1].after = op; op == "|" && n > at+1 && r.all[n-1].loop != nil {
-				r.doubt(at)
-			}
+			r.all[n-1].after = op
 		}
 		at = len(r.all)
 		r.statement(c.Y)
@@ -140,7 +138,6 @@ func (r *reader) compound(s *syntax.Stmt) {
 	from, was := len(r.all), r.folder
 	lists := [][]*syntax.Stmt{nil} // each of which is read as if it were the only one
 	block, apart := false, false
-	var over *loop
 	switch c := s.Cmd.(type) {
 	case *syntax.Block:
 		lists[0], block = c.Stmts, true
@@ -148,12 +145,6 @@ func (r *reader) compound(s *syntax.Stmt) {
 		lists[0], apart = c.Stmts, true
 	case *syntax.ForClause:
 		lists[0] = c.Do
-		over = r.overNames(c)
-		for i := from - 1; i >= 0 && !endsChain(r.all[i].after) && over != nil; i-- {
-			if r.all[i].after != "&&" || r.all[i].isWeighty() {
-				over = nil // nobody knows whether it begins
-			}
-		}
 	case *syntax.WhileClause:
 		lists[0] = slices.Concat(c.Cond, c.Do)
 	case *syntax.IfClause:
@@ -185,37 +176,14 @@ func (r *reader) compound(s *syntax.Stmt) {
 	if surely {
 		return
 	}
-	if over == nil {
-		r.doubt(from)
-	}
+	r.doubt(from)
 	for i := range r.all[from:] {
 		c := &r.all[from+i]
 		c.Shown, c.Silent = max(c.Shown, around.Shown), c.Silent || around.Silent
 		if moved && !block && !apart {
 			c.Dir = Unknown
 		}
-		if c.loop == nil {
-			c.loop = over
-		}
 	}
-}
-
-// overNames is a loop over names that the line tells; nil for any other.
-func (r *reader) overNames(c *syntax.ForClause) *loop {
-	in, ok := c.Loop.(*syntax.WordIter)
-	if !ok || c.Select || len(in.Items) == 0 {
-		return nil
-	}
-	l := &loop{variable: "$" + in.Name.Value, bytes: len(r.source(in))}
-	for _, item := range in.Items {
-		name, open := r.word(item)
-		if open || strings.ContainsAny(name, "$`*?[{") {
-			return nil
-		}
-		l.names = append(l.names, name)
-	}
-	r.room -= len(l.names)
-	return l
 }
 
 // redirect notes the redirections of a command.
