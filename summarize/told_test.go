@@ -115,9 +115,6 @@ func TestOneNamePerFile(t *testing.T) {
 		}, "deleted pkg/a.go; edited /r/pkg/a.go; edited /s/pkg/a.go"},
 		{"written over", func(k *talk) { write(k, "/r/a.md", "The file has been updated: ") }, "edited /r/a.md"},
 		{"new", func(k *talk) { write(k, "/r/a.md", "File created successfully at: ") }, "created /r/a.md"},
-		{"in a loop", func(k *talk) {
-			k.calls("Bash", args{"command": "for f in a.go b.go; do\n sed -i s/a/b/ \"$f\"\ndone"}, "", thread.Success)
-		}, "edited a.go; edited b.go"},
 		{"on a condition", func(k *talk) {
 			k.calls("Bash", args{"command": "if true; then\n rm a.go\nfi\nrm b.go"}, "", thread.Success)
 		}, "deleted b.go"},

@@ -49,7 +49,7 @@ const messageEffort = 1 << 10
 // what the log proves: a commit counts if git printed it, and a line of output only if nobody but git
 // could have written it. All of it ends once the budget or its context does.
 func Fold(budget *effort.Budget, previous state.Work, messages []thread.Message, of func(*thread.Message) Message) state.Work {
-	f := fold{effort: budget, work: copyWork(previous), calls: map[string]pendingCall{}, operating: map[string]pendingCall{}, flagged: map[string]bool{}, staged: map[string]bool{}}
+	f := fold{effort: budget, work: copyWork(previous), calls: map[string]pendingCall{}, operating: map[string]pendingCall{}, flagged: map[string]bool{}}
 	f.cwd = f.work.Directory.Text
 	for i := range messages {
 		if !budget.Live(messageEffort) {
@@ -87,7 +87,6 @@ type fold struct {
 	flagged   map[string]bool        // tools that were seen to flag failures
 	home      string                 // where the harness started the shell
 	cwd       string                 // where commands without "cd" run; "" if unknown
-	staged    map[string]bool        // files whose changes are in the next commit
 	turn      int                    // the newest
 }
 
@@ -358,7 +357,6 @@ func (f *fold) addEdit(op shell.FileOp, dir string, by proof) {
 	if e.Path != "" {
 		f.work.Edited = append(f.work.Edited, e)
 	}
-	delete(f.staged, name)
 	keepNewest(&f.work.Edited, maxEdited, 2*maxEdited, &f.work.Omitted.Edited)
 	f.changed(name)
 }

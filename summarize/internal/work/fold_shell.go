@@ -1,13 +1,11 @@
 package work
 
 import (
-	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
 )
@@ -90,10 +88,6 @@ func (f *fold) apply(r *shellRun, n int) {
 		f.forget(s, said, dir, writes, r.by)
 	}
 	switch s.event {
-	case "add":
-		if s.Ran != shell.RanPerhaps && !r.output.complainsOf("git", "") {
-			f.add(s, dir)
-		}
 	case "commit":
 		f.commit(r, n, said, dir, undone)
 		return
@@ -181,15 +175,11 @@ func (f *fold) forget(s *step, said []told, dir string, writes bool, by proof) {
 			continue
 		}
 		switch what {
-		case "index":
-			clear(f.staged)
 		case theBranch:
 			if f.work.Branch.Text != "" {
 				forget(theBranch)
 			}
 			f.work.Branch, f.work.PullRequest = state.Seen{}, state.Seen{}
-		case "edits":
-			f.perhapsCommitted(dir)
 		case theTree:
 			forget(theTree)
 			f.changed(may)
@@ -261,34 +251,12 @@ func within(name, folder string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// add notes which edits "git add" put into the next commit.
-func (f *fold) add(s *step, dir string) {
-	every, known := s.has("-A", "--all"), s.has("-u", "--update")
-	for i := range f.work.Edited {
-		e := &f.work.Edited[i]
-		in := len(s.args) == 0 && (every || known && e.Operation != "created")
-		for _, w := range s.args[:min(len(s.args), maxNames)] {
-			name := path.Join(dir, w)
-			in = in || !known && (within(e.Path, name) || dir == "" && strings.Contains(e.Path+"/", "/"+name+"/") || dir == "" && w == ".")
-		}
-		if in {
-			f.staged[e.Path] = true
-		}
-	}
-}
-
 // maxNames is how many files a call of git may name: each is compared with all that were edited.
 const maxNames = 64
 
-func (s *step) has(words ...string) bool {
-	return slices.ContainsFunc(s.Words, func(w shell.Word) bool { return slices.Contains(words, w.Text) })
-}
-
-// takesAll is an option of "git commit" to take all changes of files that git knows: -a, -am.
-var takesAll = lazyregexp.New(`^(-[b-zA-Z]*a[a-z]*|--all)$`)
-
 // commit adds the commits that git printed: of several in a line one for each command that commits, and all that are
-// left for the last of them. What it surely took is not uncommitted any more.
+// left for the last of them. What was edited before one that names no files is not edited since the last commit;
+// before any other it is perhaps committed.
 func (f *fold) commit(r *shellRun, n int, said []told, dir string, nothing bool) {
 	s, foreign := &r.steps[n], f.foreign(dir)
 	if dir == shell.Unknown {
@@ -307,35 +275,13 @@ func (f *fold) commit(r *shellRun, n int, said []told, dir string, nothing bool)
 	if len(said) == 0 && nothing {
 		return
 	}
-	all := slices.ContainsFunc(s.Words, func(w shell.Word) bool { return takesAll().MatchString(w.Text) })
-	if sure := len(said) > 0 && !s.has("-p", "--patch", "-i", "--include") && s.Ran != shell.RanPerhaps; sure {
-		names := map[string]bool{} // which it takes alone
-		for _, w := range s.args[:min(len(s.args), maxNames)] {
-			names[f.absolute(path.Clean(w), dir)] = false
+	if len(said) > 0 && len(s.args) == 0 && s.Ran != shell.RanPerhaps { // what it left out is not known
+		f.work.Edited = slices.DeleteFunc(f.work.Edited, func(e state.Edit) bool { return dir == "" || within(e.Path, dir) })
+		if !foreign {
+			f.work.Omitted.Edited = 0
+			f.know(theTree)
 		}
-		f.work.Edited = slices.DeleteFunc(f.work.Edited, func(e state.Edit) bool {
-			in := false
-			for name := range names {
-				if name == e.Path || within(e.Path, name) && e.Operation != "created" {
-					names[name], in = true, true
-				}
-			}
-			return in || len(s.args) == 0 && (f.staged[e.Path] || all && e.Operation != "created") && (!foreign || within(e.Path, dir))
-		})
-		if len(s.args) > 0 && !slices.Contains(slices.Collect(maps.Values(names)), false) {
-			return // all that it named, and no more
-		}
-		clear(f.staged)
 	}
-	if f.perhapsCommitted(dir); len(f.work.Edited) == 0 && len(said) > 0 && !foreign {
-		f.work.Omitted.Edited = 0
-		f.know(theTree)
-	}
-}
-
-// perhapsCommitted notes that a commit in a folder may have taken the edits.
-func (f *fold) perhapsCommitted(dir string) {
-	foreign := f.foreign(dir)
 	for i := range f.work.Edited {
 		e := &f.work.Edited[i]
 		e.PerhapsCommitted = e.PerhapsCommitted || !foreign || within(e.Path, dir)
