@@ -17,7 +17,6 @@ type origin struct {
 	path    string             // of a file; empty for a call
 	answers [][]string         // lines that still hold, by answer, the oldest first
 	at      map[string]current // the place of each of them
-	groups  []int              // the groups made of its answers
 }
 
 // current is the place of a line that still holds.
@@ -169,7 +168,6 @@ func (b *builder) track(o *origin, from int) {
 	}
 	if len(lines) > 0 {
 		o.answers = append(o.answers, lines)
-		o.groups = append(o.groups, len(b.groups[secSnippet])-1)
 	}
 }
 
@@ -189,16 +187,10 @@ func (b *builder) applyEdit(c *callFacts, r *resultFacts) {
 		}
 		switch {
 		case op.Op == "deleted":
-			if to, ok := strings.CutPrefix(op.Note, "moved to "); ok {
-				b.moveOrigin(o, op.Path, to)
-			} else {
-				b.dropOrigin(o)
-			}
+			b.dropOrigin(o)
 			delete(b.origins, fileKey(op.Path))
 		case op.Op == "created" && c.Class == toolclass.Shell:
-			if !strings.HasPrefix(op.Note, "moved from ") {
-				b.dropStale(o, nil, true, false) // whatever it holds now
-			}
+			b.dropStale(o, nil, true, false) // whatever it holds now
 		case op.Op == "created" && len(c.changed) < maxChanged:
 			b.dropStale(o, c.changed, true, true)
 		case len(c.removed) > 0:
@@ -219,26 +211,6 @@ func (b *builder) dropOrigin(o *origin) {
 		}
 	}
 	clear(o.answers)
-}
-
-// moveOrigin renames a file and the groups of its lines.
-func (b *builder) moveOrigin(o *origin, from, to string) {
-	if old := b.origins[fileKey(to)]; old != nil {
-		b.dropOrigin(old)
-	}
-	if !b.effort.Spend(32 * len(o.groups)) {
-		b.dropOrigin(o)
-		return // where its lines stand is not known
-	}
-	o.path = to
-	for _, n := range o.groups {
-		g := &b.groups[secSnippet][n]
-		g.label = strings.Replace(g.label, from, to, 1)
-		if g.path == from {
-			g.path = to
-		}
-	}
-	b.origins[fileKey(to)] = o
 }
 
 // addLines adds the lines of a result and drops those that it makes out of date.
