@@ -209,10 +209,7 @@ func showsOther(a, b *plan.Plan) bool {
 // it where a change is due anyway.
 func (s *Session) Remember(ctx context.Context, entries ...string) error {
 	return editPlan(ctx, s, "Remember", func(_ *thread.Thread, next *plan.Plan) (err error) {
-		var memory state.Memory
-		if next.Memory != nil {
-			memory = *next.Memory
-		}
+		memory := *cmp.Or(next.Memory, &state.Memory{})
 		if next.Empty() && next.Policy == "" {
 			next.Policy = "memory"
 		}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,18 +43,12 @@ const Any = -1
 // NewClient returns a client of the daemon at an address such as
 // http://127.0.0.1:7433.
 func NewClient(address string, o *Options) (*Client, error) {
-	if o == nil {
-		o = &Options{}
-	}
+	o = cmp.Or(o, &Options{})
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("api.NewClient(%q): want an address such as http://127.0.0.1:7433", address)
 	}
-	c := &Client{base: base, key: o.Key, client: o.HTTP}
-	if c.client == nil {
-		c.client = http.DefaultClient
-	}
-	return c, nil
+	return &Client{base: base, key: o.Key, client: cmp.Or(o.HTTP, http.DefaultClient)}, nil
 }
 
 // CreateThread creates a thread. One that exists is a Problem of kind Exists.

@@ -1,6 +1,7 @@
 package artifact
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,9 +56,7 @@ func NewStore(b Backend, o *Options) *Store {
 		panic("artifact: NewStore needs a backend")
 	}
 	s := &Store{backend: b, max: defaultMaxBytes, now: time.Now, seed: maphash.MakeSeed()}
-	if o == nil {
-		o = &Options{}
-	}
+	o = cmp.Or(o, &Options{})
 	if o.MaxBytes > 0 {
 		s.max = o.MaxBytes
 	}

@@ -105,10 +105,7 @@ type Options struct {
 
 // Defaults returns the options with all defaults filled in. It is for implementations.
 func (o *Options) Defaults() Options {
-	d := Options{}
-	if o != nil {
-		d = *o
-	}
+	d := *cmp.Or(o, &Options{})
 	d.Workers = cmp.Or(max(d.Workers, 0), 2)
 	d.Timeout = cmp.Or(max(d.Timeout, 0), 5*time.Minute)
 	d.Attempts = cmp.Or(max(d.Attempts, 0), 2)

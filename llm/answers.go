@@ -134,10 +134,7 @@ func (a *Answers) Ask(ctx context.Context, g Generator, p *prompt.Prompt, o *Opt
 // AskWith is Ask for a question that may be asked in other words than p: ask gets the answer,
 // and p and o identify the question.
 func (a *Answers) AskWith(ctx context.Context, g Generator, p *prompt.Prompt, o *Options, ask func(context.Context) (*Reply, error)) (*Reply, error) {
-	real := Options{}
-	if o != nil {
-		real = *o
-	}
+	real := *cmp.Or(o, &Options{})
 	if own, ok := g.(Adjuster); ok {
 		real = *own.Adjust(&real)
 	}

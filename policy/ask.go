@@ -172,10 +172,7 @@ func (s *Situation) instructionBlock() string {
 func (a *summaryModel) generate(ctx context.Context, system prompt.System, user string, o *llm.Options) (*llm.Reply, error) {
 	system.Text = strings.TrimSpace(system.Text)
 	if a.situation.Attempt > 1 {
-		again := llm.Options{}
-		if o != nil {
-			again = *o
-		}
+		again := *cmp.Or(o, &llm.Options{})
 		again.RetryFailed = true
 		o = &again
 	}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -145,9 +146,7 @@ func watchResponse(res *http.Response, failed func(error), save func(providerAns
 // asked in gets the messages as well.
 func (hs *histories) saveAnswer(x *received, d decision, a providerAnswer) {
 	h := x.held
-	if h == nil {
-		h = &heldHistory{}
-	}
+	h = cmp.Or(h, &heldHistory{})
 	hs.recordLink(x, d.step, h.conversation(), func(ctx context.Context) error { return hs.saveResponse(ctx, x, d, a) })
 	if h.conversation() != "" && d.action != Passed && d.retry != retryWholeHistory {
 		hs.bestEffort(x, "conversation", d.step, func(ctx context.Context) error {

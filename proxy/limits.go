@@ -117,9 +117,7 @@ type MemoryOptions struct {
 
 // NewMemory returns a Memory with these bounds; nil options are the defaults.
 func NewMemory(o *MemoryOptions) *Memory {
-	if o == nil {
-		o = &MemoryOptions{}
-	}
+	o = cmp.Or(o, &MemoryOptions{})
 	room, sessions := cmp.Or(o.Bodies, 512<<20), o.Sessions
 	if sessions == nil {
 		sessions = palimpsest.NewMemory(0)

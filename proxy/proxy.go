@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -32,9 +33,7 @@ type Proxy struct {
 
 // New returns a proxy; nil options are the zero value. The error says which option is invalid.
 func New(o *Options) (*Proxy, error) {
-	if o == nil {
-		o = &Options{}
-	}
+	o = cmp.Or(o, &Options{})
 	upstreams, err := o.upstreams()
 	if err != nil {
 		return nil, fmt.Errorf("proxy.New: %w", err)

@@ -164,9 +164,7 @@ func (p pass) emit(d decision, status int, err error) {
 	if ctx := p.request.Context(); err != nil && ctx.Err() != nil {
 		err = ctx.Err() // the client left, and all else follows from that
 	}
-	if err == nil {
-		err = d.failed
-	}
+	err = cmp.Or(err, d.failed)
 	if err != nil {
 		e = e.Failing(err)
 	}

@@ -63,9 +63,7 @@ type Totals struct {
 
 // NewTransport returns a Transport. The error says which option is invalid.
 func NewTransport(o *Options) (*Transport, error) {
-	if o == nil {
-		o = &Options{}
-	}
+	o = cmp.Or(o, &Options{})
 	all := &core{options: *o}
 	ms := &models{core: all, models: token.Models(), toldWindows: lru.New[string, int](maxModels), assumed: lru.New[string, token.Model](maxModels)}
 	cs := &compactors{core: all, models: ms, compactors: map[compactorKey]*palimpsest.Compactor{}}
@@ -112,25 +110,13 @@ func NewTransport(o *Options) (*Transport, error) {
 // setUpStores puts a store in memory in place of those that the options do not have.
 func (t *Transport) setUpStores() {
 	c, inMemory := &t.options.Config, &store.Memory{}
-	if c.Log == nil {
-		c.Log = inMemory
-	}
-	if c.Plans == nil {
-		c.Plans = inMemory
-	}
-	if c.Memory == nil {
-		c.Memory = t.options.Memory.sessions
-	}
+	c.Log, c.Plans = cmp.Or[store.Log](c.Log, inMemory), cmp.Or[store.Plans](c.Plans, inMemory)
+	c.Memory = cmp.Or(c.Memory, t.options.Memory.sessions)
 	if c.Answers == nil {
 		c.Answers = llm.NewAnswers(nil) // one for all counters
 	}
-	if c.Documents == nil {
-		c.Documents = t.options.Documents
-	}
-	documents := t.options.Documents
-	if documents == nil {
-		documents = inMemory
-	}
+	c.Documents = cmp.Or(c.Documents, t.options.Documents)
+	documents := cmp.Or[store.Documents](t.options.Documents, inMemory)
 	t.conversations.log, t.conversations.plans = c.Log, c.Plans
 	t.histories.responses.records, t.conversations.beginnings, t.models.learned, t.conversations.lineage = responsesIn(documents), beginningsIn(documents), learnedIn(documents), lineageIn(documents)
 }

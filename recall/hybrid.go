@@ -55,9 +55,7 @@ const (
 // Search is Index.Search with the merged ranking. The error is that of the Embedder, or says
 // that it returned the wrong vectors.
 func (h *Hybrid) Search(ctx context.Context, x *Index, query string, o *Options) ([]Hit, error) {
-	if o == nil {
-		o = &Options{}
-	}
+	o = cmp.Or(o, &Options{})
 	query = strings.TrimSpace(query)
 	if query == "" || x.Len() == 0 {
 		return nil, nil

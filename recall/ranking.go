@@ -56,9 +56,7 @@ type term struct {
 // too. In a query of more than 300 bytes or with many quotes, such as code, quotes have no
 // meaning.
 func (x *Index) Search(query string, o *Options) []Hit {
-	if o == nil {
-		o = &Options{}
-	}
+	o = cmp.Or(o, &Options{})
 	found, scores, terms, phrases := x.rank(query, o)
 	return x.buildHits(query, found, scores, terms, phrases, o)
 }

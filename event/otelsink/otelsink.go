@@ -23,6 +23,7 @@
 package otelsink
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -56,10 +57,7 @@ type Options struct {
 // providers, which by default only add up and buffer. The error is the
 // provider's, when it refuses an instrument.
 func New(o *Options) (event.Sink, error) {
-	var opt Options
-	if o != nil {
-		opt = *o
-	}
+	opt := *cmp.Or(o, &Options{})
 	if opt.Meters == nil {
 		opt.Meters = otel.GetMeterProvider()
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -222,9 +221,7 @@ type deferredLines struct {
 
 // sharesTerminal reports whether standard output and standard error are terminals.
 func sharesTerminal(s Streams) bool {
-	err, ok := s.Err.(*os.File)
-	out, also := underlyingWriter(s.Out).(*os.File)
-	return ok && also && isTerminalFile(err) && isTerminalFile(out)
+	return isTerminalFile(s.Err) && isTerminalFile(underlyingWriter(s.Out))
 }
 
 func (h *deferredLines) print(_ event.Event, line string) {

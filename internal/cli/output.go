@@ -211,13 +211,16 @@ func underlyingWriter(w io.Writer) io.Writer {
 
 // isTerminal reports whether w is a terminal that shows colours.
 func isTerminal(w io.Writer) bool {
-	f, ok := underlyingWriter(w).(*os.File)
-	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminalFile(f)
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminalFile(underlyingWriter(w))
 }
 
-// isTerminalFile reports whether a file is a terminal; other devices, such as the null device,
-// are none.
-func isTerminalFile(f *os.File) bool {
+// isTerminalFile reports whether a reader or writer is the file of a terminal; other devices,
+// such as the null device, are none.
+func isTerminalFile(stream any) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && isatty.IsTerminal(f.Fd())
 }

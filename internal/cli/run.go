@@ -199,7 +199,7 @@ func runChild(ctx context.Context, args []string, base string, s Streams) (int, 
 	passed := make(chan struct{})
 	go func() {
 		defer close(passed)
-		forwardSignals(cmd.Process, signals, ended, isInteractive(cmd.Stdin))
+		forwardSignals(cmd.Process, signals, ended, isTerminalFile(cmd.Stdin))
 	}()
 	err := cmd.Wait()
 	close(ended)
@@ -243,12 +243,6 @@ func agentInput(r io.Reader) io.Reader {
 		return i.r
 	}
 	return r
-}
-
-// isInteractive reports whether input comes from a terminal.
-func isInteractive(r io.Reader) bool {
-	f, ok := r.(*os.File)
-	return ok && isTerminalFile(f)
 }
 
 // policyPhrase names the policy and the window.

@@ -288,7 +288,7 @@ func TestNoTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	if isInteractive(null) || sharesTerminal(Streams{Out: null, Err: null}) || isTerminal(null) {
+	if isTerminalFile(null) || sharesTerminal(Streams{Out: null, Err: null}) || isTerminal(null) {
 		t.Error("the null device is taken for a terminal")
 	}
 }

@@ -61,10 +61,9 @@ func findArtifact(c *call, read func(id string) (artifact.Metadata, error)) (art
 }
 
 func describeArtifact(c *call) (any, error) {
-	m, err := findArtifact(c, func(id string) (artifact.Metadata, error) {
+	return findArtifact(c, func(id string) (artifact.Metadata, error) {
 		return c.tenant.config.Artifacts.Metadata(c.r.Context(), c.requester(), id)
 	})
-	return m, err
 }
 
 func readArtifact(c *call) (any, error) {

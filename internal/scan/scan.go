@@ -180,9 +180,6 @@ func NumberAfter(line, prefix string) (int, bool) {
 	return n, err == nil
 }
 
-// IsNumber reports whether s is digits of ASCII and nothing else.
-func IsNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-
 // WordSet makes a set of the words of a list.
 func WordSet(words string) map[string]bool {
 	m := map[string]bool{}

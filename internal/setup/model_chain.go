@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -181,10 +182,7 @@ func isRequestError(err error) bool {
 
 // Adjust replaces what a prompt asks for by the settings.
 func (g *guardedModel) Adjust(o *llm.Options) *llm.Options {
-	var out llm.Options
-	if o != nil {
-		out = *o
-	}
+	out := *cmp.Or(o, &llm.Options{})
 	switch t := g.settings.Temperature; t {
 	case policyfile.PromptTemperature:
 	case policyfile.NoTemperature:

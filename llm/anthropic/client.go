@@ -113,9 +113,7 @@ func (c *Client) String() string { return provider + ":" + c.model }
 // Generate asks the model; see llm.Generator. After a model refuses the temperature, it is
 // asked again, and from then on, without one.
 func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
-	if o == nil {
-		o = &llm.Options{}
-	}
+	o = cmp.Or(o, &llm.Options{})
 	reply, err := c.ask(ctx, p, o)
 	if e, ok := errors.AsType[*llm.APIError](err); ok && e.Kind == llm.ErrInvalid && o.Temperature != nil && !hasThinking(p) &&
 		strings.Contains(strings.ToLower(e.Message), "temperature") {

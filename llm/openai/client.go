@@ -150,9 +150,7 @@ func (c *Client) String() string { return c.provider + ":" + c.model }
 
 // Generate asks the model; see llm.Generator.
 func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
-	if o == nil {
-		o = &llm.Options{}
-	}
+	o = cmp.Or(o, &llm.Options{})
 	if timeout := cmp.Or(o.Timeout, llm.DefaultTimeout); timeout > 0 {
 		// One timeout covers all the steps down.
 		var cancel context.CancelFunc

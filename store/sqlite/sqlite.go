@@ -19,6 +19,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -69,9 +70,7 @@ func Open(ctx context.Context, path string, o *Options) (*DB, error) {
 }
 
 func open(ctx context.Context, path string, o *Options, step func(string)) (*DB, error) {
-	if o == nil {
-		o = &Options{}
-	}
+	o = cmp.Or(o, &Options{})
 	db, err := openTo(ctx, path, o, step, nil)
 	err = explain(err)
 	if o.Readable && (errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrReadOnly)) {

@@ -62,10 +62,7 @@ func New(c Config) (*Client, error) {
 	if client.limit <= 0 {
 		client.limit = DefaultLimit
 	}
-	hc := http.Client{}
-	if c.HTTP != nil {
-		hc = *c.HTTP
-	}
+	hc := *cmp.Or(c.HTTP, &http.Client{})
 	hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	client.http = &hc
 

@@ -33,6 +33,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -121,9 +122,7 @@ func (p Pools) Close() error { return errors.Join(p.Write.Close(), p.Read.Close(
 // error wraps store.ErrNewer if a later version has migrated them. step is called with the
 // name of each step of a write, for tests that cause failures; nil is crash.Point.
 func New(ctx context.Context, pools Pools, d Dialect, o *store.Options, step func(name string)) (*DB, error) {
-	if o == nil {
-		o = &store.Options{}
-	}
+	o = cmp.Or(o, &store.Options{})
 	db := &DB{
 		write: pools.Write, read: pools.Read, keys: pools.Keys, dialect: d,
 		ring: o.Keyring, now: o.Now, step: step, threads: newCache(o.CacheBytes), quota: newQuota(o.TenantBytes),
