@@ -72,7 +72,9 @@ func rolloutsNear(path string) (all []rollout) {
 	}
 	beside, _ := os.ReadDir(filepath.Dir(path))
 	for _, e := range beside {
-		add(filepath.Join(filepath.Dir(path), e.Name()))
+		if e.Type().IsRegular() { // a link may lead anywhere, and a pipe may never end
+			add(filepath.Join(filepath.Dir(path), e.Name()))
+		}
 	}
 	return all
 }
@@ -111,12 +113,15 @@ func (s *codexSession) inherit(meta gjson.Result, line int) {
 	near := rolloutsNear(s.job.path)
 	read := map[string]bool{rolloutKey(s.job.path): true}
 	var chain []inherited
-	for more {
-		from, found, circle := findRollout(near, base, read)
+	for looks := mostLooks; more; {
+		from, found, circle := findRollout(near, base, read, &looks)
 		if !found {
 			why := "is in no file beside it"
 			if circle {
 				why = "goes on from this one, in a circle"
+			}
+			if looks < 0 {
+				why = "is one of too many to look for"
 			}
 			s.report.warn(line, "its history goes on from the rollout %s, which %s: what came before is missing", base.rollout, why)
 			break
@@ -130,13 +135,17 @@ func (s *codexSession) inherit(meta gjson.Result, line int) {
 	}
 }
 
+// mostLooks is how many times a file is opened to find the rollouts of one thread: for each of them all files
+// of the thread may be. It is enough where the user went back two hundred times.
+const mostLooks = 20_000
+
 // rolloutKey is the same for a rollout and its copy that was packed or archived.
 func rolloutKey(path string) string { return strings.TrimSuffix(filepath.Base(path), ".zst") }
 
 // findRollout finds the rollout that a base names, by the id of the rollout, or of its thread. Of
 // several it is the one in which a record ends where the base says. circle is true if one was found
-// that is part of the history already.
-func findRollout(near []rollout, base historyBase, read map[string]bool) (best inherited, found, circle bool) {
+// that is part of the history already. Each file that is opened is one of looks: without, none is found.
+func findRollout(near []rollout, base historyBase, read map[string]bool, looks *int) (best inherited, found, circle bool) {
 	rank := -1
 	for _, r := range near {
 		if r.id != base.rollout && r.thread != base.rollout {
@@ -145,6 +154,9 @@ func findRollout(near []rollout, base historyBase, read map[string]bool) (best i
 		if read[rolloutKey(r.path)] {
 			circle = true
 			continue
+		}
+		if *looks--; *looks < 0 {
+			return best, false, false
 		}
 		meta, whole := beginning(r.path, base)
 		n := 0
