@@ -131,10 +131,13 @@ func (r *Request) withResults(from int, id string, logs Logs) (*Request, error) 
 	if err != nil {
 		return nil, err
 	}
-	logged := map[string]*thread.Message{} // by call
+	logged := map[string]*thread.Message{} // by call; nil where several have the id: some providers count anew in every answer
 	for i := range log.Len() {
-		if result, ok := log.At(i).Result(); ok && logged[result.CallID] == nil {
-			logged[result.CallID] = log.At(i)
+		if result, ok := log.At(i).Result(); ok {
+			_, again := logged[result.CallID]
+			if logged[result.CallID] = log.At(i); again {
+				logged[result.CallID] = nil
+			}
 		}
 	}
 	messages := slices.Clone(r.Prompt.Messages)
