@@ -51,7 +51,7 @@ var floors = map[string]arch.Package{
 	"internal/web": {Floor: 7},
 
 	// 7: the sessions that agents left on this machine.
-	"internal/sessions": {Floor: 7, External: []string{sqlite}},
+	"internal/sessions": {Floor: 7, External: []string{gjson, sqlite}},
 
 	// 7: the page on which conversations are looked at.
 
@@ -260,21 +260,21 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9136},
-		{Of: "floor 1", Floor: 1, Most: 21121},
-		{Of: "floor 2", Floor: 2, Most: 21532},
-		{Of: "floor 3", Floor: 3, Most: 11504},
+		{Of: "floor 0", Floor: 0, Most: 9057},
+		{Of: "floor 1", Floor: 1, Most: 21038},
+		{Of: "floor 2", Floor: 2, Most: 21994},
+		{Of: "floor 3", Floor: 3, Most: 11534},
 		{Of: "floor 4", Floor: 4, Most: 2408},
-		{Of: "floor 5", Floor: 5, Most: 9435},
-		{Of: "floor 6", Floor: 6, Most: 12296},
-		{Of: "floor 7", Floor: 7, Most: 16572},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 14857},
+		{Of: "floor 5", Floor: 5, Most: 9429},
+		{Of: "floor 6", Floor: 6, Most: 12271},
+		{Of: "floor 7", Floor: 7, Most: 16795},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 14729},
 	},
-	Packages: 98, Public: 45, Names: 752,
+	Packages: 98, Public: 45, Names: 749,
 	Methods: 25, Types: map[string]int{
-		"summarize/internal/work.fold":   32,
+		"summarize/internal/work.fold":   30,
 		"summarize.selection":            29,
-		"summarize.builder":              59,
+		"summarize.builder":              58,
 		"strategy.View":                  68,
 		"store/internal/sqlstore.tenant": 37,
 		"store/internal/sqlstore.DB":     29,
