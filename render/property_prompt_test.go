@@ -21,7 +21,11 @@ import (
 func promptHolds(t rapid.TB, th *thread.Thread, p *plan.Plan, profile render.Profile, out *prompt.Prompt, m *render.Manifest) {
 	t.Helper()
 	first := slices.IndexFunc(out.Messages, func(m thread.Message) bool { return m.Role != thread.System })
-	if profile.FirstUser && first >= 0 && out.Messages[first].Role != thread.User {
+	own := func(p thread.Part) bool { // a compaction of the provider's own: nothing stands before it
+		o, ok := p.(thread.Opaque)
+		return ok && o.Kind == "compaction" && o.From().API == profile.API
+	}
+	if profile.FirstUser && first >= 0 && out.Messages[first].Role != thread.User && !slices.ContainsFunc(out.Messages[first].Parts, own) {
 		t.Fatalf("the first message is the %s's", out.Messages[first].Role)
 	}
 	if last := len(out.Messages) - 1; profile.LastUser && last >= 0 && m.Messages[last].Synthetic && out.Messages[last].Role == thread.Assistant {
