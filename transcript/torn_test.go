@@ -90,7 +90,7 @@ func TestAnyDamage(t *testing.T) {
 				t.Fatalf("%q is lost: %s", word, warnings(f))
 			}
 		}
-		if len(f.Report.Warnings) == 0 {
+		if len(f.Report.Warnings) == 0 && lines[at] != hurt { // its last mark was put back
 			t.Fatal("nothing is told")
 		}
 	})
