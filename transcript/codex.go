@@ -53,6 +53,9 @@ func readCodex(j *importJob) ([]Transcript, error) {
 func (s *codexSession) read(v gjson.Result, number int) {
 	kind, payload := v.Get("type").Str, v.Get("payload")
 	place := codexEntry{line: number, time: parseTime(v.Get("timestamp").Str)}
+	if !payload.Exists() && (kind == "response_item" || kind == "event_msg") {
+		kind += " without a payload"
+	}
 	switch kind {
 	case "session_meta":
 		s.report.skip(kind)
@@ -77,6 +80,10 @@ func (s *codexSession) read(v gjson.Result, number int) {
 	case "":
 		if v.Get("record_type").Exists() {
 			s.report.skip("record_type/" + v.Get("record_type").String())
+			return
+		}
+		if !v.Get("id").Exists() {
+			s.report.unknown("entry without a type")
 			return
 		}
 		s.report.skip("session")
