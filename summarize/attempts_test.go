@@ -33,6 +33,14 @@ func TestAttemptText(t *testing.T) {
 	}
 }
 
+// TestEditedTwice: a file that was edited twice, with nothing told of either edit, is named once.
+func TestEditedTwice(t *testing.T) {
+	a := &attempt{why: "make => exit 2", mends: []repair{{file: "src/parse.go"}, {file: "src/parse.go"}, {file: "parse.go"}}}
+	if got, want := a.text(nil), "make => exit 2 | edited next: src/parse.go | edited next: parse.go"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestAttemptCarriedOn: an attempt of the summary that is replaced is not told again in other
 // words when its messages come up once more.
 func TestAttemptCarriedOn(t *testing.T) {

@@ -128,10 +128,11 @@ func (a *attempt) text(told map[string]bool) string {
 		s += thenSaid + clip.Brief(a.said, 200)
 	}
 	for _, e := range a.mends {
-		s += thenEdited + e.file
+		edit := thenEdited + e.file
 		if e.from != "" && len(e.from)+len(e.to) <= 2*maxOneChange {
-			s += " " + e.from + " → " + e.to
+			edit += " " + e.from + " → " + e.to
 		}
+		s = strings.TrimSuffix(s, edit) + edit // the same file twice, without a line that is short enough, is told once
 	}
 	if a.works {
 		s += thenWorked + ", in turn " + strconv.Itoa(a.again)

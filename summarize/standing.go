@@ -122,9 +122,6 @@ func wordy(s string, score int) bool {
 	words, others := 0, 0
 	for field := range strings.FieldsSeq(s) {
 		bare := strings.Trim(field, `.,;:!?()'"*_…—–„“”«»`)
-		if bare == "" {
-			continue
-		}
 		unparted, other := 0, field[0] == '-'
 		for _, r := range bare {
 			switch {
@@ -135,6 +132,7 @@ func wordy(s string, score int) bool {
 			}
 		}
 		switch {
+		case bare == "":
 		case unparted > 0:
 			words += (unparted + 1) / 2
 		case other:

@@ -32,7 +32,7 @@ func readAmp(j *importJob) ([]Transcript, error) {
 			case "user":
 				ampUser(b, m.Get("content"))
 			case "assistant":
-				clineAnswer(b, m.Get("content"))
+				anthropicAnswer(b, m.Get("content"))
 			case "info":
 				ampInfo(b, m.Get("content"))
 			default:

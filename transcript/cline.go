@@ -38,7 +38,7 @@ func readCline(j *importJob) ([]Transcript, error) {
 			case "user":
 				clineUser(b, m.Get("content"))
 			case "assistant":
-				clineAnswer(b, m.Get("content"))
+				anthropicAnswer(b, m.Get("content"))
 			default:
 				b.unknownRole(role)
 			}
@@ -90,7 +90,7 @@ func clinePart(p gjson.Result) []thread.Part {
 	return readParts(p)
 }
 
-func clineAnswer(b *builder, content gjson.Result) {
+func anthropicAnswer(b *builder, content gjson.Result) {
 	for p := range geminiParts(content) {
 		switch p.Get("type").Str {
 		case "tool_use":

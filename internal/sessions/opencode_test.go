@@ -18,15 +18,7 @@ import (
 // sub-agent and an empty one.
 func database(t *testing.T, path string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	for _, do := range []string{
+	fill(t, path,
 		`PRAGMA journal_mode = WAL`,
 		`CREATE TABLE session (id text PRIMARY KEY, parent_id text, directory text NOT NULL, title text NOT NULL, model text, revert text, time_updated integer NOT NULL)`,
 		`CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL, data text NOT NULL)`,
@@ -37,11 +29,7 @@ func database(t *testing.T, path string) {
 		`INSERT INTO part VALUES ('prt_1', 'msg_1', 'ses_one', '{"type":"text","text":"Round prices to cents."}'),
 			('prt_2', 'msg_2', 'ses_one', '{"type":"step-start"}'), ('prt_3', 'msg_2', 'ses_one', '{"type":"tool","tool":"bash","callID":"c1","state":{"status":"completed","input":{"command":"ls"},"output":"price.go"}}'),
 			('prt_4', 'msg_2', 'ses_one', '{"type":"text","text":"Done."}'), ('prt_5', 'msg_3', 'ses_sub', '{"type":"text","text":"Look."}')`,
-	} {
-		if _, err := db.Exec(do); err != nil {
-			t.Fatalf("%s: %v", do, err)
-		}
-	}
+	)
 }
 
 // TestOpenCode: sessions of opencode's database are listed without those of its
