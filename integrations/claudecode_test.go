@@ -1,7 +1,6 @@
 package integrations_test
 
 import (
-	"io/fs"
 	"os/exec"
 	"slices"
 	"strings"
@@ -43,14 +42,10 @@ func playClaude(t *testing.T, script string, parts int) compacted {
 	if out, err := exec.Command("node", "-p", "process.features.typescript ?? ''").Output(); err == nil && strings.TrimSpace(string(out)) == "" {
 		t.Skip("this Node reads no TypeScript")
 	}
-	files := map[string]string{}
-	text, err := fs.ReadFile(integrations.ClaudeCode(), "hooks/register.ts")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files["hooks/register.ts"] = string(text)
+	const module = "hooks/register.ts"
+	files := map[string]string{module: integrations.Plugin("claude-code")[module]}
 	var got compacted
-	play(t, "claude-code", files, "hooks/register.ts", script, parts, &got)
+	play(t, "claude-code", files, module, script, parts, &got)
 	if !got.Own || !slices.Equal(got.Registered, []string{"recall", "read_artifact"}) {
 		t.Errorf("Claude Code's messages are unchanged: %t, it has the tools %q", got.Own, got.Registered)
 	}

@@ -3,26 +3,19 @@
 // called palimpsest, wherever it is installed.
 package integrations
 
-import (
-	"embed"
-	"io/fs"
-)
+import "embed"
 
 //go:embed all:claude-code opencode pi openclaw hermes/plugin.yaml hermes/__init__.py daemon.js messages.js
 var files embed.FS
 
-// ClaudeCode returns the plugin of Claude Code: a folder that is its own marketplace.
-func ClaudeCode() fs.FS {
-	sub, err := fs.Sub(files, "claude-code")
-	if err != nil {
-		panic(err) // the name is a constant
-	}
-	return sub
-}
-
-// sources are the files of the other plugins: their paths in the agent's own folder, and
-// here.
+// sources are the files of the plugins: their paths in the agent's own folder, or in that of the
+// marketplace which the plugin of Claude Code is, and here.
 var sources = map[string]map[string]string{
+	"claude-code": {
+		".claude-plugin/marketplace.json": "claude-code/.claude-plugin/marketplace.json", ".claude-plugin/plugin.json": "claude-code/.claude-plugin/plugin.json",
+		"hooks/hooks.json": "claude-code/hooks/hooks.json", "hooks/register.ts": "claude-code/hooks/register.ts",
+		".mcp.json": "claude-code/.mcp.json", "skills/palimpsest/SKILL.md": "claude-code/skills/palimpsest/SKILL.md", "README.md": "claude-code/README.md",
+	},
 	"opencode": {"plugins/palimpsest.js": "opencode/palimpsest.js", "plugins/palimpsest/daemon.js": "daemon.js"},
 	"pi": {
 		"extensions/palimpsest.js": "pi/palimpsest.js", "extensions/palimpsest/daemon.js": "daemon.js", "extensions/palimpsest/messages.js": "messages.js",
@@ -34,8 +27,8 @@ var sources = map[string]map[string]string{
 	"hermes": {"plugins/palimpsest/plugin.yaml": "hermes/plugin.yaml", "plugins/palimpsest/__init__.py": "hermes/__init__.py"},
 }
 
-// Plugin returns the texts of the plugin for opencode, pi, openclaw or hermes, by their paths
-// in the agent's own folder.
+// Plugin returns the texts of the plugin for claude-code, opencode, pi, openclaw or hermes, by
+// their paths in the folder that the agent reads.
 func Plugin(agent string) map[string]string {
 	texts := map[string]string{}
 	for path, source := range sources[agent] {

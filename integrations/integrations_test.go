@@ -16,14 +16,19 @@ import (
 // TestFiles: the plugin holds what its parts name, and its command hooks are those that
 // the program answers.
 func TestFiles(t *testing.T) {
-	files := integrations.ClaudeCode()
+	files := integrations.Plugin("claude-code")
+	err := fs.WalkDir(os.DirFS("claude-code"), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && files[name] == "" {
+			t.Errorf("%s is in the folder and not in the plugin", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	read := func(name string, v any) {
 		t.Helper()
-		data, err := fs.ReadFile(files, name)
-		if err == nil {
-			err = json.Unmarshal(data, v)
-		}
-		if err != nil {
+		if err := json.Unmarshal([]byte(files[name]), v); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
@@ -46,8 +51,8 @@ func TestFiles(t *testing.T) {
 	}
 	read("hooks/hooks.json", &hooks)
 	for _, name := range hooks.Modules {
-		if _, err := fs.Stat(files, "hooks/"+strings.TrimPrefix(name, "./")); err != nil {
-			t.Error(err)
+		if files["hooks/"+strings.TrimPrefix(name, "./")] == "" {
+			t.Errorf("there is no module %s", name)
 		}
 	}
 	agent, err := hook.Find("claude-code")
@@ -74,7 +79,7 @@ func TestDeclarations(t *testing.T) {
 		t.Skip("PALIMPSEST_CLAUDE names no Claude Code")
 	}
 	dir := filepath.Join(t.TempDir(), "plugin")
-	if err := os.CopyFS(dir, integrations.ClaudeCode()); err != nil {
+	if err := os.CopyFS(dir, os.DirFS("claude-code")); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(claude, "plugin", "validate", dir)

@@ -97,14 +97,8 @@ func (p filePlugin) install(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, program, err := thisProgram()
-	if err != nil {
+	if err := writePlugin(p.agent, folder); err != nil {
 		return "", err
-	}
-	for name, text := range integrations.Plugin(p.agent) {
-		if err := writeWithFolders(filepath.Join(folder, filepath.FromSlash(name)), []byte(programReplacer(program).Replace(text))); err != nil {
-			return "", err
-		}
 	}
 	next := "new sessions of " + p.agent + " will use it"
 	if p.enable != "" {
@@ -136,18 +130,33 @@ func (p filePlugin) remove(context.Context) (string, error) {
 	return "Removed " + path, nil
 }
 
-// thisProgram is how a shell calls this program, and how other programs start it.
-func thisProgram() (shell, program string, err error) {
-	if shell, err = shellCommand(); err != nil || shell == "palimpsest" {
-		return shell, shell, err
+// writePlugin writes the files of an agent's plugin, which call this program, into a folder.
+func writePlugin(agent, folder string) error {
+	shell, err := shellCommand()
+	program := shell
+	if err == nil && shell != "palimpsest" {
+		program, err = os.Executable()
 	}
-	program, err = os.Executable()
-	return shell, program, err
+	if err != nil {
+		return err
+	}
+	calls := programReplacer(shell, program)
+	for name, text := range integrations.Plugin(agent) {
+		if err := writeWithFolders(filepath.Join(folder, filepath.FromSlash(name)), []byte(calls.Replace(text))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// programReplacer puts the path of this program into a plugin's files.
-func programReplacer(program string, more ...string) *strings.Replacer {
-	return strings.NewReplacer(append(more, `PROGRAM = 'palimpsest'`, `PROGRAM = `+rawjson.Quote(program))...)
+// programReplacer puts into a plugin's files how a shell calls this program, and how other
+// programs start it.
+func programReplacer(shell, program string) *strings.Replacer {
+	return strings.NewReplacer(
+		`PROGRAM = 'palimpsest'`, `PROGRAM = `+rawjson.Quote(program),
+		`"palimpsest hook `, strings.TrimSuffix(rawjson.Quote(shell+" hook "), `"`),
+		`"command": "palimpsest"`, `"command": `+rawjson.Quote(program),
+	)
 }
 
 const (
@@ -171,7 +180,7 @@ func (p claudePlugin) install(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := p.write(folder); err != nil {
+	if err := writePlugin(claudeCode, folder); err != nil {
 		return "", err
 	}
 	// The plugin brings the hooks itself.
@@ -188,33 +197,6 @@ func (p claudePlugin) install(ctx context.Context) (string, error) {
 		}
 	}
 	return "Installed " + claudePluginName + "; new sessions will use it", nil
-}
-
-// write writes the plugin's files, which call this program.
-func (claudePlugin) write(folder string) error {
-	shell, program, err := thisProgram()
-	if err != nil {
-		return err
-	}
-	files := integrations.ClaudeCode()
-	calls := programReplacer(program,
-		`"palimpsest hook `, strings.TrimSuffix(rawjson.Quote(shell+" hook "), `"`),
-		`"command": "palimpsest"`, `"command": `+rawjson.Quote(program),
-	)
-	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		path := filepath.Join(folder, filepath.FromSlash(name))
-		if d.IsDir() {
-			return os.MkdirAll(path, 0o700)
-		}
-		data, err := fs.ReadFile(files, name)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(path, []byte(calls.Replace(string(data))), 0o600)
-	})
 }
 
 func (p claudePlugin) remove(ctx context.Context) (string, error) {

@@ -65,7 +65,7 @@ func TestPluginFiles(t *testing.T) {
 	for _, f := range filePlugins {
 		started := 0
 		for _, text := range integrations.Plugin(f.agent) {
-			started += strings.Count(programReplacer(`/opt/a "b"/palimpsest`).Replace(text), `PROGRAM = "/opt/a \"b\"/palimpsest"`)
+			started += strings.Count(programReplacer("palimpsest", `/opt/a "b"/palimpsest`).Replace(text), `PROGRAM = "/opt/a \"b\"/palimpsest"`)
 		}
 		if started != 1 {
 			t.Errorf("%s: %d of its files start a program elsewhere", f.agent, started)
