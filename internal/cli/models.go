@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest/internal/budget"
+	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -190,9 +190,9 @@ func modelCounter(models token.ModelSet, model, because string) (*token.Counter,
 // tokensFlag is the value of a flag that takes a number of tokens.
 type tokensFlag int
 
-// Set reads what budget.Tokens reads, above 0.
+// Set reads what config.ParseTokens reads, above 0.
 func (n *tokensFlag) Set(text string) error {
-	v, err := budget.Tokens(text)
+	v, err := config.ParseTokens(text)
 	if err != nil || v < 1 {
 		return errors.New("want a number of tokens above 0, such as 32000, 32k or 1m")
 	}

@@ -166,23 +166,3 @@ func (s *summaries) print(p *printer) {
 		p.text("note: %s failed, %s took its place: %s", f.Model, f.Fallback, f.Error)
 	}
 }
-
-// note says the same in one line.
-func (s *summaries) note() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.By) == 0 {
-		return "no summary was needed"
-	}
-	note := "summaries by " + countsByFrequency(s.By, nil)
-	if s.Proposed > 0 {
-		note += fmt.Sprintf("; %d of %d items kept", s.Kept, s.Proposed)
-	}
-	if len(s.Dropped) > 0 {
-		note += ", left out: " + countsByFrequency(s.Dropped, causeWords)
-	}
-	for _, f := range s.Failures {
-		note += fmt.Sprintf("; %s failed: %s", f.Model, f.Error)
-	}
-	return note
-}

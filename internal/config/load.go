@@ -13,7 +13,6 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/palimpsest-ai/palimpsest/internal/budget"
 	"github.com/palimpsest-ai/palimpsest/internal/redact"
 	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/internal/yamlfile"
@@ -223,7 +222,7 @@ func (c *Config) Count(name string) int {
 
 // Tokens returns a number of tokens.
 func (c *Config) Tokens(name string) int {
-	n, _ := budget.Tokens(c.value(name).Text)
+	n, _ := ParseTokens(c.value(name).Text)
 	return n
 }
 

@@ -8,6 +8,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/internal/budget"
 	"github.com/palimpsest-ai/palimpsest/internal/dsn"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
@@ -87,7 +87,7 @@ func Settings() []Setting {
 			Usage: "count tokens with this counter: o200k, cl100k, claude, gemini, chars/4, …; auto is the policy's, else o200k for threads and each model's own for agents behind the proxy"},
 		{Name: "recall", Default: "tools", ValueName: "HOW", Values: []string{"off", "tools"},
 			Usage: "how a model reaches what was removed, in steps that bring their own tools: with the tools read_artifact and recall, whose calls …/answer answers (tools), or not at all (off)"},
-		{Name: "inject", Default: "0", ValueName: "TOKENS", check: parses(budget.Tokens),
+		{Name: "inject", Default: "0", ValueName: "TOKENS", check: parses(ParseTokens),
 			Usage: "with recall tools: show this many tokens of removed messages that match the user's last message next to it; 0 shows none"},
 		{Name: "mcp", Default: "read", ValueName: "HOW", Values: []string{"off", "read", "write"},
 			Usage: "what agents may do at /mcp, by the Model Context Protocol and the rights of their key: search and read threads (read), also compact them (write), or nothing (off)"},
@@ -123,9 +123,9 @@ func Settings() []Setting {
 			Usage: "requests per second of all keys of a tenant together, and twice as many at once; further ones are answered with 429 and Retry-After. 0 is unlimited"},
 		{Name: "tenant-disk", Default: "0", ValueName: "BYTES", check: parses(parseBytes),
 			Usage: "how much a tenant may store; further writes are refused, and requests of its agents pass unchanged. 0 is unlimited; memory: has no such limit"},
-		{Name: "tenant-spending", Default: "0", ValueName: "TOKENS", check: parses(budget.Tokens),
+		{Name: "tenant-spending", Default: "0", ValueName: "TOKENS", check: parses(ParseTokens),
 			Usage: "tokens an hour that models may be asked for a tenant, for summaries and decisions; beyond that they are made without a model. 0 is unlimited"},
-		{Name: "window", Default: "0", ValueName: "TOKENS", check: parses(budget.Tokens),
+		{Name: "window", Default: "0", ValueName: "TOKENS", check: parses(ParseTokens),
 			Usage: "the context window of models that are not in the table of models (palimpsest models lists those that are, with windows of their own), in threads and behind the proxy. If a provider names a smaller window when it refuses a request, that one is used instead; a larger one is not. 0 is unknown: then what a provider names is used, and before that the policy's own limits"},
 		{Name: "models", ValueName: "FILE", in: fileIn,
 			Usage: "a file of models that adds to or replaces the built-in table"},
@@ -215,6 +215,37 @@ func parseBytes(text string) (int, error) {
 		return 0, errors.New("want a number of bytes above 0, such as 64MB")
 	}
 	return n * unit, nil
+}
+
+// maxTokens is the largest number that ParseTokens reads.
+const maxTokens = 1 << 40
+
+// errTokens is the error of ParseTokens.
+var errTokens = errors.New("want a number of tokens, such as 200000, 200k or 1m")
+
+// ParseTokens reads 32000, 32_000, 32,000, 32k (thousands) and 1.5m (millions).
+func ParseTokens(text string) (int, error) {
+	digits, unit := strings.ToLower(strings.ReplaceAll(text, "_", "")), 1
+	if rest, ok := strings.CutSuffix(digits, "k"); ok {
+		digits, unit = rest, 1_000
+	} else if rest, ok := strings.CutSuffix(digits, "m"); ok {
+		digits, unit = rest, 1_000_000
+	}
+	groups := strings.Split(digits, ",")
+	for _, group := range groups[1:] {
+		if len(group) != 3 {
+			return 0, errTokens // 1,5m may be meant as 1.5m
+		}
+	}
+	digits = strings.Join(groups, "")
+	if strings.Trim(digits, "0123456789.") != "" || unit == 1 && strings.Contains(digits, ".") {
+		return 0, errTokens
+	}
+	x, err := strconv.ParseFloat(digits, 64)
+	if x *= float64(unit); err != nil || x > maxTokens {
+		return 0, errTokens
+	}
+	return int(math.Round(x)), nil
 }
 
 func parseCount(text string) (int, error) {

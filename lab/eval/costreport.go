@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/texttable"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
+	"github.com/palimpsest-ai/palimpsest/lab/texttable"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 

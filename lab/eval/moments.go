@@ -3,7 +3,7 @@ package eval
 import (
 	"slices"
 
-	"github.com/palimpsest-ai/palimpsest/internal/budget"
+	"github.com/palimpsest-ai/palimpsest/lab/budget"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 )
 

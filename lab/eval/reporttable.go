@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/texttable"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
+	"github.com/palimpsest-ai/palimpsest/lab/texttable"
 )
 
 // WriteTable writes the report for people, in 80 columns: what each contender

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/texttable"
 	"github.com/palimpsest-ai/palimpsest/lab/eval"
+	"github.com/palimpsest-ai/palimpsest/lab/texttable"
 )
 
 // Report is what is left of conversations between people.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/standing"
-	"github.com/palimpsest-ai/palimpsest/internal/texttable"
+	"github.com/palimpsest-ai/palimpsest/lab/texttable"
 )
 
 // long is from how many characters a message counts as long, if it has one clause only.

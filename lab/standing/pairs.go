@@ -10,7 +10,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/standing"
-	"github.com/palimpsest-ai/palimpsest/internal/texttable"
+	"github.com/palimpsest-ai/palimpsest/lab/texttable"
 )
 
 // Pair is two sentences of a person, and whether the later changes or takes back the earlier.

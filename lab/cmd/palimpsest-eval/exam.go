@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/budget"
 	"github.com/palimpsest-ai/palimpsest/internal/cli"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
+	"github.com/palimpsest-ai/palimpsest/lab/budget"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/exam"
 	"github.com/palimpsest-ai/palimpsest/lab/progress"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -230,7 +230,7 @@ func compactOnce(policy string, counter *token.Counter, asked *exam.Requests, lo
 		config := chosen.Config(counter)
 		config.Now = examTime
 		q := palimpsest.Request{Thread: s.Transcript.Thread, Base: &prompt.Prompt{Model: s.Transcript.Model}, Budget: budget, Profile: examProfile()}
-		res, note, err := cli.Compact(ctx, config, q)
+		res, note, err := compact(ctx, config, q)
 		if model != nil && model.Failed() != nil {
 			return nil, model.Failed()
 		}
@@ -240,7 +240,7 @@ func compactOnce(policy string, counter *token.Counter, asked *exam.Requests, lo
 		out := &exam.Made{Prompt: res.Prompt}
 		if looks && !res.Plan.Empty() {
 			out.Keep = func(ctx context.Context, dir string) error {
-				return cli.Keep(ctx, filepath.Join(dir, exam.StoreFile), s.Transcript.Thread, res.Plan)
+				return keep(ctx, filepath.Join(dir, exam.StoreFile), s.Transcript.Thread, res.Plan)
 			}
 		}
 		if model != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/palimpsest-ai/palimpsest/internal/budget"
 	"github.com/palimpsest-ai/palimpsest/internal/cli"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/lab/eval"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/htmlreport"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
@@ -133,7 +133,7 @@ func (w *evalOptions) check() error {
 	}
 	if w.around != "" {
 		var err error
-		if w.baseTokens, err = budget.Tokens(w.around); err != nil || w.baseTokens < 1 {
+		if w.baseTokens, err = config.ParseTokens(w.around); err != nil || w.baseTokens < 1 {
 			return fmt.Errorf("--around %s: want a number of tokens above 0, such as 16000 or 16k", w.around)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/texttable"
+	"github.com/palimpsest-ai/palimpsest/lab/texttable"
 )
 
 // WriteTable writes the report for people, in 80 columns.
