@@ -26,7 +26,7 @@ const extractiveName = "extractive"
 // summaryModel asks a policy's model for the summary of one plan, and collects the
 // reports.
 type summaryModel struct {
-	situation    *Situation
+	situation    *history
 	model        llm.Generator // nil: nobody is asked
 	trust        Trust
 	report       summarize.Report

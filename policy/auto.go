@@ -144,7 +144,7 @@ func (a Auto) priceMark(s *Situation) int {
 	if s.Rates.Read <= 0 || a.Favor == FavorQuality {
 		return 0
 	}
-	growth := s.stepGrowth()
+	growth := stepGrowth(s)
 	after := float64(a.target(s) + a.unseenExcess(s))
 	mark := minColdGain * after
 	if !s.CacheExpired {
@@ -192,7 +192,7 @@ func (a Auto) unseenExcess(s *Situation) int {
 
 // stepGrowth is what a step is expected to add, in tokens: the recent average of an answer
 // and the results for it, without bursts.
-func (s *Situation) stepGrowth() float64 {
+func stepGrowth(s *Situation) float64 {
 	tokens, steps, step := usualGrowth*usualSteps, usualSteps, 0
 	for i := s.Thread.Len() - 1; i >= 0 && i >= s.Thread.Len()-growthMessages; i-- {
 		step += s.PlainSizes[i]
@@ -228,7 +228,7 @@ func (a Auto) target(s *Situation) int {
 		target = s.ShareOfMessages(s.PromptTokens, a.Target)
 	}
 	if s.Rates.Read > 0 && a.Favor != FavorQuality || a.Favor == FavorQuality && a.Working > 0 {
-		left := s.Fixed + max(cmp.Or(a.Working, defaultWorking), wordsShare*s.userWordTokens())
+		left := s.Fixed + max(cmp.Or(a.Working, defaultWorking), wordsShare*userWordTokens(s))
 		if a.Working == 0 {
 			left = max(left, s.ShareOfMessages(a.favorFloor(s), balancedKept))
 		}
@@ -249,7 +249,7 @@ func (a Auto) target(s *Situation) int {
 // userWordTokens is the larger of the user's first and last message, in tokens. They are
 // shortened when they take more than a third of the room, so prices must leave three times
 // as much.
-func (s *Situation) userWordTokens() int {
+func userWordTokens(s *Situation) int {
 	words := 0
 	for _, i := range s.firstAndLast((*thread.Message).StartsTurn) {
 		words = max(words, s.PlainSizes[i])

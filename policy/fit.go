@@ -301,7 +301,7 @@ type fitter struct {
 // arrivedCount is plan.Plan's Arrived: the messages since the last change of what was
 // sent, where the plan only adds records for messages that no model has been sent, and no
 // tools and no note come with it.
-func (s *Situation) arrivedCount(p *plan.Plan) int {
+func arrivedCount(s *Situation, p *plan.Plan) int {
 	if s.SentBase != nil && (len(s.SentBase.Tools) != len(s.Base.Tools) || len(s.SentBase.System) != len(s.Base.System)) {
 		return 0
 	}
@@ -315,7 +315,7 @@ func (s *Situation) arrivedCount(p *plan.Plan) int {
 	}
 	for _, r := range fresh {
 		for _, id := range r.Covers().MessageIDs {
-			if i, _ := s.Thread.Index(id); i < s.sentCount() {
+			if i, _ := s.Thread.Index(id); i < sentCount(s) {
 				return 0
 			}
 		}
@@ -324,7 +324,7 @@ func (s *Situation) arrivedCount(p *plan.Plan) int {
 }
 
 // sentCount is how many messages a model has been sent.
-func (s *Situation) sentCount() int {
+func sentCount(s *Situation) int {
 	i := s.Thread.Len()
 	for i > 0 && s.Thread.At(i-1).Role != thread.Assistant {
 		i--
@@ -341,7 +341,7 @@ func (c *fitter) fit(ctx context.Context, one candidate) (*Fitted, error) {
 		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
 		Count: s.Count, CountText: s.CountText, Sizes: s.ChangedSizes,
 		Tools: s.Tools, Current: s.CurrentSource, Summarizer: s.Summarizer, Correction: s.Correction, Name: s.Namer,
-		Answers: s.Answers, Instructions: s.Instructions, Sent: s.cachedRequest(), Pins: s.pinnedPositions(), Grows: c.grows,
+		Answers: s.Answers, Instructions: s.Instructions, Sent: cachedRequest(s), Pins: s.pinnedPositions(), Grows: c.grows,
 	}
 	levels := strategy.Protections()
 	if len(one.unseen) > 0 {
@@ -359,7 +359,7 @@ func (c *fitter) fit(ctx context.Context, one candidate) (*Fitted, error) {
 			v.ExternalizeLarge(one.externalizeFirst)
 			v.Protect(level, one.unseen...)
 			if one.onCurrent && !v.LeavesSummaryRoom() {
-				return nil, s.budgetError(budget, nil)
+				return nil, budgetError(s, budget, nil)
 			}
 			fits, err := one.ladder.Climb(ctx, v)
 			c.reports = append(c.reports, v.Summaries()...)
@@ -374,12 +374,12 @@ func (c *fitter) fit(ctx context.Context, one candidate) (*Fitted, error) {
 			for _, record := range v.Records() {
 				p.Add(record)
 			}
-			p.Arrived = s.arrivedCount(p)
+			p.Arrived = arrivedCount(s, p)
 			f, err := s.Render(p)
 			if err != nil {
 				return nil, err
 			}
-			if s.Thread.Len() > 0 && (len(f.Prompt.Messages) == 0 || len(p.Drops) > 0 && !s.tellsTask(f)) {
+			if s.Thread.Len() > 0 && (len(f.Prompt.Messages) == 0 || len(p.Drops) > 0 && !tellsTask(s, f)) {
 				// What is too large to be protected was all there was, or all that was asked.
 				failed = errors.Join(failed, errNothingLeft)
 				break
@@ -407,12 +407,12 @@ func (c *fitter) fit(ctx context.Context, one candidate) (*Fitted, error) {
 	if withDrops != nil {
 		return withDrops, nil
 	}
-	return nil, s.budgetError(budget, failed)
+	return nil, budgetError(s, budget, failed)
 }
 
 // tellsTask reports whether a request still has something that the user said, or a summary. A
 // thread in which nobody asked anything needs neither.
-func (s *Situation) tellsTask(f *Fitted) bool {
+func tellsTask(s *Situation, f *Fitted) bool {
 	if len(f.Plan.Summarizations) > 0 {
 		return true
 	}
@@ -429,7 +429,7 @@ func (s *Situation) tellsTask(f *Fitted) bool {
 
 // cachedRequest is the request under the plan in force, if the provider still has it in
 // its cache; else nil.
-func (s *Situation) cachedRequest() *prompt.Prompt {
+func cachedRequest(s *Situation) *prompt.Prompt {
 	if !s.Cached || s.CacheExpired || s.Rendered == nil {
 		return nil
 	}
@@ -439,7 +439,7 @@ func (s *Situation) cachedRequest() *prompt.Prompt {
 // budgetError lists what must stay: system, tools, what the user has pinned, calls that
 // wait for their results, and a small summary of each stretch between these calls, which
 // also holds the user's words.
-func (s *Situation) budgetError(budget int, failed error) error {
+func budgetError(s *Situation, budget int, failed error) error {
 	e := &BudgetError{Budget: budget, Err: failed}
 	add := func(name string, tokens int) {
 		if tokens > 0 {

@@ -167,21 +167,22 @@ func (l Loop) Due(s *Situation) (bool, string) {
 // those that the user has pinned. It fails only
 // where there is nothing to compact, where the plan in force does not hold, and where ctx
 // is done.
-func (l Loop) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
+func (l Loop) Plan(ctx context.Context, now *Situation) (f *Fitted, err error) {
 	defer namePolicy(l.Name(), &err)
+	s := newHistory(now)
 	entries, err := s.visibleEntries()
 	if err != nil {
 		return nil, err
 	}
 	unpinned := s.unpinned(entries)
-	o, err := s.oldPartBefore(unpinned, l.split(s, unpinned))
+	o, err := s.oldPartBefore(unpinned, l.split(now, unpinned))
 	if err != nil {
 		return nil, err
 	}
 	model := &summaryModel{situation: s, model: l.Model, trust: l.Trust}
 	defer model.reportFailure(&err)
 	sum, extracted := model.extractSummary(ctx, o, extractTokens)
-	requests := s.userRequests(o.end, maxRequestBytes(l.Limit(s)), userWordsBudget(l.Limit(s)))
+	requests := s.userRequests(o.end, maxRequestBytes(l.Limit(now)), userWordsBudget(l.Limit(now)))
 	instead := extractiveName
 	text, failure, err := writeOrFallback(ctx, l.Model,
 		func() (string, error) {
@@ -252,7 +253,7 @@ func (l Loop) split(s *Situation, entries []entry) int {
 // does, in parts where its window is too small for all.
 func (l Loop) askModel(ctx context.Context, model *summaryModel, o *oldPart) (string, error) {
 	return summarizeInHalves(o.entries, strings.TrimPrefix(o.previous, summaryMark), func(entries []entry, previous string) (string, error) {
-		most := l.maxOutput(model.situation)
+		most := l.maxOutput(model.situation.Situation)
 		text, err := model.generateText(ctx, prompt.System{Text: loopSystem},
 			fillTemplate(loopUser, "{{previous}}", cmp.Or(previous, noEarlier), "{{messages}}", transcript(entries, cutLimits{}))+model.situation.instructionBlock(),
 			&llm.Options{MaxOutput: most, Timeout: l.Timeout})

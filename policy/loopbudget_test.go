@@ -162,7 +162,7 @@ func TestVisible(t *testing.T) {
 		if err != nil || len(entries) != 2 || entries[0].Text() != "u" || entries[1].position != 3 {
 			t.Errorf("%s: %+v, %v", api, entries, err)
 		}
-		o, err := s.oldPartBefore(entries, 3)
+		o, err := newHistory(s).oldPartBefore(entries, 3)
 		if err != nil || o.span.Len() != 1 || len(o.entries) != 1 {
 			t.Errorf("%s: %+v, %v", api, o, err)
 		}

@@ -142,7 +142,7 @@ func (p Session) threshold(limit int) int {
 // the system prompt as one, and its estimate has reached the threshold.
 func (p Session) Due(s *Situation) (bool, string) {
 	entries, err := s.visibleEntries()
-	if err != nil || p.isTooShort(s, s.unpinned(entries)) {
+	if err != nil || p.isTooShort(s, newHistory(s).unpinned(entries)) {
 		return false, ""
 	}
 	size, threshold := s.estimateTokens(entries), p.threshold(p.limit(s))
@@ -157,18 +157,19 @@ func (p Session) Due(s *Situation) (bool, string) {
 // fails, the error says why, and the agent continues with the messages as they are. Only
 // when the provider has refused these as too long does code write the summary instead,
 // since the agent could not continue otherwise.
-func (p Session) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
+func (p Session) Plan(ctx context.Context, now *Situation) (f *Fitted, err error) {
 	defer namePolicy(p.Name(), &err)
+	s := newHistory(now)
 	entries, err := s.visibleEntries()
 	if err != nil {
 		return nil, err
 	}
 	unpinned := s.unpinned(entries)
-	if p.isTooShort(s, unpinned) {
-		return nil, fmt.Errorf("%d messages that are not pinned, the newest %d stay: %w", len(unpinned), p.keepCount(s), ErrNothing)
+	if p.isTooShort(now, unpinned) {
+		return nil, fmt.Errorf("%d messages that are not pinned, the newest %d stay: %w", len(unpinned), p.keepCount(now), ErrNothing)
 	}
 	legal := cut.Legal(s.Thread, s.Pairs())
-	end := unpinned[len(unpinned)-p.keepCount(s)].position
+	end := unpinned[len(unpinned)-p.keepCount(now)].position
 	for end > 0 && !legal.Legal(end) {
 		end--
 	}
@@ -182,7 +183,7 @@ func (p Session) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) 
 	if err != nil {
 		return nil, err
 	}
-	limit := p.Limit(s)
+	limit := p.Limit(now)
 	form := sessionForm{
 		round: s.roundsSoFar(o.previous) + 1, task: firstTask(s.Thread), isChained: o.previous != "",
 		latestRequests: s.userRequests(o.end, maxRequestBytes(limit), 0), requests: s.userRequests(o.end, maxRequestBytes(limit), userWordsBudget(limit)),
@@ -236,7 +237,7 @@ func (p Session) askModel(ctx context.Context, model *summaryModel, o *oldPart, 
 
 // roundsSoFar counts the rounds of this thread, or those that an earlier summary mentions,
 // where it came with the conversation.
-func (s *Situation) roundsSoFar(previous string) int {
+func (s *history) roundsSoFar(previous string) int {
 	said, _ := ownformat.Round(previous)
 	return max(s.Round, said)
 }

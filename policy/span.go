@@ -69,10 +69,18 @@ type oldPart struct {
 	knownSummary *summary.Summary
 }
 
-// pinnedGroups are the positions of the messages that no record may take: instructions, and
-// those that the user has pinned, with a call or a result all of its message's calls and results,
-// which cannot be parted.
-func (s *Situation) pinnedGroups() map[int]bool {
+// history is a situation as the policies see it that put one summary in place of all that is old.
+type history struct {
+	*Situation
+	// pinned are the positions of the messages that no record may take.
+	pinned map[int]bool
+}
+
+func newHistory(s *Situation) *history { return &history{s, pinnedGroups(s)} }
+
+// pinnedGroups are the positions of instructions, and of the messages that the user has pinned,
+// with a call or a result all of its message's calls and results, which cannot be parted.
+func pinnedGroups(s *Situation) map[int]bool {
 	at, units := map[int]bool{}, map[int]bool{} // units by their first message
 	for _, i := range append(s.pinnedPositions(), strategy.Instructions(s.Thread.Messages())...) {
 		if call, ok := s.Pairs().Call(i); ok {
@@ -92,18 +100,17 @@ func (s *Situation) pinnedGroups() map[int]bool {
 }
 
 // unpinned are the entries that a summary may take.
-func (s *Situation) unpinned(entries []entry) []entry {
-	pinned := s.pinnedGroups()
-	if len(pinned) == 0 {
+func (s *history) unpinned(entries []entry) []entry {
+	if len(s.pinned) == 0 {
 		return entries
 	}
-	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return pinned[e.position] })
+	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return s.pinned[e.position] })
 }
 
 // oldPartBefore gathers what lies before the position end, of entries without pinned ones.
 // All of it goes behind the new summary, including what is hidden already, except for
 // system and pinned messages. ErrNothing: there is nothing new.
-func (s *Situation) oldPartBefore(entries []entry, end int) (*oldPart, error) {
+func (s *history) oldPartBefore(entries []entry, end int) (*oldPart, error) {
 	o := &oldPart{end: end}
 	var recaps []string
 	for _, e := range entries {
@@ -166,9 +173,8 @@ func (a *summaryModel) extractSummary(ctx context.Context, o *oldPart, budget in
 	if s.Current != nil {
 		hidden = s.Current.Actions()
 	}
-	pinned := s.pinnedGroups()
 	for i, m := range s.Thread.All() {
-		if i < o.end && !m.IsInstruction() && !pinned[i] && hidden[m.ID].Action != plan.Summarize {
+		if i < o.end && !m.IsInstruction() && !s.pinned[i] && hidden[m.ID].Action != plan.Summarize {
 			in.Messages = append(in.Messages, *m)
 		}
 	}
@@ -186,17 +192,16 @@ func (a *summaryModel) extractSummary(ctx context.Context, o *oldPart, budget in
 // spanBefore is the part of the log before the position end that goes behind one record:
 // all but what is pinned. fresh are its messages that the record
 // before does not cover, also those that were pinned then.
-func (s *Situation) spanBefore(before *plan.Summarization, end int) (span thread.Span, fresh []thread.Message, err error) {
+func (s *history) spanBefore(before *plan.Summarization, end int) (span thread.Span, fresh []thread.Message, err error) {
 	covered := map[thread.ID]bool{}
 	if before != nil {
 		for _, id := range before.Span.MessageIDs {
 			covered[id] = true
 		}
 	}
-	pinned := s.pinnedGroups()
 	var ids []thread.ID
 	for i, m := range s.Thread.Messages()[:end] {
-		if pinned[i] {
+		if s.pinned[i] {
 			continue
 		}
 		ids = append(ids, m.ID)
@@ -216,7 +221,7 @@ func positionOf(t *thread.Thread, m *thread.Message) int {
 
 // currentSummary is the summary in the plan in force that the named policy made, and the
 // first position after it. Plans of other policies are ignored: the log has everything.
-func (s *Situation) currentSummary(name string, isOwn func(*plan.Summarization) bool) (*plan.Summarization, int) {
+func (s *history) currentSummary(name string, isOwn func(*plan.Summarization) bool) (*plan.Summarization, int) {
 	if s.Current == nil {
 		return nil, 0
 	}
@@ -230,7 +235,7 @@ func (s *Situation) currentSummary(name string, isOwn func(*plan.Summarization) 
 }
 
 // newSummarization replaces a span by texts, and counts both.
-func (s *Situation) newSummarization(name, why string, span thread.Span, stand ...plan.Replacement) plan.Summarization {
+func (s *history) newSummarization(name, why string, span thread.Span, stand ...plan.Replacement) plan.Summarization {
 	r := plan.Summarization{Span: span, Stand: stand, Origin: plan.Origin{Strategy: name, Reason: why}}
 	for _, id := range span.MessageIDs {
 		i, _ := s.Thread.Index(id)
@@ -244,7 +249,7 @@ func (s *Situation) newSummarization(name, why string, span thread.Span, stand .
 }
 
 // planReplacement makes the plan that replaces the old part by the given messages.
-func (s *Situation) planReplacement(name string, o *oldPart, sum summary.Summary, why string, stand ...plan.Replacement) (*Fitted, error) {
+func (s *history) planReplacement(name string, o *oldPart, sum summary.Summary, why string, stand ...plan.Replacement) (*Fitted, error) {
 	record := s.newSummarization(name, why, o.span, stand...)
 	record.Summary, record.TokensAfter = sum, 0
 	first, _ := s.Thread.Index(o.span.First())
@@ -257,7 +262,7 @@ func (s *Situation) planReplacement(name string, o *oldPart, sum summary.Summary
 }
 
 // renderCounted renders a plan and notes its size in it.
-func (s *Situation) renderCounted(p *plan.Plan) (*Fitted, error) {
+func (s *history) renderCounted(p *plan.Plan) (*Fitted, error) {
 	f, err := s.Render(p)
 	if err == nil {
 		f.Plan.CompactedTokens = f.Tokens

@@ -120,7 +120,7 @@ func (l Timeline) Due(s *Situation) (bool, string) {
 	if most := l.Limit(s); most > 0 && float64(s.PromptTokens) > float64(most)*l.Defaults().Share {
 		return true, fmt.Sprintf("the request takes %d tokens of at most %d", s.PromptTokens, most)
 	}
-	if l.isCacheExpired(s) && len(l.expiredPlaceholders(s, 0)) > 0 {
+	if l.isCacheExpired(s) && len(l.expiredPlaceholders(newHistory(s), 0)) > 0 {
 		return true, "blocks are " + hiddenReason
 	}
 	return false, ""
@@ -157,15 +157,14 @@ func (l Timeline) isExpired(s *Situation, m *thread.Message) bool {
 // expired and are not hidden yet. What the model has not answered yet stays, and so do its
 // newest words and the newest call of each tool, since models copy what they see, and what
 // the user has pinned.
-func (l Timeline) expiredPlaceholders(s *Situation, from int) []plan.Clearing {
-	if l.ttl(s) <= 0 {
+func (l Timeline) expiredPlaceholders(s *history, from int) []plan.Clearing {
+	if l.ttl(s.Situation) <= 0 {
 		return nil
 	}
 	actions := plan.Actions{}
 	if s.Current != nil {
 		actions = s.Current.Actions()
 	}
-	pinned := s.pinnedGroups()
 	var out []plan.Clearing
 	answered, spoken, called := false, false, map[string]bool{}
 	for i := s.Thread.Len() - 1; i >= from; i-- {
@@ -180,8 +179,8 @@ func (l Timeline) expiredPlaceholders(s *Situation, from int) []plan.Clearing {
 		answered = answered || m.Role == thread.Assistant
 		spoken = spoken || m.Role == thread.Assistant && len(calls) == 0
 		first, last := s.Pairs().Unit(i)
-		if hides && first == last && !pinned[i] && l.isExpired(s, m) && actions[m.ID].Action == plan.Include {
-			if r, saves := l.placeholder(s, i); saves {
+		if hides && first == last && !s.pinned[i] && l.isExpired(s.Situation, m) && actions[m.ID].Action == plan.Include {
+			if r, saves := l.placeholder(s.Situation, i); saves {
 				out = append(out, r)
 			}
 		}
@@ -215,16 +214,17 @@ func (l Timeline) placeholder(s *Situation, i int) (r plan.Clearing, saves bool)
 
 // Plan prunes first and compacts when that was not enough, or when it is forced. The plan
 // holds the latest summary, the hidden results after it, and the rule for cache points.
-func (l Timeline) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
+func (l Timeline) Plan(ctx context.Context, now *Situation) (f *Fitted, err error) {
 	defer namePolicy(l.Name(), &err)
 	l = l.Defaults()
+	s := newHistory(now)
 	prev, from := s.currentSummary(l.Name(), func(r *plan.Summarization) bool { return r.Range != nil })
 	pruned := l.expiredPlaceholders(s, from)
-	f, err = s.renderCounted(l.draftPlan(s, prev, from, pruned))
+	f, err = s.renderCounted(l.draftPlan(now, prev, from, pruned))
 	if err != nil {
 		return nil, err
 	}
-	most := l.Limit(s)
+	most := l.Limit(now)
 	limit := int(float64(most) * l.Share)
 	if !s.Forced && (most <= 0 || f.Tokens <= limit) {
 		if len(pruned) == 0 {
@@ -245,7 +245,7 @@ func (l Timeline) Plan(ctx context.Context, s *Situation) (f *Fitted, err error)
 	if err != nil {
 		return nil, err
 	}
-	f, err = s.renderCounted(l.draftPlan(s, record, at, slices.DeleteFunc(pruned, func(r plan.Clearing) bool { i, _ := s.Thread.Index(r.Span.First()); return i < at })))
+	f, err = s.renderCounted(l.draftPlan(now, record, at, slices.DeleteFunc(pruned, func(r plan.Clearing) bool { i, _ := s.Thread.Index(r.Span.First()); return i < at })))
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +281,7 @@ func (l Timeline) draftPlan(s *Situation, record *plan.Summarization, from int, 
 // block; where it lies inside a message, between a call and its results or among parallel
 // calls, no provider would accept the window, so it begins earlier. It keeps less where
 // the result would not get below the mark.
-func (l Timeline) cutPoint(s *Situation, f *Fitted, from, limit int) (blocks []block, at int) {
+func (l Timeline) cutPoint(s *history, f *Fitted, from, limit int) (blocks []block, at int) {
 	shown := slices.Clone(s.ChangedSizes) // hidden blocks count as what stands for them
 	for n, o := range f.Manifest.Messages {
 		if i, ok := s.Thread.Index(o.ID); ok && i >= from && o.Record.Action == plan.Clear {
@@ -299,7 +299,6 @@ func (l Timeline) cutPoint(s *Situation, f *Fitted, from, limit int) (blocks []b
 		keep = min(keep, limit/2) >> min(max(s.Refusals-1, 0), 16)
 	}
 	fixed := s.Fixed + l.SummaryTokens + l.PrefixTokens
-	pinned := s.pinnedGroups()
 	at = from
 	for ; ; keep /= 2 {
 		index, ok := cutIndex(blocks, max(keep, 1))
@@ -313,7 +312,7 @@ func (l Timeline) cutPoint(s *Situation, f *Fitted, from, limit int) (blocks []b
 		at = max(at, i)
 		size := fixed
 		for k := range shown {
-			if k >= at || pinned[k] {
+			if k >= at || s.pinned[k] {
 				size += shown[k]
 			}
 		}
@@ -478,7 +477,7 @@ func (w *timelineWriter) summarizeByModel(ctx context.Context, task string, limi
 // half of the limit, and what code found where something was rejected.
 func (w *timelineWriter) addUserWords(r *plan.Range, sum *summary.Summary, at, limit int) string {
 	text := joinBlocks(r.Text, r.TurnContext)
-	block := w.situation.clipText(userBlock(userHeading, text, w.situation.userRequests(at, min(limit, maxRequestBytes(w.policy.Limit(w.situation))), limit/2-20)), limit/2)
+	block := w.situation.clipText(userBlock(userHeading, text, w.situation.userRequests(at, min(limit, maxRequestBytes(w.policy.Limit(w.situation.Situation))), limit/2-20)), limit/2)
 	if block == "" {
 		return r.Text
 	}

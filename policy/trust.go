@@ -150,26 +150,25 @@ const userHeading = "The user's words"
 // end, where no message shows it any more (a pinned one does): the first request and the last, and of the
 // others the newest that together take at most room tokens. Long ones, such as pasted
 // material, are first cut in the middle to most bytes.
-func (s *Situation) userRequests(end, most, room int) []summary.Item {
+func (s *history) userRequests(end, most, room int) []summary.Item {
 	said := func(i int) summary.Item {
 		return summary.Item{Text: clip.Middle(injected.UserWords(s.Thread.At(i)), most)}
 	}
 	room >>= min(s.Refusals, 16)
-	pinned := s.pinnedGroups()
 	var out []summary.Item
 	bounds := s.firstAndLast(func(m *thread.Message) bool { return injected.UserWords(m) != "" })
 	if len(bounds) == 0 || bounds[0] >= end {
 		return nil
 	}
 	for _, i := range bounds {
-		if i < end && !pinned[i] {
+		if i < end && !s.pinned[i] {
 			out = append(out, said(i))
 			room -= s.Counter.Text(out[len(out)-1].Text)
 		}
 	}
 	var between []summary.Item
 	for i := min(bounds[len(bounds)-1], end) - 1; i > bounds[0]; i-- {
-		if pinned[i] || injected.UserWords(s.Thread.At(i)) == "" {
+		if s.pinned[i] || injected.UserWords(s.Thread.At(i)) == "" {
 			continue
 		}
 		it := said(i)
@@ -180,7 +179,7 @@ func (s *Situation) userRequests(end, most, room int) []summary.Item {
 	}
 	slices.Reverse(between)
 	at := 1
-	if pinned[bounds[0]] {
+	if s.pinned[bounds[0]] {
 		at = 0
 	}
 	return slices.Insert(out, at, between...)

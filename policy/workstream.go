@@ -153,7 +153,7 @@ func (w Workstream) Due(s *Situation) (bool, string) {
 	threshold, hard := w.marks(s)
 	estimate := w.estimate(s)
 	mark, where := threshold, "the turn has ended"
-	if s.isMidTurn() {
+	if isMidTurn(s) {
 		mark, where = hard, "the turn goes on"
 	}
 	if estimate < mark {
@@ -164,7 +164,7 @@ func (w Workstream) Due(s *Situation) (bool, string) {
 
 // isMidTurn reports whether the agent is in the middle of a turn: a tool has just
 // answered, or a call of the newest answer still waits.
-func (s *Situation) isMidTurn() bool {
+func isMidTurn(s *Situation) bool {
 	n := s.Thread.Len()
 	if n == 0 {
 		return false
@@ -195,11 +195,11 @@ func (w Workstream) estimate(s *Situation) int {
 		ref := actions[m.ID]
 		switch {
 		case ref.Action == plan.Include:
-			chars += s.charsOf(m)
+			chars += charsOf(s, m)
 		case ref.Action == plan.Clear || !shown[ref]:
 			shown[ref] = true
 			for _, stand := range s.Profile.Replacement(*m, s.Current.Record(ref), false) {
-				chars += s.charsOf(&stand)
+				chars += charsOf(s, &stand)
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func (w Workstream) estimate(s *Situation) int {
 func tokensOf(chars int) int { return (chars + charsPerToken - 1) / charsPerToken }
 
 // charsOf counts the characters of a message, media as the characters of as many tokens.
-func (s *Situation) charsOf(m *thread.Message) int {
+func charsOf(s *Situation, m *thread.Message) int {
 	return partsSize(m.Parts, utf8.RuneCountInString, func(part *thread.Media) int {
 		if part.Text != "" {
 			return utf8.RuneCountInString(part.Text)
@@ -221,11 +221,12 @@ func (s *Situation) charsOf(m *thread.Message) int {
 // Plan makes one record of everything before the tail, so that summary text, span and
 // merged state change together or not at all. System messages of the log, and messages
 // that the user has pinned, stay as they are.
-func (w Workstream) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
+func (w Workstream) Plan(ctx context.Context, now *Situation) (f *Fitted, err error) {
 	defer namePolicy(w.Name(), &err)
 	w = w.Defaults()
+	s := newHistory(now)
 	current, from := s.currentSummary(w.Name(), func(r *plan.Summarization) bool { return r.State != nil && len(r.Stand) > 0 })
-	at := w.tailStart(s, from)
+	at := w.tailStart(now, from)
 	step := &workstreamStep{policy: w, summaryModel: summaryModel{situation: s, model: w.Model, trust: w.Trust}, tail: s.Thread.Messages()[at:]}
 	defer step.reportFailure(&err)
 	if current != nil {

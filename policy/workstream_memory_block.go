@@ -45,7 +45,7 @@ func (w Workstream) CompactMemory(ctx context.Context, m state.Memory) (state.Me
 func (w Workstream) foldMemory(ctx context.Context, m state.Memory, oldest []string) (state.Memory, error) {
 	entries := strings.Join(neutralEntries(oldest), "\n")
 	user := fillTemplate(strings.TrimSpace(memoryUser), "{{previous}}", escapeTags(m.Summary), "{{entries}}", escapeTags(entries))
-	model := &summaryModel{situation: &Situation{}, model: w.Model}
+	model := &summaryModel{situation: &history{Situation: &Situation{}}, model: w.Model}
 	folded, _, err := writeOrFallback(ctx, w.Model,
 		func() (state.Memory, error) {
 			text, err := model.generateText(ctx, prompt.System{Text: memoryTask, Role: "system"}, user, nil)

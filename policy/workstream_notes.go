@@ -157,8 +157,8 @@ func (w *workstreamStep) addUserWords(ctx context.Context, next workstreamNotes)
 // userWords is what the user said before the tail, and of that the first and the last
 // request.
 func (w *workstreamStep) userWords() (all, requests []summary.Item) {
-	end, most := w.situation.Thread.Len()-len(w.tail), maxRequestBytes(w.policy.Limit(w.situation))
-	return w.situation.userRequests(end, most, userWordsBudget(min(w.policy.Limit(w.situation), w.policy.RollupTokens))), w.situation.userRequests(end, most, 0)
+	end, most := w.situation.Thread.Len()-len(w.tail), maxRequestBytes(w.policy.Limit(w.situation.Situation))
+	return w.situation.userRequests(end, most, userWordsBudget(min(w.policy.Limit(w.situation.Situation), w.policy.RollupTokens))), w.situation.userRequests(end, most, 0)
 }
 
 // minQuoteBytes is how long a text must be to count as a quotation, in bytes.
@@ -224,7 +224,7 @@ func (w Workstream) transcript(messages []thread.Message) []string {
 // byRule makes summary and delta without a model, from the user's and the assistant's
 // words and the allowed tools.
 func (w *workstreamStep) byRule(ctx context.Context) (workstreamNotes, error) {
-	threshold, _ := w.policy.marks(w.situation)
+	threshold, _ := w.policy.marks(w.situation.Situation)
 	in := summarize.Input{Messages: w.policy.extractAllowed(w.newMessages), Context: w.tail, Budget: min(w.policy.RollupTokens, max(threshold/4, minRuleTokens))}
 	if w.prev.text != "" {
 		in.Previous = &w.prev.summary
