@@ -48,11 +48,11 @@ type Messages struct {
 	Previous *summary.Summary
 
 	body           string
-	top            object
-	messages       []message // see load
-	withoutMembers bool      // the members that ask for compaction were read, and are dropped
-	changed        bool      // the messages are not the client's own
-	firstEdited    int       // the first message that an edit changed; -1 for none
+	top            *rawjson.Document // its members
+	messages       []message         // see load
+	withoutMembers bool              // the members that ask for compaction were read, and are dropped
+	changed        bool              // the messages are not the client's own
+	firstEdited    int               // the first message that an edit changed; -1 for none
 }
 
 // message is an element of the messages array.
@@ -122,7 +122,7 @@ func (m *Messages) ReadCompaction() error {
 		return nil
 	}
 	// These rules do not depend on the messages.
-	probe := m.top.without("system", "tools").with("messages", `[{"role":"user","content":"."}]`).String()
+	probe := withMembers(m.body, "system", "", "tools", "", "messages", `[{"role":"user","content":"."}]`)
 	for _, p := range (anthropic.Codec{}).Validate([]byte(probe)) {
 		if !p.Advice && (strings.HasPrefix(p.Rule, "context-") || strings.HasPrefix(p.Rule, "compaction-")) {
 			return refuse("", "%s: %s", p.Path, p.Message)
@@ -168,16 +168,14 @@ func (m *Messages) noteEdit(i int) {
 
 // Body is the request as it is now. Members and messages that were not changed keep their bytes.
 func (m *Messages) Body() string {
-	out := m.body
-	for _, x := range m.top.Fields { // a name may be there twice
-		if m.withoutMembers && (x.Name == "context_management" || x.Name == "compaction") {
-			out = jsonedit.Delete(out, x.Name)
-		}
+	var members []string
+	if m.withoutMembers {
+		members = []string{"context_management", "", "compaction", ""}
 	}
 	if m.changed {
-		out = jsonedit.Set(out, "messages", rawjson.ArrayOf(m.messages, func(x message) string { return x.raw }))
+		members = append(members, "messages", rawjson.ArrayOf(m.messages, func(x message) string { return x.raw }))
 	}
-	return out
+	return withMembers(m.body, members...)
 }
 
 // ReplaceMessages puts one message with a text, the summary of the conversation, in place of all.

@@ -200,38 +200,27 @@ func (x message) withContent(content string) message {
 	return out
 }
 
-// object is an immutable JSON object, each value as it was written.
-type object struct{ rawjson.Fields }
-
-func readObject(body string) (object, error) {
+// readObject reads a body, which must be an object.
+func readObject(body string) (*rawjson.Document, error) {
 	if err := rawjson.Check(body); err != nil {
-		return object{}, err
+		return nil, err
 	}
-	root := gjson.Parse(body)
-	if !root.IsObject() {
-		return object{}, fmt.Errorf("want an object")
+	d, ok := rawjson.Open(body, nil)
+	if !ok {
+		return nil, fmt.Errorf("want an object")
 	}
-	return object{rawjson.FieldsOf(root, nil)}, nil
+	return d, nil
 }
 
-func (o object) without(names ...string) object {
-	return object{slices.DeleteFunc(slices.Clone(o.Fields), func(f rawjson.Field) bool { return slices.Contains(names, f.Name) })}
-}
-
-// with sets a member, in its place or at the end.
-func (o object) with(name, raw string) object {
-	value := rawjson.Field{Name: name, Value: gjson.Parse(raw)}
-	if i := slices.IndexFunc(o.Fields, func(f rawjson.Field) bool { return f.Name == name }); i >= 0 {
-		rest := object{o.Fields[i+1:]}.without(name)
-		return object{slices.Concat(o.Fields[:i], rawjson.Fields{value}, rest.Fields)}
+// withMembers is an object with other values of members, each behind its name; "" removes one.
+// Everything else keeps its bytes.
+func withMembers(object string, members ...string) string {
+	d, ok := rawjson.Open(object, nil)
+	if !ok || len(members) == 0 {
+		return object
 	}
-	return object{append(slices.Clip(o.Fields), value)}
-}
-
-func (o object) String() string {
-	var b rawjson.Object
-	for _, f := range o.Fields {
-		b.Raw(f.Name, f.Value.Raw)
+	for pair := range slices.Chunk(members, 2) {
+		d.Set(pair[0], pair[1])
 	}
-	return b.String()
+	return string(d.Bytes())
 }

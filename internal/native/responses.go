@@ -40,7 +40,8 @@ type Responses struct {
 	// Stored: the provider keeps the response, so that a later request can name it.
 	Stored, Stream bool
 
-	top object
+	body string
+	top  *rawjson.Document // its members
 }
 
 // ParseResponses reads a body. A *Refusal is the provider's answer to an invalid request; any
@@ -52,7 +53,7 @@ func ParseResponses(body string) (*Responses, error) {
 	}
 	conversation := top.Get("conversation")
 	r := &Responses{
-		top: top, Previous: top.Get("previous_response_id").Str,
+		body: body, top: top, Previous: top.Get("previous_response_id").Str,
 		Conversation: conversation.Type != gjson.Null, ConversationID: conversation.Str + conversation.Get("id").Str,
 		Stored: top.Get("store").Type != gjson.False, Stream: top.Get("stream").Bool(),
 	}
@@ -148,7 +149,11 @@ func (r *Responses) WithTrigger(items []string) []string {
 // Body is the request with another input and without some members. Everything else keeps its
 // bytes.
 func (r *Responses) Body(items []string, without ...string) string {
-	return r.top.without(without...).with("input", rawjson.Array(items)).String()
+	members := []string{"input", rawjson.Array(items)}
+	for _, name := range without {
+		members = append(members, name, "")
+	}
+	return withMembers(r.body, members...)
 }
 
 // CountInstructions counts the system and developer messages at the beginning of the items.

@@ -76,7 +76,7 @@ func TestResponsesBody(t *testing.T) {
 	if !r.Managed || r.Threshold != 1000 {
 		t.Errorf("read as %+v", r)
 	}
-	want := `{"model":"m","input":[{"type":"message","role":"user","content":"hi <there>"}],"metadata":{"a": "\u003c"},"x":1.0}`
+	want := `{ "model" : "m", "input":[{"type":"message","role":"user","content":"hi <there>"}], "metadata":{"a": "\u003c"} , "x":1.0}`
 	if got := r.Body(r.Items, "context_management"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

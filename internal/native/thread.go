@@ -32,11 +32,9 @@ var firstRequestMembers = []string{"system", "tools"}
 
 // ThreadMembers are the members that hold for the whole thread, as an object.
 func (m *Messages) ThreadMembers() string {
-	var out object
+	var out rawjson.Object
 	for _, name := range firstRequestMembers {
-		if v := m.top.Get(name); v.Exists() {
-			out = out.with(name, v.Raw)
-		}
+		out.Raw(name, m.top.Get(name).Raw)
 	}
 	return out.String()
 }
@@ -44,13 +42,13 @@ func (m *Messages) ThreadMembers() string {
 // WithHistory is the request with other messages and without a thread. threadMembers are those of
 // the request that began the thread; members of this one take precedence.
 func (m *Messages) WithHistory(threadMembers string, messages []string) string {
-	out := m.top.without("thread", "messages")
+	members := []string{"thread", "", "messages", rawjson.Array(messages)}
 	for _, name := range firstRequestMembers {
 		if v := gjson.Get(threadMembers, name); v.Exists() && !m.top.Get(name).Exists() {
-			out = out.with(name, v.Raw)
+			members = append(members, name, v.Raw)
 		}
 	}
-	return out.with("messages", rawjson.Array(messages)).String()
+	return withMembers(m.body, members...)
 }
 
 // WithoutCacheMarks are the messages without their cache marks: a request may have few, and a

@@ -39,14 +39,14 @@ func TestThread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := goes.WithHistory(begins.ThreadMembers(), []string{"1", "2"}), `{"model":"m","max_tokens":9,"system":"Be  brief.","tools":[{"name":"t"}],"messages":[1,2]}`; got != want {
+	if got, want := goes.WithHistory(begins.ThreadMembers(), []string{"1", "2"}), `{"model":"m","messages":[1,2],"max_tokens":9,"system":"Be  brief.","tools":[{"name":"t"}]}`; got != want {
 		t.Errorf("whole: %s", got)
 	}
 	own, err := native.ReadMessages(`{"system":"of now","thread":{},"messages":[2]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := own.WithHistory(begins.ThreadMembers(), []string{"2"}), `{"system":"of now","tools":[{"name":"t"}],"messages":[2]}`; got != want {
+	if got, want := own.WithHistory(begins.ThreadMembers(), []string{"2"}), `{"system":"of now","messages":[2],"tools":[{"name":"t"}]}`; got != want {
 		t.Errorf("with a system of its own: %s", got)
 	}
 }
