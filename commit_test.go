@@ -187,7 +187,7 @@ func TestKeyedIDs(t *testing.T) {
 	}
 	sound := func(db store.DB, artifacts *artifact.Store) {
 		t.Helper()
-		if _, err := care.Check(ctx, db, func(p care.Problem) { t.Error(p) }, &care.Options{Artifacts: artifacts}); err != nil {
+		if _, err := care.Check(ctx, db, func(p care.Problem) { t.Error(p) }, artifacts); err != nil {
 			t.Error(err)
 		}
 	}
@@ -206,12 +206,12 @@ func TestKeyedIDs(t *testing.T) {
 
 	// Another store, with other keys.
 	var all bytes.Buffer
-	if _, err := care.Export(ctx, db, &all, &care.Options{Artifacts: sealed}); err != nil {
+	if _, err := care.Export(ctx, db, &all, sealed); err != nil {
 		t.Fatal(err)
 	}
 	moved := storemem.New()
 	other := keyed(t, moved.Artifacts())
-	if _, err := care.Import(ctx, moved, &all, &care.Options{Artifacts: other}); err != nil {
+	if _, err := care.Import(ctx, moved, &all, other); err != nil {
 		t.Fatal(err)
 	}
 	if plainIDs, keyedIDs := pointers(moved, goOn(compactor(moved, other), 100, 140), other); plainIDs > 0 || keyedIDs < 2 {

@@ -53,9 +53,9 @@ type checker struct {
 // that the database engine reports, and whatever cannot be read. Tenants whose keys were
 // erased are counted and skipped. Check changes nothing, and other processes may write at
 // the same time. The error is that of a store that cannot be read at all.
-func Check(ctx context.Context, db store.DB, tell func(Problem), o *Options) (_ Counts, err error) {
+func Check(ctx context.Context, db store.DB, tell func(Problem), artifacts *artifact.Store) (_ Counts, err error) {
 	defer wrap(&err, "Check")
-	c := &checker{db: db, contents: o.artifacts(db), tell: tell}
+	c := &checker{db: db, contents: contentsOf(db, artifacts), tell: tell}
 	c.counts.Tenants, c.counts.Erased, err = walk(ctx, db, visitor{
 		tenant: func(tenant string) (err error) {
 			c.names, err = c.contents.Names(ctx, tenant)

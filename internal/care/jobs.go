@@ -40,11 +40,10 @@ type Upkeep struct {
 
 // Handlers returns the handlers of the jobs.
 func (u *Upkeep) Handlers() job.Handlers {
-	o := &Options{Artifacts: u.Artifacts}
 	return job.Handlers{
-		SweepJob: func(ctx context.Context, _ job.Job) error { return Sweep(ctx, u.Store, o) },
+		SweepJob: func(ctx context.Context, _ job.Job) error { return Sweep(ctx, u.Store, u.Artifacts) },
 		ResealJob: func(ctx context.Context, _ job.Job) error {
-			_, err := Reseal(ctx, u.Store, o)
+			_, err := Reseal(ctx, u.Store, u.Artifacts)
 			return err
 		},
 	}

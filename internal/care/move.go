@@ -55,9 +55,9 @@ type document struct {
 //
 // One thread at a time is in memory. Concurrent writes may be in the export or not, but
 // each thread is consistent.
-func Export(ctx context.Context, db store.DB, w io.Writer, o *Options) (_ Counts, err error) {
+func Export(ctx context.Context, db store.DB, w io.Writer, artifacts *artifact.Store) (_ Counts, err error) {
 	defer wrap(&err, "Export")
-	e := &exporter{db: db, contents: o.artifacts(db), w: bufio.NewWriter(w)}
+	e := &exporter{db: db, contents: contentsOf(db, artifacts), w: bufio.NewWriter(w)}
 	err = e.export(ctx)
 	return e.counts, err
 }
@@ -238,8 +238,8 @@ func checkHead(x record) error {
 // data that the store already has, so an import that was cut off can be repeated; if the
 // store has other data in its place, the error wraps store.ErrConflict. The error names
 // the line; the threads before the one that the line is about are in the store.
-func Import(ctx context.Context, db store.DB, r io.Reader, o *Options) (Counts, error) {
-	i := &importer{db: db, contents: o.artifacts(db)}
+func Import(ctx context.Context, db store.DB, r io.Reader, artifacts *artifact.Store) (Counts, error) {
+	i := &importer{db: db, contents: contentsOf(db, artifacts)}
 	err := i.read(ctx, r)
 	if err != nil {
 		err = fmt.Errorf("care.Import: line %d: %w", i.line, err)

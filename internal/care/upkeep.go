@@ -19,11 +19,11 @@ type Resealed struct {
 
 // Reseal encrypts, under the newest data key of each tenant, all data that is under an
 // older one or not encrypted, and removes the data of tenants whose keys were erased. It
-// needs Options.Artifacts with keys. An error does not stop the rest, and after a crash it
+// needs artifacts with keys. An error does not stop the rest, and after a crash it
 // may be called again.
-func Reseal(ctx context.Context, db store.DB, o *Options) (r Resealed, err error) {
+func Reseal(ctx context.Context, db store.DB, artifacts *artifact.Store) (r Resealed, err error) {
 	defer wrap(&err, "Reseal")
-	contents := o.artifacts(db)
+	contents := contentsOf(db, artifacts)
 	r.Erased, err = each(ctx, db, func(tenant string) error {
 		r.Tenants++
 		n, err := 0, error(nil)
@@ -40,9 +40,9 @@ func Reseal(ctx context.Context, db store.DB, o *Options) (r Resealed, err error
 
 // Sweep deletes expired artifacts that no current plan points to, and removes the data of
 // tenants whose keys were erased. An error does not stop the rest.
-func Sweep(ctx context.Context, db store.DB, o *Options) (err error) {
+func Sweep(ctx context.Context, db store.DB, artifacts *artifact.Store) (err error) {
 	defer wrap(&err, "Sweep")
-	contents := o.artifacts(db)
+	contents := contentsOf(db, artifacts)
 	_, err = each(ctx, db, func(tenant string) error {
 		var failed error
 		pointed := map[string]map[string]bool{}

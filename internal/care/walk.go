@@ -1,5 +1,8 @@
 // Package care maintains the data of any store: it checks its consistency, exports and
 // imports it, encrypts it again under new keys, and deletes what has expired.
+//
+// Its functions take the artifacts of the store with their keyring; nil are those that are not
+// encrypted.
 package care
 
 import (
@@ -14,17 +17,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Options are shared by all functions; nil or the zero value holds the defaults.
-type Options struct {
-	// Artifacts reads the artifacts of the store, with a keyring if they are encrypted.
-	// Nil has no keyring: with encrypted artifacts Check reports problems, and Export
-	// fails.
-	Artifacts *artifact.Store
-}
-
-func (o *Options) artifacts(db store.DB) *artifact.Store {
-	if o != nil && o.Artifacts != nil {
-		return o.Artifacts
+// contentsOf are the artifacts of a store: those that a caller gives, with a keyring if they are
+// encrypted, else without one. Without one, Check reports problems with encrypted artifacts, and
+// Export fails.
+func contentsOf(db store.DB, given *artifact.Store) *artifact.Store {
+	if given != nil {
+		return given
 	}
 	return artifact.NewStore(db.Artifacts(), nil)
 }

@@ -36,9 +36,6 @@ func completeDBCommand(c *cobra.Command, create bool, run func(*cobra.Command, *
 	return c
 }
 
-// careOptions give care the keys of the store.
-func (db *database) careOptions() *care.Options { return &care.Options{Artifacts: db.artifacts()} }
-
 func dbCheckCommand(s Streams) *cobra.Command {
 	return completeDBCommand(&cobra.Command{
 		Use:   "check",
@@ -51,7 +48,7 @@ contents, damaged pages and indexes of a SQLite file. Nothing is changed.`,
 			Counts   storeCounts `json:"counts"`
 			Problems []string    `json:"problems"`
 		}{Problems: []string{}}
-		n, err := care.Check(c.Context(), db.DB, func(p care.Problem) { r.Problems = append(r.Problems, p.String()) }, db.careOptions())
+		n, err := care.Check(c.Context(), db.DB, func(p care.Problem) { r.Problems = append(r.Problems, p.String()) }, db.artifacts())
 		if err != nil {
 			return err
 		}
@@ -98,7 +95,7 @@ a truncated export is noticed.`,
 		}
 		var n care.Counts
 		export := func(w io.Writer) (err error) {
-			n, err = care.Export(c.Context(), db.DB, w, db.careOptions())
+			n, err = care.Export(c.Context(), db.DB, w, db.artifacts())
 			return err
 		}
 		if err := fillOutput(out, 0o600, s.Out, export); err != nil {
@@ -144,7 +141,7 @@ already, so an interrupted import can be run again.`,
 		},
 	}, true, func(c *cobra.Command, db *database) error {
 		defer closeIn()
-		n, err := care.Import(c.Context(), db.DB, in, db.careOptions())
+		n, err := care.Import(c.Context(), db.DB, in, db.artifacts())
 		if err != nil {
 			return invalid(c.Flags().Arg(0), err)
 		}
@@ -168,7 +165,7 @@ Running processes take up to a minute to use a new key: wait that long first.`,
 		if db.keyring == nil {
 			return errNoMaster
 		}
-		r, err := care.Reseal(c.Context(), db.DB, db.careOptions())
+		r, err := care.Reseal(c.Context(), db.DB, db.artifacts())
 		if err != nil {
 			return err
 		}

@@ -204,7 +204,7 @@ func usable(ctx context.Context, p place, name string) error {
 // sound lets the store be looked through by its own check.
 func sound(ctx context.Context, t testing.TB, o *opened) care.Counts {
 	t.Helper()
-	counts, err := care.Check(ctx, o.db, func(p care.Problem) { t.Error(p) }, &care.Options{Artifacts: o.artifacts})
+	counts, err := care.Check(ctx, o.db, func(p care.Problem) { t.Error(p) }, o.artifacts)
 	if err != nil {
 		t.Error(err)
 	}

@@ -71,7 +71,7 @@ func TestOwnKeys(t *testing.T) {
 		reads := func(when, masters string) {
 			t.Helper()
 			db, artifacts, _ := sealed(t, name, parsed(t, masters))
-			o := &care.Options{Artifacts: artifacts}
+			o := artifacts
 			counts, err := care.Check(ctx, db, func(p care.Problem) { t.Errorf("%s: %s", when, p) }, o)
 			if err != nil || counts.Threads != 2 || counts.Artifacts != 1 {
 				t.Errorf("%s: %+v, %v", when, counts, err)
@@ -89,7 +89,7 @@ func TestOwnKeys(t *testing.T) {
 		if _, err := ring.Rotate(ctx, "acme"); err != nil {
 			t.Fatal(err)
 		}
-		if done, err := care.Reseal(ctx, db, &care.Options{Artifacts: artifacts}); err != nil || done.Records == 0 || done.Artifacts != 1 || done.Tenants != 2 {
+		if done, err := care.Reseal(ctx, db, artifacts); err != nil || done.Records == 0 || done.Artifacts != 1 || done.Tenants != 2 {
 			t.Errorf("%+v, %v", done, err)
 		}
 		reads("sealed anew", first)
@@ -112,7 +112,7 @@ func TestOwnKeys(t *testing.T) {
 		if _, _, err := artifacts.Get(ctx, artifact.Requester{TenantID: "acme"}, id); !errors.Is(err, keyring.ErrErased) {
 			t.Errorf("erased: %v", err)
 		}
-		if done, err := care.Reseal(ctx, last, &care.Options{Artifacts: artifacts}); err != nil || done.Erased != 1 || done.Tenants != 1 {
+		if done, err := care.Reseal(ctx, last, artifacts); err != nil || done.Erased != 1 || done.Tenants != 1 {
 			t.Errorf("%+v, %v", done, err)
 		}
 	})
@@ -141,7 +141,7 @@ func TestNobodyWaitsForKeys(t *testing.T) {
 		}
 		wg.Wait()
 		db, artifacts, _ := sealed(t, name, masters)
-		counts, err := care.Check(ctx, db, func(p care.Problem) { t.Error(p) }, &care.Options{Artifacts: artifacts})
+		counts, err := care.Check(ctx, db, func(p care.Problem) { t.Error(p) }, artifacts)
 		if err != nil || counts.Messages != 6*4*150 || counts.Artifacts != 6*4 {
 			t.Errorf("%+v, %v", counts, err)
 		}

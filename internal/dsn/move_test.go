@@ -26,7 +26,7 @@ type kept struct {
 	artifacts *artifact.Store
 }
 
-func (k kept) care() *care.Options { return &care.Options{Artifacts: k.artifacts} }
+func (k kept) care() *artifact.Store { return k.artifacts }
 
 // kinds are all kinds of stores; each function makes an empty one.
 var kinds = map[string]func(*testing.T) kept{

@@ -145,14 +145,14 @@ func TestCareTellsSealedDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := func(o *care.Options) (all []string) {
+	check := func(o *artifact.Store) (all []string) {
 		t.Helper()
 		if _, err := care.Check(ctx, db, func(p care.Problem) { all = append(all, p.String()) }, o); err != nil {
 			t.Fatal(err)
 		}
 		return all
 	}
-	keyed := &care.Options{Artifacts: s}
+	keyed := s
 	if all := check(keyed); len(all) > 0 {
 		t.Errorf("%q", all)
 	}

@@ -50,7 +50,7 @@ func TestCanary(t *testing.T, open Open, operations int) (word string) {
 			t.Errorf("it never happened: %s", s.name)
 		}
 	}
-	if _, err := care.Check(t.Context(), db, func(p care.Problem) { t.Error(p) }, &care.Options{Artifacts: c.artifacts}); err != nil {
+	if _, err := care.Check(t.Context(), db, func(p care.Problem) { t.Error(p) }, c.artifacts); err != nil {
 		t.Error(err)
 	}
 	t.Log(done)
