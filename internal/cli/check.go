@@ -104,22 +104,16 @@ func errPackedCutOff(path string, bytes int) error {
 
 // readBody reads a JSON body, plain or gzip.
 func readBody(path string, stdin io.Reader) ([]byte, error) {
-	r := stdin
+	f, err := openInput(path, stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
 	if path == "-" {
 		path = "standard input"
-	} else {
-		if err := checkNoFolder(path); err != nil {
-			return nil, err
-		}
-		f, err := openInput(path, stdin)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		r = f
 	}
-	plain := bufio.NewReader(io.LimitReader(r, maxInput+1))
-	r = plain
+	plain := bufio.NewReader(io.LimitReader(f, maxInput+1))
+	r := io.Reader(plain)
 	magic, _ := plain.Peek(2)
 	packed := bytes.Equal(magic, []byte{0x1f, 0x8b})
 	if packed {

@@ -109,7 +109,7 @@ a truncated export is noticed.`,
 
 func dbImportCommand(s Streams) *cobra.Command {
 	var in io.Reader
-	closeIn := func() error { return nil }
+	var file io.ReadCloser
 	invalid := func(name string, err error) error {
 		if errors.Is(err, care.ErrFormat) {
 			err = fmt.Errorf("%w: %s: %w", ErrInvalid, name, err)
@@ -123,24 +123,16 @@ func dbImportCommand(s Streams) *cobra.Command {
 already, so an interrupted import can be run again.`,
 		Args: exactArgs(1, "the FILE of an export, or - for standard input"),
 		PreRunE: func(_ *cobra.Command, args []string) (err error) { // before it creates a store
-			in = s.In
-			if args[0] != "-" {
-				if err := checkNoFolder(args[0]); err != nil {
-					return err
-				}
-				file, err := openInput(args[0], s.In)
-				if err != nil {
-					return err
-				}
-				in, closeIn = file, file.Close
+			if file, err = openInput(args[0], s.In); err != nil {
+				return err
 			}
-			if in, err = care.ReadHead(in); err != nil {
-				return errors.Join(invalid(args[0], err), closeIn())
+			if in, err = care.ReadHead(file); err != nil {
+				return errors.Join(invalid(args[0], err), file.Close())
 			}
 			return nil
 		},
 	}, true, func(c *cobra.Command, db *database) error {
-		defer closeIn()
+		defer file.Close()
 		n, err := care.Import(c.Context(), db.DB, in, db.artifacts())
 		if err != nil {
 			return invalid(c.Flags().Arg(0), err)

@@ -159,11 +159,7 @@ func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error)
 	if err != nil {
 		return nil, err
 	}
-	log, err := k.Log.Load(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	plans, err := k.plans(ctx, info)
+	log, plans, err := k.load(ctx, info)
 	if err != nil {
 		return nil, err
 	}

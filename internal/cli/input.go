@@ -214,10 +214,16 @@ func (i *interruptibleReader) Read(p []byte) (int, error) {
 	}
 }
 
-// openInput opens a file. A pipe ends with the context of stdin, like standard input.
+// openInput opens a file, or "-" for standard input. A pipe ends with the context of stdin.
 func openInput(path string, stdin io.Reader) (io.ReadCloser, error) {
-	if isPipe(path) {
+	switch {
+	case path == "-":
+		return io.NopCloser(stdin), nil
+	case isPipe(path):
 		return io.NopCloser(openPipe(path, stdin)), nil
+	}
+	if err := checkNoFolder(path); err != nil {
+		return nil, err
 	}
 	return os.Open(path)
 }

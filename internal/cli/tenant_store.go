@@ -290,24 +290,17 @@ func (k *tenantStore) getArtifact(ctx context.Context, id, threadID string) (reh
 
 // lookup knows the pointers of all plans of a thread: older prompts still show them.
 func (k *tenantStore) lookup(ctx context.Context, info store.Info) (*rehydrate.Lookup, error) {
-	log, err := k.Log.Load(ctx, info.ID)
-	if err != nil {
-		return nil, err
-	}
-	plans, err := k.plans(ctx, info)
-	if err != nil {
-		return nil, err
-	}
-	return &rehydrate.Lookup{Thread: log, Pointers: rehydrate.Pointers(plans...)}, nil
+	log, plans, err := k.load(ctx, info)
+	return &rehydrate.Lookup{Thread: log, Pointers: rehydrate.Pointers(plans...)}, err
 }
 
-// plans are all plans of a thread, the oldest first.
-func (k *tenantStore) plans(ctx context.Context, info store.Info) (all []*plan.Plan, err error) {
-	all = make([]*plan.Plan, info.Plans)
-	for i := range all {
-		if all[i], err = k.Plans.Plan(ctx, info.ID, i+1); err != nil {
-			return nil, err
-		}
+// load reads a thread and all its plans, the oldest first.
+func (k *tenantStore) load(ctx context.Context, info store.Info) (log *thread.Thread, plans []*plan.Plan, err error) {
+	log, err = k.Log.Load(ctx, info.ID)
+	for v := 1; err == nil && v <= info.Plans; v++ {
+		var p *plan.Plan
+		p, err = k.Plans.Plan(ctx, info.ID, v)
+		plans = append(plans, p)
 	}
-	return all, nil
+	return log, plans, err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -100,6 +101,14 @@ func (l *linker) toolName(id string) string {
 		}
 	}
 	return l.tools[id]
+}
+
+// appendLinked completes messages (see linkToLog) and adds them to a thread.
+func appendLinked(c *call, id string, messages []thread.Message) (added palimpsest.Appended, err error) {
+	if messages, err = linkToThread(c, id, messages); err != nil {
+		return added, err
+	}
+	return c.session(id).Append(c.r.Context(), messages...)
 }
 
 // linkToThread completes messages that are to follow the log of a thread (see linkToLog).

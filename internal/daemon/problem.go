@@ -91,13 +91,8 @@ var errorProblems = []struct {
 }{
 	{store.ErrUnavailable, api.Unavailable, "the daemon's store cannot be reached; try again. A write may have been made all the same: with the same If-Match, or ids, making it again changes nothing"},
 	{store.ErrQuota, api.OverQuota, "the tenant's storage is full, and nothing was changed; delete threads that nobody needs, or have its quota raised (tenant-disk)"},
-	{store.ErrFull, api.Unavailable, ""}, // see unreadyDetail
-	{store.ErrReadOnly, api.Unavailable, ""},
-	{store.ErrGone, api.Unavailable, ""},
 	{store.ErrErased, api.Gone, "the tenant's keys were erased: its data can no longer be read or written"},
 	{keyring.ErrErased, api.Gone, "the tenant's keys were erased: its data can no longer be read or written"},
-	{store.ErrSealed, api.Unavailable, ""},
-	{keyring.ErrNoMaster, api.Unavailable, ""},
 	{store.ErrName, api.BadRequest, "a name in the request cannot be stored: an id has at most 512 bytes, and no zero byte"},
 	{store.ErrConflict, api.Conflict, "others kept writing to the thread; try again"},
 	{thread.ErrDuplicateID, api.Exists, "a message with one of the ids is in the thread already, with other content or at another place; leave the ids out, or send new ones"},
@@ -139,18 +134,16 @@ func problemOf(err error) *api.Problem {
 		p.RetryAfter = max(1, int(math.Ceil(limited.RetryAfter.Seconds())))
 		return p
 	}
+	if over, ok := errors.AsType[*policy.BudgetError](err); ok {
+		return problem(api.OverBudget, "%s", budgetDetail(over))
+	}
+	if detail := brokenStore(err); detail != "" {
+		return problem(api.Unavailable, "%s. Nothing was changed; whoever runs the daemon has to see to it", detail)
+	}
 	for _, e := range errorProblems {
-		if !errors.Is(err, e.is) {
-			continue
+		if errors.Is(err, e.is) {
+			return problem(e.kind, "%s", e.detail)
 		}
-		over, isBudget := errors.AsType[*policy.BudgetError](err)
-		switch {
-		case e.detail == "":
-			return problem(e.kind, "%s. Nothing was changed; whoever runs the daemon has to see to it", unreadyDetail(err))
-		case e.is == policy.ErrOverBudget && isBudget:
-			return problem(e.kind, "%s", budgetDetail(over))
-		}
-		return problem(e.kind, "%s", e.detail)
 	}
 	return problem(api.Internal, "the daemon failed; its log has the cause under the id of this request")
 }

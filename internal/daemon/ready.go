@@ -72,22 +72,33 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 // unreadyDetail says for callers what keeps the daemon from working, without paths and
 // addresses.
 func unreadyDetail(err error) string {
+	switch detail := brokenStore(err); {
+	case detail != "":
+		return detail
+	case errors.Is(err, errStopping):
+		return "the daemon is stopping"
+	case errors.Is(err, store.ErrUnavailable):
+		return "the daemon's store cannot be reached"
+	}
+	return "the daemon's store does not work; the daemon's log says more"
+}
+
+// brokenStore says why the store takes no writes until somebody sees to it; empty for other errors.
+func brokenStore(err error) string {
 	for _, why := range []struct {
 		is   error
 		says string
 	}{
-		{errStopping, "the daemon is stopping"},
 		// First: it may wrap the error of opening the file again.
 		{store.ErrGone, "the file of the daemon's store was removed or replaced; it takes no writes until the daemon is started again"},
 		{store.ErrFull, "the daemon's store has no room left, and takes no writes; what is there can be read"},
 		{store.ErrReadOnly, "the daemon may not write to its store; what is there can be read"},
 		{store.ErrSealed, "the daemon's store is encrypted, and the daemon was started without its master key; it takes no writes"},
 		{keyring.ErrNoMaster, "the daemon's store is encrypted under a master key that the daemon was not given"},
-		{store.ErrUnavailable, "the daemon's store cannot be reached"},
 	} {
 		if errors.Is(err, why.is) {
 			return why.says
 		}
 	}
-	return "the daemon's store does not work; the daemon's log says more"
+	return ""
 }

@@ -133,6 +133,16 @@ func (r stepReader) readOrLast(c *call, id string, q *api.Step) (palimpsest.Step
 	return step, nil
 }
 
+// readCompact reads a request for a plan: the step, and the compactor with the policy that it names.
+func (r stepReader) readCompact(c *call, id string, q *api.Compact) (*palimpsest.Compactor, palimpsest.Step, error) {
+	step, err := r.readOrLast(c, id, &q.Step)
+	if err != nil {
+		return nil, step, err
+	}
+	compactor, err := r.compactor(c.tenant, q)
+	return compactor, step, err
+}
+
 // steps are the operations of an agent's loop.
 type steps struct {
 	stepReader
@@ -266,10 +276,7 @@ func finishStep(c *call, info store.Info, q *api.Answer) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if messages, err = linkToThread(c, info.ID, messages); err != nil {
-		return nil, err
-	}
-	appended, err := c.session(info.ID).Append(c.r.Context(), messages...)
+	appended, err := appendLinked(c, info.ID, messages)
 	if err != nil {
 		return nil, err
 	}
@@ -344,11 +351,7 @@ func (h steps) outcome(c *call, info store.Info, q *quality.Outcome) (any, error
 }
 
 func (h steps) compact(c *call, info store.Info, q *api.Compact) (any, error) {
-	step, err := h.readOrLast(c, info.ID, &q.Step)
-	if err != nil {
-		return nil, err
-	}
-	compactor, err := h.compactor(c.tenant, q)
+	compactor, step, err := h.readCompact(c, info.ID, q)
 	if err != nil {
 		return nil, err
 	}

@@ -280,10 +280,7 @@ func appendMessages(c *call, info store.Info, q *api.Append) (any, error) {
 	if len(messages) == 0 {
 		return nil, problem(api.BadRequest, "there is nothing to append: send messages, or api and body")
 	}
-	if messages, err = linkToThread(c, info.ID, messages); err != nil {
-		return nil, err
-	}
-	appended, err := c.session(info.ID).Append(c.r.Context(), messages...)
+	appended, err := appendLinked(c, info.ID, messages)
 	if err != nil {
 		return nil, err
 	}

@@ -142,11 +142,7 @@ func (h views) text(c *call, info store.Info) (any, error) {
 
 // preview shows the thread under the plan that compact would make. Nothing is stored.
 func (h views) preview(c *call, info store.Info, q *api.Compact) (any, error) {
-	step, err := h.readOrLast(c, info.ID, &q.Step)
-	if err != nil {
-		return nil, err
-	}
-	compactor, err := h.compactor(c.tenant, q)
+	compactor, step, err := h.readCompact(c, info.ID, q)
 	if err != nil {
 		return nil, err
 	}

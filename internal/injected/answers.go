@@ -38,14 +38,14 @@ var askers = []asker{
 	{"codex", "request_user_input", "questions", keyedAnswers, example{asksTwo, `{"answers":{"a":{"answers":["Grams","to two digits"]}}}`, "Grams; to two digits"}},
 	{"kimi-code", "AskUserQuestion", "questions", keyedAnswers, example{asksTwo, `{"answers":{"Which unit?":"Grams","Which port?":"5544"}}`, "Grams|5544"}},
 	{"gemini-cli", "ask_user", "questions", keyedAnswers, example{asksTwo, `{"answers":{"1":"5544"}}`, "5544"}},
-	{"gemini-cli", "exit_plan_mode", "", planFeedback, example{`{}`, "Plan rejected. User feedback: \"Never push\"\n\nThe plan is stored at: /p.md\nRevise the plan based on the feedback.", "Never push"}},
+	{"gemini-cli", "exit_plan_mode", "", between("Plan rejected. User feedback: \"", "\"\n\nThe plan is stored at: "), example{`{}`, "Plan rejected. User feedback: \"Never push\"\n\nThe plan is stored at: /p.md\nRevise the plan based on the feedback.", "Never push"}},
 	{"qwen-code", "ask_user_question", "questions", headedAnswers, example{asksTwo, "User has provided the following answers:\n\n**Unit**: Grams\n**Port**: 5544", "Grams|5544"}},
 	{"crush", "question", "questions", numberedAnswers, example{asksTwo, "Q1: Which unit?\nUser selected: [\"grams\"]\nUser provided: to two\ndigits\n\nQ2: Which port?\nUser answered: no\n\nNotes:\n- [a]: never 80", "grams|to two\ndigits|no|never 80"}},
 	// extensions that come with pi as examples
 	{"pi", "question", "question", soleAnswer, example{asksOne, "User selected: 2. 5544", "5544"}},
 	{"pi", "questionnaire", "questions", labeledAnswers, example{`{"questions":[{"id":"a","label":"Unit","prompt":"Which unit?"},{"id":"b","prompt":"Which port?"}]}`, "Unit: user selected: 1. Grams\nQ2: user wrote: 5544", "Grams|5544"}},
 	// Cline, Roo
-	{"cline", "ask_followup_question", "question", taggedAnswer, example{asksOne, "<answer>\n5544\n</answer>\n\nFiles attached: a", "5544"}},
+	{"cline", "ask_followup_question", "question", between("<answer>", "</answer>", "<user_message>", "</user_message>"), example{asksOne, "<answer>\n5544\n</answer>\n\nFiles attached: a", "5544"}},
 }
 
 const (
@@ -235,14 +235,17 @@ func keyedAnswers(call gjson.Result, result string) (all []thread.Said) {
 	return all
 }
 
-// taggedAnswer reads one answer in an element. Files that the user attached follow it.
-func taggedAnswer(call gjson.Result, result string) []thread.Said {
-	for _, name := range []string{"answer", "user_message"} {
-		if begin := "<" + name + ">"; strings.HasPrefix(result, begin) {
-			return said(call.Get("question").Str, result, len(begin), strings.LastIndex(result, "</"+name+">"))
+// between reads one answer between words of the program, which are given in pairs; other words of it,
+// or files that the user attached, may follow.
+func between(marks ...string) func(gjson.Result, string) []thread.Said {
+	return func(call gjson.Result, result string) []thread.Said {
+		for pair := range slices.Chunk(marks, 2) {
+			if strings.HasPrefix(result, pair[0]) {
+				return said(call.Get("question").Str, result, len(pair[0]), strings.LastIndex(result, pair[1]))
+			}
 		}
+		return nil
 	}
-	return nil
 }
 
 // numberedAnswers reads the answers behind numbered questions.
@@ -311,13 +314,4 @@ func editedPlan(call gjson.Result, result string) (all []thread.Said) {
 		at += len(line)
 	}
 	return all
-}
-
-// planFeedback reads why a plan was not approved.
-func planFeedback(_ gjson.Result, result string) []thread.Said {
-	const begins, ends = "Plan rejected. User feedback: \"", "\"\n\nThe plan is stored at: "
-	if !strings.HasPrefix(result, begins) {
-		return nil
-	}
-	return said("", result, len(begins), strings.LastIndex(result, ends))
 }

@@ -13,11 +13,7 @@ import (
 )
 
 func (s *Server) explain(ctx context.Context, in explainArgs, tokens int) (string, error) {
-	one, err := s.findSession(ctx, in.Session)
-	if err != nil {
-		return "", err
-	}
-	c, err := s.sessions.Open(ctx, one.ID)
+	one, c, err := s.openSession(ctx, in.Session)
 	if err != nil {
 		return "", err
 	}

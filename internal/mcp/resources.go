@@ -128,11 +128,7 @@ func (s *Server) resourceText(ctx context.Context, address string) (string, erro
 	if err != nil || numeric != nil {
 		return "", artifact.ErrNotFound
 	}
-	one, err := s.findSession(ctx, session)
-	if err != nil {
-		return "", err
-	}
-	c, err := s.sessions.Open(ctx, one.ID)
+	_, c, err := s.openSession(ctx, session)
 	if err != nil {
 		return "", err
 	}

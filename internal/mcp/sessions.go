@@ -102,6 +102,16 @@ func (s *Server) findSession(ctx context.Context, id string) (Session, error) {
 	return list[0], nil
 }
 
+// openSession reads the session of an id, or of the beginning of one.
+func (s *Server) openSession(ctx context.Context, id string) (Session, *Conversation, error) {
+	one, err := s.findSession(ctx, id)
+	if err != nil {
+		return one, nil, err
+	}
+	c, err := s.sessions.Open(ctx, one.ID)
+	return one, c, err
+}
+
 // filterSessions returns the sessions that match the arguments, the newest first.
 func (s *Server) filterSessions(ctx context.Context, session, agent, project string) ([]Session, error) {
 	all, err := s.sessions.List(ctx)

@@ -37,9 +37,9 @@ func (h *Handler) recall(ctx context.Context, args arguments) (string, thread.Fi
 	}
 	sources := groupByMessage(hits)
 	var b strings.Builder
-	b.WriteString(plural(len(hits), "hit"))
+	b.WriteString(clip.Count(len(hits), "hit"))
 	if len(sources) < len(hits) {
-		b.WriteString(" in " + plural(len(sources), "message"))
+		b.WriteString(" in " + clip.Count(len(sources), "message"))
 	}
 	if len(sources) > 1 {
 		b.WriteString(", best first")
@@ -63,13 +63,6 @@ func (h *Handler) recall(ctx context.Context, args arguments) (string, thread.Fi
 		b.WriteString(frameContent("names", clip.Head(strings.Join(others, ", "), h.maxBytes())))
 	}
 	return b.String(), thread.Fields{"hits": len(hits)}, ""
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // messageHits is a message with the hits in it.
