@@ -6,6 +6,7 @@
 package care
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,10 +22,7 @@ import (
 // encrypted, else without one. Without one, Check reports problems with encrypted artifacts, and
 // Export fails.
 func contentsOf(db store.DB, given *artifact.Store) *artifact.Store {
-	if given != nil {
-		return given
-	}
-	return artifact.NewStore(db.Artifacts(), nil)
+	return cmp.Or(given, artifact.NewStore(db.Artifacts(), nil))
 }
 
 // wrap adds the name of a function to an error.
