@@ -1,7 +1,5 @@
 package token
 
-import "github.com/palimpsest-ai/palimpsest/prompt"
-
 // Budget says how many tokens of a request are left for conversation messages after
 // everything else. All counts are tokens.
 //
@@ -57,11 +55,4 @@ func orDefault[N int | float64](n, fallback N) N {
 func (b Budget) Available() int {
 	b = b.Resolved()
 	return int(float64(b.MaxInput)*b.Soft) - (b.System + b.ToolSchemas + b.Formatting + b.Safety + b.RehydrationReserve)
-}
-
-// Measured returns the budget with System, ToolSchemas and Formatting counted from a prompt.
-// The prompt then fits the budget exactly if its messages take at most Available.
-func (b Budget) Measured(c *Counter, p *prompt.Prompt) Budget {
-	b.System, b.ToolSchemas, b.Formatting = c.System(p.System), c.Tools(p.Tools), c.Overhead()
-	return b
 }

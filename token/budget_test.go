@@ -31,7 +31,7 @@ func TestBudgetFormula(t *testing.T) { // A12
 	}
 }
 
-// A prompt keeps to a measured budget exactly when its messages fit what is
+// A prompt keeps to a budget exactly when its messages fit what is
 // available.
 func TestMeasuredBudget(t *testing.T) { // A12
 	c := counter(t, "o200k")
@@ -42,7 +42,7 @@ func TestMeasuredBudget(t *testing.T) { // A12
 	}
 	total, message := c.Prompt(p), c.Message(&p.Messages[0])
 	for _, room := range []int{-1, 0, 1} {
-		b := Budget{MaxInput: total + room, Soft: 1, Safety: -1, RehydrationReserve: -1}.Measured(c, p)
+		b := Budget{MaxInput: total + room, Soft: 1, System: c.System(p.System), ToolSchemas: c.Tools(p.Tools), Formatting: c.Overhead(), Safety: -1, RehydrationReserve: -1}
 		if got := b.Available() - message; got != room {
 			t.Errorf("with room for %d more tokens the budget has %d", room, got)
 		}
