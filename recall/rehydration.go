@@ -1,6 +1,8 @@
 package recall
 
 import (
+	"cmp"
+
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -32,6 +34,16 @@ type Rehydration struct {
 	Sensitivities []artifact.Sensitivity `file:"rehydration.auto_rehydrate_sensitivities" about:"what may come back by itself; the rest needs read_artifact"`
 	// Events is told what came back and what was blocked. Nil tells nobody.
 	Events event.Sink
+}
+
+// Defaults returns the settings with the seed's defaults filled in, for display.
+func (r Rehydration) Defaults() Rehydration {
+	r.MaxArtifacts, r.MaxTokens = cmp.Or(r.MaxArtifacts, 3), cmp.Or(r.MaxTokens, 4_000)
+	r.TotalTokens, r.CooldownTurns = cmp.Or(r.TotalTokens, 8_000), cmp.Or(r.CooldownTurns, 2)
+	if r.Sensitivities == nil {
+		r.Sensitivities = []artifact.Sensitivity{artifact.Public, artifact.Internal}
+	}
+	return r
 }
 
 // TurnContext is what a turn was given (seed A, "Rehydration Loop Breaking"). The zero

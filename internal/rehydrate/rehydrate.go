@@ -21,35 +21,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 )
 
-const (
-	defaultMaxArtifacts  = 3
-	defaultMaxTokens     = 4000
-	defaultTotalTokens   = 8000
-	defaultCooldownTurns = 2
-)
-
 // resolve fills in the defaults.
 func resolve(o *recall.Rehydration) recall.Rehydration {
-	if o == nil {
-		o = &recall.Rehydration{}
-	}
-	r := *o
-	r.MaxArtifacts = orDefault(r.MaxArtifacts, defaultMaxArtifacts)
-	r.MaxTokens = orDefault(r.MaxTokens, defaultMaxTokens)
-	r.TotalTokens = orDefault(r.TotalTokens, defaultTotalTokens)
-	r.CooldownTurns = orDefault(r.CooldownTurns, defaultCooldownTurns)
-	if r.Sensitivities == nil {
-		r.Sensitivities = []artifact.Sensitivity{artifact.Public, artifact.Internal}
+	r := cmp.Or(o, &recall.Rehydration{}).Defaults()
+	for _, limit := range []*int{&r.MaxArtifacts, &r.MaxTokens, &r.TotalTokens, &r.CooldownTurns} {
+		*limit = max(*limit, 0)
 	}
 	r.Sensitivities = slices.Clone(r.Sensitivities)
 	return r
-}
-
-func orDefault(n, fallback int) int {
-	if n == 0 {
-		return fallback
-	}
-	return max(n, 0)
 }
 
 // Source is where artifacts are read; *artifact.Store is one. It decides what a requester

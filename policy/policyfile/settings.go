@@ -21,7 +21,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -285,14 +284,11 @@ func Default(base string) *Settings {
 		Workstream: policy.Workstream{}.Defaults(),
 		Loop:       policy.Loop{}.Defaults(),
 		Messages:   10, Tokens: 20_000, Turns: 3, Ratio: 0.3, SplitTurns: true,
-		Counter:    autoWord,
-		Summarizer: Summarizer{Rules: []string{autoWord}, Timeout: 2 * time.Minute, Temperature: PromptTemperature, ChunkCharacters: 120_000, Cache: true, Trust: policy.TrustChecked},
-		Rehydration: recall.Rehydration{
-			MaxArtifacts: 3, MaxTokens: 4_000, TotalTokens: 8_000, CooldownTurns: 2,
-			Sensitivities: []artifact.Sensitivity{artifact.Public, artifact.Internal},
-		},
-		Retrieval:  Retrieval{Tokens: 2_000, Vectors: "none"},
-		Durability: thread.Anchoring,
+		Counter:     autoWord,
+		Summarizer:  Summarizer{Rules: []string{autoWord}, Timeout: 2 * time.Minute, Temperature: PromptTemperature, ChunkCharacters: 120_000, Cache: true, Trust: policy.TrustChecked},
+		Rehydration: recall.Rehydration{}.Defaults(),
+		Retrieval:   Retrieval{Tokens: 2_000, Vectors: "none"},
+		Durability:  thread.Anchoring,
 	}
 }
 
