@@ -98,10 +98,7 @@ func summarizeInHalves(entries []entry, previous string, summarize func([]entry,
 		}
 		return err
 	})
-	if err != nil {
-		return "", err
-	}
-	return previous, nil
+	return previous, err
 }
 
 // minChunkBytes is the smallest transcript that is split, in bytes.

@@ -184,8 +184,9 @@ func (p Session) Plan(ctx context.Context, now *Situation) (f *Fitted, err error
 		return nil, err
 	}
 	limit := p.Limit(now)
+	told, _ := ownformat.Round(o.previous) // more than this thread has, where it came with the conversation
 	form := sessionForm{
-		round: s.roundsSoFar(o.previous) + 1, task: firstTask(s.Thread), isChained: o.previous != "",
+		round: max(s.Round, told) + 1, task: firstTask(s.Thread), isChained: o.previous != "",
 		latestRequests: s.userRequests(o.end, maxRequestBytes(limit), 0), requests: s.userRequests(o.end, maxRequestBytes(limit), userWordsBudget(limit)),
 	}
 	text, failure, err := writeOrFallback(ctx, p.Model,
@@ -233,13 +234,6 @@ func (p Session) askModel(ctx context.Context, model *summaryModel, o *oldPart, 
 		text, err := model.generateText(ctx, prompt.System{Text: sessionSystem}, user+model.situation.instructionBlock(), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
 		return model.clipAndReport(text, summaryTokens), err
 	})
-}
-
-// roundsSoFar counts the rounds of this thread, or those that an earlier summary mentions,
-// where it came with the conversation.
-func (s *history) roundsSoFar(previous string) int {
-	said, _ := ownformat.Round(previous)
-	return max(s.Round, said)
 }
 
 // firstTask is what the user asked for first, word for word. The seed looks for it in the
