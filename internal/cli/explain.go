@@ -187,16 +187,14 @@ func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error)
 		shown.Model, _ = token.Models().Find(last.Base.Model) // an unknown model has no prices
 	}
 	request := palimpsest.Request{Thread: log, Base: last.Base, Fixed: last.Fixed, Profile: last.Profile}
-	if shown.Result, err = c.Render(nil, request); err != nil {
+	if shown.Result, err = web.Render(c, nil, request); err != nil {
 		return nil, err
 	}
-	shown.Result.Plan = &plan.Plan{}
 	for i, p := range plans {
-		res, err := c.Render(p, request)
+		res, err := web.Render(c, p, request)
 		if err != nil {
 			continue // it does not fit the log as it is now
 		}
-		res.Plan = p
 		shown.Plans = append(shown.Plans, web.PlanResult{Version: i + 1, Result: res})
 		if i == len(plans)-1 {
 			shown.Result = res

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api/view"
 )
 
@@ -83,6 +84,17 @@ func TestCompactSaysWhatIsStored(t *testing.T) {
 	v, _ = explain()
 	if v.Counter != "o200k" || v.Plans[3].Counter != "" || v.Plans[0].Counter != "claude" || v.Plans[0].After < 15_000 || v.Plans[0].After > 16_000 {
 		t.Errorf("counted with %s: %+v", v.Counter, v.Plans)
+	}
+
+	err = (&storeFlag{name: "kept.db"}).withTenant(t.Context(), func(k *tenantStore) error {
+		c, err := palimpsest.New(palimpsest.Config{Log: k.Log, Plans: k.Plans})
+		if err != nil {
+			return err
+		}
+		return c.Session(id).Pin(t.Context(), v.Messages[3].ID, true)
+	})
+	if v, _ = explain(); err != nil || !v.Messages[3].Pinned || v.Messages[4].Pinned {
+		t.Errorf("a message that was pinned is not marked (%v)", err)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
-	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -55,7 +54,7 @@ func (h views) render(c *call, id string, version int) (*palimpsest.Result, pali
 		return nil, q, step, err
 	}
 	q = renderRequest(log, step)
-	res, err := c.tenant.renderPlan(p, q)
+	res, err := web.Render(c.tenant.compactor, p, q)
 	return res, q, step, err
 }
 
@@ -80,28 +79,13 @@ func (h views) input(c *call, info store.Info, version int) (*web.Input, error) 
 			if err != nil {
 				return nil, err
 			}
-			if under, err = c.tenant.renderPlan(p, q); err != nil {
+			if under, err = web.Render(c.tenant.compactor, p, q); err != nil {
 				continue // it no longer fits the log
 			}
 		}
 		shown.Plans = append(shown.Plans, web.PlanResult{Version: v, Result: under})
 	}
 	return shown, nil
-}
-
-// renderPlan renders the thread under a plan; nil hides nothing.
-func (t *tenant) renderPlan(p *plan.Plan, q palimpsest.Request) (*palimpsest.Result, error) {
-	res, err := t.compactor.Render(p, q)
-	if err != nil {
-		return nil, err
-	}
-	res.Plan = cmp.Or(p, &plan.Plan{})
-	for _, id := range res.Plan.Pinned {
-		if i, ok := q.Thread.Index(id); ok {
-			res.Pinned = append(res.Pinned, i)
-		}
-	}
-	return res, nil
 }
 
 // text answers with a message of the log, or with a part of the prompt.
@@ -154,7 +138,7 @@ func (h views) preview(c *call, info store.Info, q *api.Compact) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if shown.Result, err = c.tenant.renderPlan(p, renderRequest(shown.Thread, step)); err != nil {
+	if shown.Result, err = web.Render(c.tenant.compactor, p, renderRequest(shown.Thread, step)); err != nil {
 		return nil, err
 	}
 	shown.Version, shown.Budget, shown.UnstoredTokens = 0, step.Budget, step.Fixed

@@ -5,6 +5,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,6 +50,21 @@ type Input struct {
 type PlanResult struct {
 	Version int
 	Result  *palimpsest.Result
+}
+
+// Render renders a thread under a plan as a view shows it, with what the plan pins; nil hides nothing.
+func Render(c *palimpsest.Compactor, p *plan.Plan, q palimpsest.Request) (*palimpsest.Result, error) {
+	res, err := c.Render(p, q)
+	if err != nil {
+		return nil, err
+	}
+	res.Plan = cmp.Or(p, &plan.Plan{})
+	for _, id := range res.Plan.Pinned {
+		if i, ok := q.Thread.Index(id); ok {
+			res.Pinned = append(res.Pinned, i)
+		}
+	}
+	return res, nil
 }
 
 // labelLength is the length of a message's label, in characters.
