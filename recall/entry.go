@@ -2,6 +2,7 @@ package recall
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,28 +44,40 @@ type Entry struct {
 	Text string `json:"text"`
 }
 
-// Removed lists the messages of t that p clears, summarizes, externalizes or drops, in
-// thread order. These are the hidden ones of render.Manifest. It returns nil for a plan of
-// another thread.
-func Removed(t *thread.Thread, p *plan.Plan) []Entry {
-	if p.Empty() || p.ThreadID != t.ID() {
+// Removed lists the messages of t that plans clear, summarize, externalize or drop, in thread
+// order: of one plan, the hidden ones of render.Manifest. Where several plans remove a message,
+// the first of them is told. Plans of another thread remove nothing; the list is nil without any
+// message.
+func Removed(t *thread.Thread, plans ...*plan.Plan) []Entry {
+	type removal struct {
+		by  *plan.Plan
+		ref plan.Ref
+	}
+	removed, artifacts := map[thread.ID]removal{}, map[thread.ID]string{}
+	for _, p := range slices.Backward(plans) {
+		if p.Empty() || p.ThreadID != t.ID() {
+			continue
+		}
+		for id, ref := range p.Actions() {
+			removed[id] = removal{p, ref}
+		}
+		for _, x := range p.Externalized() {
+			for _, id := range x.Messages {
+				artifacts[id] = cmp.Or(x.ArtifactID, artifacts[id])
+			}
+		}
+	}
+	if len(removed) == 0 {
 		return nil
 	}
-	actions := p.Actions()
-	artifacts := map[thread.ID]string{}
-	for _, x := range p.Externalized() {
-		for _, id := range x.Messages {
-			artifacts[id] = x.ArtifactID
-		}
-	}
-	return newEntries(t, len(actions), func(m *thread.Message, e *Entry) bool {
-		ref := actions[m.ID]
-		if ref.Action == plan.Include {
+	return newEntries(t, len(removed), func(m *thread.Message, e *Entry) bool {
+		r, is := removed[m.ID]
+		if !is {
 			return false
 		}
-		e.Action, e.Reason, e.Text, e.ArtifactID = ref.Action, p.Record(ref).Made().Reason, FullText(m), artifacts[m.ID]
+		e.Action, e.Reason, e.Text, e.ArtifactID = r.ref.Action, r.by.Record(r.ref).Made().Reason, FullText(m), artifacts[m.ID]
 		if e.Time.IsZero() {
-			e.Time = p.CreatedAt
+			e.Time = r.by.CreatedAt
 		}
 		return true
 	})

@@ -92,6 +92,29 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
+// TestRemovedByAnyPlan: what any of several plans removed is there once, as the first of them
+// removed it, with the artifact that any of them names.
+func TestRemovedByAnyPlan(t *testing.T) {
+	var messages []thread.Message
+	for _, text := range []string{"a.go", "b.go", "c.go"} {
+		messages = append(messages, thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: text}}})
+	}
+	th, err := thread.New("t").Append(messages...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(from, to int, why string) plan.Removal {
+		return plan.Removal{Span: th.Range(from, to), Origin: plan.Origin{Reason: why}}
+	}
+	newer := &plan.Plan{ThreadID: "t", Drops: []plan.Removal{of(1, 2, "newer")}}
+	older := &plan.Plan{ThreadID: "t", Externalizations: []plan.Externalization{{Span: th.Range(0, 1), ArtifactID: "art_0"}, {Span: th.Range(1, 2), ArtifactID: "art_1", Origin: plan.Origin{Reason: "older"}}}}
+	other := &plan.Plan{ThreadID: "u", Drops: []plan.Removal{of(2, 3, "of another thread")}}
+	got := recall.Removed(th, newer, nil, older, other)
+	if len(got) != 2 || got[0].ArtifactID != "art_0" || got[0].Action != plan.Externalize || got[1].Reason != "newer" || got[1].Action != plan.Drop || got[1].ArtifactID != "art_1" {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // TestRemovedIsHidden: for any thread and any valid plan the entries are the
 // manifest's hidden messages; summaries and keywords keep their bounds; every
 // line of every text is found as it stands. A22, A23

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -188,52 +187,16 @@ func (k *tenantStore) listRemoved(ctx context.Context, threadID string) (all []r
 
 // removedEntries returns what any plan of a thread removed: older prompts still point to it.
 func (k *tenantStore) removedEntries(ctx context.Context, threadID string) ([]recall.Entry, error) {
-	p, version, err := k.Plans.Current(ctx, threadID)
-	if err != nil || p == nil {
+	_, version, err := k.Plans.Current(ctx, threadID)
+	if err != nil || version == 0 {
 		return nil, err
 	}
-	log, err := k.Log.Load(ctx, threadID)
+	log, plans, err := k.load(ctx, store.Info{ID: threadID, Plans: version})
 	if err != nil {
 		return nil, err
 	}
-	var all []recall.Entry
-	at := map[thread.ID]int{}
-	for ; version > 0; version-- { // the newest plan first
-		if p, err = k.Plans.Plan(ctx, threadID, version); err != nil {
-			return nil, err
-		}
-		if !removesMore(p, all, at) {
-			continue
-		}
-		for _, e := range recall.Removed(log, p) {
-			if n, known := at[e.MessageID]; !known {
-				at[e.MessageID] = len(all)
-				all = append(all, e)
-			} else if all[n].ArtifactID == "" {
-				all[n].ArtifactID = e.ArtifactID
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b recall.Entry) int { return cmp.Compare(a.Position, b.Position) })
-	return all, nil
-}
-
-// removesMore reports whether a plan removes a message, or names an artifact, that newer
-// plans do not.
-func removesMore(p *plan.Plan, all []recall.Entry, at map[thread.ID]int) bool {
-	for id := range p.Actions() {
-		if _, known := at[id]; !known {
-			return true
-		}
-	}
-	for _, x := range p.Externalized() {
-		for _, id := range x.Messages {
-			if all[at[id]].ArtifactID == "" {
-				return true
-			}
-		}
-	}
-	return false
+	slices.Reverse(plans) // the newest counts
+	return recall.Removed(log, plans...), nil
 }
 
 // findContent returns the content of an id: of an artifact, or of a message in a

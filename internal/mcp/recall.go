@@ -13,6 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -255,16 +256,8 @@ func recallMessages(t *thread.Thread) map[thread.ID]bool {
 	return out
 }
 
-// isOurs reports whether a tool is recall or read_artifact. Agents put the server's name in front.
-func isOurs(tool string) bool {
-	for _, name := range []string{recall.RecallTool, recall.ReadArtifactTool} {
-		server, ok := strings.CutSuffix(tool, name)
-		if ok && (server == "" || slices.ContainsFunc([]string{"__", ".", "/", ":", "palimpsest_", "palimpsest-"}, func(end string) bool { return strings.HasSuffix(server, end) })) {
-			return true
-		}
-	}
-	return false
-}
+// isOurs reports whether a tool is recall or read_artifact, by whatever server's name in front.
+func isOurs(tool string) bool { return toolclass.ClassOf(tool) == toolclass.Recall }
 
 func (s *Server) readArtifact(ctx context.Context, in readArgs, tokens int) (string, error) {
 	content := contentFinder{s: s, session: in.Session}

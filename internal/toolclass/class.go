@@ -60,7 +60,7 @@ var named = map[Class]string{
 		bashoutput taskoutput taskstop killshell killbash joboutput jobkill wait waitagent closeagent
 		getterminaloutput diagnostics lspdiagnostics geterrors getchangedfiles`,
 	Question: "askuserquestion question askfollowupquestion requestuserinput askuser",
-	Recall:   "readartifact recall",
+	Recall:   "readartifact recall palimpsestreadartifact palimpsestrecall", // some agents join the server's name with one underscore
 }
 
 // classes are the classes by name.
