@@ -27,7 +27,7 @@ func TestClassOf(t *testing.T) {
 		"Write": Write, "write_file": Write, "create": Write,
 		"WebFetch": Fetch, "web_fetch": Fetch, "fetch": Fetch, "WebSearch": Web, "google_web_search": Web,
 		"Task": Agent, "spawn_agent": Agent, "TodoWrite": Todo, "update_plan": Todo, "todowrite": Todo, "write_todos": Todo,
-		"read_artifact": Recall, "recall": Recall,
+		"read_artifact": Recall, "recall": Recall, "palimpsest_recall": Recall, "mcp__palimpsest__read_artifact": Recall,
 		"create_order": Other, "": Other, "mcp__shop__": Other,
 	} {
 		if got := ClassOf(name); got != want {
