@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 )
@@ -39,7 +40,7 @@ func policyListCommand(s Streams) *cobra.Command {
 			}
 			return writeResult(s.Out, c, rows, func(p *printer) {
 				for _, r := range rows {
-					p.line("%-18s %s", r.Name, strings.Join(wrapText(r.Line, 78, ""), "\n"+strings.Repeat(" ", 19)))
+					p.line("%-18s %s", r.Name, strings.Join(clip.Wrap(r.Line, 78, ""), "\n"+strings.Repeat(" ", 19)))
 				}
 			})
 		},

@@ -159,26 +159,9 @@ func (p *printer) quote(text string) {
 
 // text wraps a sentence into lines that fit; the later ones are indented.
 func (p *printer) text(format string, args ...any) {
-	for _, line := range wrapText(printable(fmt.Sprintf(format, args...)), width, "    ") {
+	for _, line := range clip.Wrap(printable(fmt.Sprintf(format, args...)), width, "    ") {
 		p.line("%s", line)
 	}
-}
-
-// wrapText wraps a text at that many columns; all lines but the first get the indent.
-func wrapText(text string, columns int, indent string) (lines []string) {
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns:
-			lines = append(lines, line)
-			line = indent + word
-		default:
-			line += " " + word
-		}
-	}
-	return append(lines, line)
 }
 
 // printable puts a text on one line and removes control characters: reports quote the

@@ -1,5 +1,5 @@
 // Package clip shortens text. It never cuts inside what a reader sees as one character, and says how much
-// is missing. It also writes numbers for people.
+// is missing. It also wraps text, and writes numbers for people.
 package clip
 
 import (
@@ -110,6 +110,23 @@ func Middle(s string, n int) string {
 	head := Boundary(s, n/2)
 	tail := Boundary(s, len(s)-n/2)
 	return s[:head] + "\n" + OmittedNote(utf8.RuneCountInString(s[head:tail])) + "\n" + s[tail:]
+}
+
+// Wrap wraps a text at that many characters; all lines but the first begin with the indent.
+func Wrap(text string, columns int, indent string) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns:
+			lines = append(lines, line)
+			line = indent + word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
 }
 
 // OmittedNote returns the note for n missing characters.

@@ -2,6 +2,7 @@ package clip
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,6 +137,24 @@ func TestNumber(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 7: "7", -7: "-7", 999: "999", 1000: "1,000", -1000: "-1,000", 123456: "123,456", 36573: "36,573", 1234567: "1,234,567"} {
 		if got := Number(n); got != want {
 			t.Errorf("%d is written %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, tt := range []struct {
+		text    string
+		columns int
+		want    []string
+	}{
+		{"", 10, []string{""}},
+		{" one  two ", 7, []string{"one two"}},
+		{"one two three", 7, []string{"one two", "  three"}},
+		{"zwölf größe", 11, []string{"zwölf größe"}},
+		{"one averylongword two", 5, []string{"one", "  averylongword", "  two"}},
+	} {
+		if got := Wrap(tt.text, tt.columns, "  "); !slices.Equal(got, tt.want) {
+			t.Errorf("%q at %d: %q, want %q", tt.text, tt.columns, got, tt.want)
 		}
 	}
 }

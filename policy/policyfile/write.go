@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 )
@@ -16,7 +17,7 @@ import (
 // explains it. Read gives the same settings back.
 func (s *Settings) YAML() []byte {
 	var b bytes.Buffer
-	wrap(&b, "", s.Base+": "+s.Description())
+	writeComment(&b, "", s.Base+": "+s.Description())
 	b.WriteString("base: " + s.Base + "\n")
 	group := ""
 	enter := func(path string) (indent, key string) {
@@ -38,7 +39,7 @@ func (s *Settings) YAML() []byte {
 			s.writeTools(&b, indent, key, f)
 			continue
 		}
-		wrap(&b, indent, f.comment())
+		writeComment(&b, indent, f.comment())
 		b.WriteString(indent + key + ": " + formatYAML(f.get()) + "\n")
 	}
 	return b.Bytes()
@@ -51,7 +52,7 @@ func (s *Settings) writeTools(b *bytes.Buffer, indent, key string, f field) {
 		known = append(known, f.path+" ("+f.about+")")
 	}
 	f.about += ": " + strings.Join(known, ", ")
-	wrap(b, indent, f.comment())
+	writeComment(b, indent, f.comment())
 	if len(s.Tools) == 0 {
 		b.WriteString(indent + key + ": {}\n")
 		return
@@ -97,17 +98,11 @@ func (f *field) comment() string {
 // columns is the width of comments.
 const columns = 100
 
-// wrap writes a comment.
-func wrap(b *bytes.Buffer, indent, text string) {
-	line := indent + "#"
-	for word := range strings.FieldsSeq(text) {
-		if len(line)+1+len(word) > columns {
-			b.WriteString(line + "\n")
-			line = indent + "#"
-		}
-		line += " " + word
+// writeComment writes a text in lines that fit.
+func writeComment(b *bytes.Buffer, indent, text string) {
+	for _, line := range clip.Wrap(text, columns-len(indent+"# "), "") {
+		b.WriteString(indent + "# " + line + "\n")
 	}
-	b.WriteString(line + "\n")
 }
 
 func formatYAML(value any) string {
