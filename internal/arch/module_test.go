@@ -256,15 +256,15 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9057},
-		{Of: "floor 1", Floor: 1, Most: 21038},
-		{Of: "floor 2", Floor: 2, Most: 22014},
-		{Of: "floor 3", Floor: 3, Most: 11534},
+		{Of: "floor 0", Floor: 0, Most: 9074},
+		{Of: "floor 1", Floor: 1, Most: 20883},
+		{Of: "floor 2", Floor: 2, Most: 22013},
+		{Of: "floor 3", Floor: 3, Most: 11505},
 		{Of: "floor 4", Floor: 4, Most: 2408},
-		{Of: "floor 5", Floor: 5, Most: 9440},
-		{Of: "floor 6", Floor: 6, Most: 12271},
-		{Of: "floor 7", Floor: 7, Most: 16795},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 14729},
+		{Of: "floor 5", Floor: 5, Most: 9438},
+		{Of: "floor 6", Floor: 6, Most: 12255},
+		{Of: "floor 7", Floor: 7, Most: 16678},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 14728},
 	},
 	Packages: 96, Public: 45, Names: 749,
 	Methods: 25, Types: map[string]int{
