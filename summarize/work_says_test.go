@@ -173,7 +173,7 @@ func TestWorkSays(t *testing.T) {
 		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): b.go\nedited, perhaps committed: worker.go"},
 		{"a commit in a condition", func(l *logOf) {
 			repo(l).edit(worker).ok(`if test -f go.mod; then git commit -am "fix"; fi`, fix)
-		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\"\nedited, perhaps committed: worker.go"},
+		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\""},
 		{"a commit in a loop that nothing shows", func(l *logOf) { repo(l).edit(worker).ok(`for f in a b; do git commit -qm "$f" $f; done`, "") }, "directory: /repo\nedited, perhaps committed: worker.go"},
 		{"a commit in a loop elsewhere", func(l *logOf) {
 			repo(l).edit(worker).ok(`(cd /tmp/x && git init -q && git commit -m "fix")`, fix)

@@ -34,108 +34,104 @@ func Files(commands []Command) []FileOp {
 		c := &commands[i]
 		bytes += len(c.Text)
 		from := len(ops)
-		ops = appendFileOps(ops, Unwrap(c.Plain()), c)
+		for _, w := range c.Writes {
+			op := FileOp{Op: "created"}
+			if w.Append {
+				op.Op = "edited"
+			}
+			ops = c.appendOps(ops, op, w.To)
+		}
+		if words := Unwrap(c.Plain()); len(words) > 0 {
+			ops = c.appendFiles(ops, words[0], words[1:])
+		}
 		if len(ops) > mostFiles(bytes) {
 			ops = ops[:from] // of all names or of none
-		}
-		for n := range ops[from:] {
-			ops[from+n].By = c
 		}
 	}
 	return slices.Clip(ops)
 }
 
-// appendFileOps adds what one command does to files; words are its own, without what only runs it.
-// Names are relative to where the line began.
-func appendFileOps(ops []FileOp, words []string, c *Command) []FileOp {
-	place := func(name string) string {
-		if name = Path(name); name == "" || name == "." || name == ".." {
-			return ""
-		}
-		if c.Dir != "" && !path.IsAbs(name) && !strings.HasPrefix(name, "~") {
-			if c.Dir == Unknown {
-				return ""
-			}
-			name = path.Join(c.Dir, name)
-		}
+// place is a path as seen from where the line began; "" if the word may be no path, or if nobody knows.
+func (c *Command) place(name string) string {
+	name = Path(name)
+	switch {
+	case name == "" || name == "." || name == "..":
+		return ""
+	case c.Dir == "" || path.IsAbs(name) || strings.HasPrefix(name, "~"):
 		return name
+	case c.Dir == Unknown:
+		return ""
 	}
-	add := func(op, note string, names ...string) {
-		for _, name := range names {
-			if name = place(name); name != "" {
-				ops = append(ops, FileOp{Path: name, Op: op, Note: note})
-			}
-		}
-	}
-	for _, w := range c.Writes {
-		op := "created"
-		if w.Append {
-			op = "edited"
-		}
-		add(op, "", w.To)
-	}
-	if len(words) == 0 {
-		return ops
-	}
-	name, args := words[0], words[1:]
-	if name == "git" && len(args) > 1 {
-		name, args = "git "+args[0], args[1:]
-	}
-	option := func(w string) bool { return strings.HasPrefix(w, "-") }
-	files := slices.DeleteFunc(slices.Clone(args), option)
-	switch name {
-	case "rm", "unlink", "rmdir", "git rm":
-		if !slices.Contains(args, "--cached") {
-			add("deleted", "", files...)
-		}
-	case "touch", "tee":
-		op := "created"
-		if slices.Contains(args, "-a") {
-			op = "edited"
-		}
-		add(op, "", files...)
-	case "cat", "head", "tail", "nl", "less", "bat":
-		add("read", "", slices.DeleteFunc(files, maybeNoFile)...)
-	case "git restore":
-		if !slices.ContainsFunc(args, func(w string) bool { return w == "-S" || w == "--staged" }) {
-			add("edited", Restored, slices.DeleteFunc(valueOptions(args, "-s", "--source"), maybeNoFile)...)
-		}
-	case "git checkout":
-		if at := slices.Index(args, "--"); at >= 0 {
-			add("edited", Restored, slices.DeleteFunc(slices.Clone(args[at+1:]), maybeNoFile)...)
-		}
-	case "sed":
-		script, files := sedFiles(args)
-		op := "read"
-		if slices.ContainsFunc(args, sedInPlace().MatchString) {
-			op = "edited"
-		}
-		add(op, script, files...)
-	case "mv", "git mv", "cp":
-		if len(files) < 2 {
-			break
-		}
-		target := files[len(files)-1]
-		for _, name := range files[:len(files)-1] {
-			to := target
-			if len(files) > 2 || strings.HasSuffix(target, "/") || target == "." { // a folder
-				to = path.Join(target, path.Base(name))
-			}
-			from := place(name)
-			switch to = place(to); {
-			case from == "" || to == "":
-			case words[0] == "cp":
-				ops = append(ops, FileOp{Path: to, Op: "created", Note: "copied from " + from})
-			default:
-				ops = append(ops, FileOp{Path: from, Op: "deleted", Note: "moved to " + to}, FileOp{Path: to, Op: "created", Note: "moved from " + from})
-			}
+	return path.Join(c.Dir, name)
+}
+
+// appendOps adds that a command does the same to some files.
+func (c *Command) appendOps(ops []FileOp, op FileOp, names ...string) []FileOp {
+	for _, name := range names {
+		if op.Path, op.By = c.place(name), c; op.Path != "" {
+			ops = append(ops, op)
 		}
 	}
 	return ops
 }
 
-// valueOptions returns the words that are neither an option nor the value of one of these.
-func valueOptions(args []string, options ...string) (rest []string) {
+// does is what commands do to the files that they name.
+var does = scan.Inverted(map[string]string{"deleted": "rm unlink rmdir", "created": "touch tee", "read": "cat head tail nl less bat sed"})
+
+// appendFiles adds what a command does to the files among its arguments.
+func (c *Command) appendFiles(ops []FileOp, name string, args []string) []FileOp {
+	git := name == "git" && len(args) > 1
+	if git {
+		name, args = args[0], args[1:]
+	}
+	has := func(options ...string) bool {
+		return slices.ContainsFunc(args, func(w string) bool { return slices.Contains(options, w) })
+	}
+	op, files := FileOp{Op: does[name]}, withoutOptions(args)
+	switch {
+	case name == "mv" || name == "cp" && !git:
+		return c.appendMoves(ops, name, files)
+	case git && name == "restore" && !has("-S", "--staged"):
+		op, files = FileOp{Op: "edited", Note: Restored}, withoutOptions(args, "-s", "--source")
+	case git && name == "checkout" && has("--"):
+		op, files = FileOp{Op: "edited", Note: Restored}, slices.Clone(args[slices.Index(args, "--"):])
+	case git && (name != "rm" || has("--cached")) || op.Op == "":
+		return ops
+	case name == "sed":
+		if op.Note, files = sedFiles(args); slices.ContainsFunc(args, sedInPlace().MatchString) {
+			op.Op = "edited"
+		}
+		return c.appendOps(ops, op, files...)
+	case has("-a"): // of tee
+		op.Op = "edited"
+	}
+	if op.Op == "read" || op.Note == Restored { // a number or a branch is no file
+		files = slices.DeleteFunc(files, func(w string) bool { return !strings.ContainsAny(w, "./") })
+	}
+	return c.appendOps(ops, op, files...)
+}
+
+// appendMoves adds that files are moved or copied to the last of them.
+func (c *Command) appendMoves(ops []FileOp, name string, files []string) []FileOp {
+	for n := range max(len(files)-1, 0) {
+		to := files[len(files)-1]
+		if len(files) > 2 || strings.HasSuffix(to, "/") || to == "." { // a folder
+			to = path.Join(to, path.Base(files[n]))
+		}
+		from, to := c.place(files[n]), c.place(to)
+		switch {
+		case from == "" || to == "":
+		case name == "cp":
+			ops = append(ops, FileOp{to, "created", "copied from " + from, c})
+		default:
+			ops = append(ops, FileOp{from, "deleted", "moved to " + to, c}, FileOp{to, "created", "moved from " + from, c})
+		}
+	}
+	return ops
+}
+
+// withoutOptions returns the words that are neither an option nor the value of one of these.
+func withoutOptions(args []string, options ...string) (rest []string) {
 	for i := 0; i < len(args); i++ {
 		switch {
 		case slices.Contains(options, args[i]):
@@ -152,7 +148,7 @@ var sedInPlace = lazyregexp.New(`^-(-in-place|[Enrsuz]*i[Enrsuzi]*(\.|$))`)
 
 // sedFiles returns the script of a call of sed, the first of several, and its files.
 func sedFiles(args []string) (script string, files []string) {
-	files = slices.DeleteFunc(valueOptions(args, "-e", "-ne", "-f", "--expression", "--file"), func(w string) bool { return w == "" }) // sed -i ''
+	files = slices.DeleteFunc(withoutOptions(args, "-e", "-ne", "-f", "--expression", "--file"), func(w string) bool { return w == "" }) // sed -i ''
 	for i, w := range args {
 		switch {
 		case (w == "-e" || w == "-ne") && i+1 < len(args):
@@ -167,12 +163,9 @@ func sedFiles(args []string) (script string, files []string) {
 	return files[0], files[1:]
 }
 
-// maybeNoFile reports whether a word may be something other than a file: a number, a branch.
-func maybeNoFile(w string) bool { return !strings.ContainsAny(w, "./") }
-
 // printers are commands whose output is the content of something else, and gitPrinters those of git.
 var (
-	printers    = scan.WordSet("cat head tail grep rg sed awk ls find less diff jq echo curl gh wc tree strings")
+	printers    = scan.WordSet("cat head tail grep rg sed awk ls find less diff jq echo curl gh wc tree strings cd")
 	gitPrinters = scan.WordSet("blame branch cat-file describe diff grep log ls-files reflog remote rev-list rev-parse shortlog show status")
 )
 
@@ -182,7 +175,7 @@ func OnlyPrints(commands []Command) bool {
 	for i := range commands {
 		c := &commands[i]
 		switch words := Unwrap(c.Plain()); {
-		case len(words) > 1 && words[0] == "git" && gitPrinters[words[1]], len(words) > 0 && (words[0] == "cd" || printers[words[0]]):
+		case len(words) > 1 && words[0] == "git" && gitPrinters[words[1]], len(words) > 0 && printers[words[0]]:
 			some = true
 		case len(words) > 0 || len(c.Words) > 0 && c.Words[0].Open:
 			return false

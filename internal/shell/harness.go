@@ -1,11 +1,12 @@
 package shell
 
 import (
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
@@ -20,18 +21,34 @@ type Harness struct {
 	Stopped string // the line that says that the command was stopped; "" if it was not
 }
 
-// firstStatus and lastStatus begin the line in which a harness tells the exit status, above
-// the output (Claude Code, mini-swe-agent) or below it (pi, VS Code, OpenHands).
+// The lines in which a harness tells the exit status: above the output (Claude Code, mini-swe-agent), below it
+// (pi, VS Code, OpenHands; small harnesses with nothing more on the line; Gemini CLI), or in a head (Codex).
 var (
-	firstStatus = []string{"Exit code ", "<returncode>"}
-	lastStatus  = []string{"Command exited with code ", "[The command completed with exit code ", "[Command finished with exit code "}
+	firstStatus  = lazyregexp.New(`^(?:Exit code |<returncode>)\s*(-?[0-9]+)`)
+	lastStatus   = lazyregexp.New(`^(?:(?:Command exited with code |\[The command completed with exit code |\[Command finished with exit code )\s*(-?[0-9]+)|exit code ([0-9]+)$)`)
+	geminiStatus = lazyregexp.New(`^Exit Code:\s*(-?[0-9]+)`)
+	codexStatus  = lazyregexp.New(`(?:^Exit code: |Process exited with code )\s*(-?[0-9]+)`)
+	codexHead    = lazyregexp.New(`^(?:Exit code: |Chunk ID: |Wall time: )`)
+	runsOn       = lazyregexp.New(`Process running with session ID ([^\n]*)`)
+	otherStatus  = lazyregexp.New(`^(?:Exit code: |Process exited with code |exit status )`)
 )
 
 // StatusLine reports whether a line says nothing but an exit status, in the words of a harness or of
 // a program that ran another.
 func StatusLine(line string) bool {
-	return begins(line, firstStatus...) || begins(line, lastStatus...) || begins(line, "Exit code: ", "Process exited with code ", "exit status ") || bareStatus(line)
+	return firstStatus().MatchString(line) || lastStatus().MatchString(line) || otherStatus().MatchString(line)
 }
+
+// background begins the first line of a result that says that a command goes on in the background; named is how
+// it names the process.
+var (
+	background = lazyregexp.New(`^Command (?:running in background with ID: |was manually backgrounded|did not complete within)`)
+	named      = lazyregexp.New(`(?:background task | with ID: )([^\s]*)`)
+)
+
+// stopped is a line in which a harness says that it stopped a command: the first of a result or the last.
+var stopped = lazyregexp.New(`(?i)^(?:command timed out after |command aborted|\[request interrupted by user|command was (?:aborted|cancelled|automatically cancelled)|` +
+	`\(command timed out|\[the command timed out|bash tool terminated command after exceeding timeout|user aborted the command)`)
 
 // ReadHarness reads what the harness wrote around the output of a command, and returns the output
 // without it. Only the exact forms count: a program may print anything.
@@ -40,44 +57,43 @@ func ReadHarness(s string) (h Harness, output string) {
 	trimmed := strings.TrimSpace(s)
 	first, rest, _ := strings.Cut(trimmed, "\n")
 	switch {
-	case h.status(first, firstStatus...):
+	case h.status(firstStatus().FindStringSubmatch(first)):
 		s = rest
-	case h.status(first, "Exit code: "), begins(first, "Chunk ID: ", "Wall time: "): // Codex
+	case codexHead().MatchString(first):
 		head, body, ok := strings.Cut(s, "Output:\n")
 		if !ok || len(head) > 600 {
 			break
 		}
-		if _, code, ok := strings.Cut(head, "Process exited with code "); ok {
-			h.status(code, "")
+		h.Ended = h.status(codexStatus().FindStringSubmatch(strings.TrimSpace(head)))
+		if m := runsOn().FindStringSubmatch(head); m != nil {
+			h.Started, h.Halted = strings.TrimSpace(m[1]), true
 		}
-		if _, id, ok := strings.Cut(head, "Process running with session ID "); ok {
-			id, _, _ = strings.Cut(id, "\n")
-			h.Started, h.Halted = strings.TrimSpace(id), true
-		}
-		h.Ended = h.HasCode
 		s = body
-	case begins(first, `{"output":`) && rawjson.Valid(trimmed): // Codex before
+	case strings.HasPrefix(first, `{"output":`) && rawjson.Valid(trimmed): // Codex before
 		if code := gjson.Get(trimmed, "metadata.exit_code"); code.Type == gjson.Number {
-			h.status(code.Raw, "")
-			s = gjson.Get(trimmed, "output").Str
+			h.Code, h.HasCode, s = int(code.Int()), true, gjson.Get(trimmed, "output").Str
 		}
-	case begins(first, "Command running in background with ID: ", "Command was manually backgrounded", "Command did not complete within"):
-		for _, mark := range [...]string{"background task ", " with ID: "} {
-			if _, rest, ok := strings.Cut(first, mark); ok {
-				h.Started = strings.TrimRight(scan.FirstWord(rest), ".,")
-			}
+	case background().MatchString(first):
+		if m := named().FindStringSubmatch(first); m != nil {
+			h.Started = strings.TrimRight(m[1], ".,")
 		}
 		h.Halted = true
 		return h, ""
-	case begins(first, "<tool_use_error>"):
+	case strings.HasPrefix(first, "<tool_use_error>"):
 		h.Halted = true
 		return h, ""
 	}
-	h.readStopped(s)
 	trimmed = strings.TrimSpace(s)
-	at := strings.LastIndexByte(trimmed, '\n') + 1
-	if last := trimmed[at:]; h.status(last, lastStatus...) || bareStatus(last) && h.status(last, "exit code ") || begins(first, "Command: ") && h.status(last, "Exit Code: ") { // the latter is Gemini CLI
-		s = trimmed[:at]
+	unframed := strings.TrimSpace(strings.TrimSuffix(trimmed, "</bash_metadata>")) // opencode
+	begin, _, _ := strings.Cut(unframed, "\n")
+	for _, line := range [...]string{begin, lastLine(unframed)} {
+		if stopped().MatchString(line) {
+			h.Halted, h.Stopped = true, line
+		}
+	}
+	last := lastLine(trimmed)
+	if h.status(lastStatus().FindStringSubmatch(last)) || strings.HasPrefix(first, "Command: ") && h.status(geminiStatus().FindStringSubmatch(last)) {
+		s = strings.TrimSuffix(trimmed, last)
 	}
 	if said := strings.TrimSpace(s); said == "(no output)" || said == "(Bash completed with no output)" {
 		return h, "" // pi, Claude Code
@@ -85,49 +101,16 @@ func ReadHarness(s string) (h Harness, output string) {
 	return h, s
 }
 
-// bareStatus reports whether a line is "exit code 2" and nothing more, as small harnesses end an
-// output.
-func bareStatus(line string) bool {
-	code, ok := strings.CutPrefix(line, "exit code ")
-	return ok && code != "" && strings.Trim(code, "0123456789") == ""
-}
+func lastLine(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }
 
-func begins(line string, marks ...string) bool {
-	return slices.ContainsFunc(marks, func(mark string) bool { return strings.HasPrefix(line, mark) })
-}
-
-// status reads the exit status behind one of the marks.
-func (h *Harness) status(line string, marks ...string) bool {
-	for _, mark := range marks {
-		text, ok := strings.CutPrefix(line, mark)
-		text, negative := strings.CutPrefix(strings.TrimSpace(text), "-")
-		if n, is := scan.NumberAfter(text, ""); ok && is {
-			if h.Code, h.HasCode = n, true; negative {
-				h.Code = 255
-			}
-			return true
-		}
+// status takes the exit status of a line in which it was found, and reports whether there is one. One below 0 is 255.
+func (h *Harness) status(found []string) bool {
+	if found == nil {
+		return false
 	}
-	return false
-}
-
-// stops begin the line in which a harness says that it stopped a command, in lower case: the first
-// of a result or the last.
-var stops = []string{
-	"command timed out after ", "command aborted", "[request interrupted by user", "command was aborted", "command was cancelled", "command was automatically cancelled",
-	"(command timed out", "[the command timed out", "bash tool terminated command after exceeding timeout", "user aborted the command",
-}
-
-// readStopped reads whether the command was stopped.
-func (h *Harness) readStopped(s string) {
-	s = strings.TrimSpace(s)
-	s = strings.TrimSpace(strings.TrimSuffix(s, "</bash_metadata>")) // opencode
-	first, _, _ := strings.Cut(s, "\n")
-	for _, line := range [...]string{first, s[strings.LastIndexByte(s, '\n')+1:]} {
-		for _, mark := range stops {
-			if scan.HasPrefixFold(line, mark) {
-				h.Halted, h.Stopped = true, line
-			}
-		}
+	n, _ := strconv.Atoi(scan.FirstWord(strings.Join(found[1:], " ")))
+	if h.Code, h.HasCode = n, true; n < 0 {
+		h.Code = 255
 	}
+	return true
 }

@@ -123,7 +123,7 @@ func Read(line string) []Command {
 		r.src = mended
 		file, err = parse(mended)
 	}
-	r.room, r.folderRoom = mostWords(len(r.src)), 4*len(r.src)
+	r.room = mostWords(len(r.src))
 	if err == nil {
 		r.statements(file.Stmts)
 	}

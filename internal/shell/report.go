@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -16,18 +15,16 @@ import (
 // commands.
 type Report struct {
 	Dir     string // where "cd" of the line went before it; "" nowhere, Unknown if nobody knows
-	To      string // where it goes if it is "cd" or the like, seen from where the line began
 	End     string // of the last command: where the shell is after the line
 	Ran     Ran
-	Proved  bool // a status of 0 of the line says that it succeeded
-	Reached bool // such a status says that it ran
+	Reached bool // a status of 0 of the line says that it ran
+	Proved  bool // such a status says that it succeeded
 	Blamed  bool // any other status of the line says that it failed
 	Undone  bool // any other status of the line says that it failed or did not run
 	Alone   bool // nothing else of the line could fail or print
-	Shown   Shown
 	Silent  bool // its errors are not shown
 	Piped   bool // its output goes into the next command
-	List    int  // the chain of commands that it stands in
+	Shown   Shown
 }
 
 // Ran says whether a command of a line ran.
@@ -35,10 +32,9 @@ type Ran uint8
 
 // From surely to perhaps.
 const (
-	RanSurely   Ran = iota
-	RanIfShown      // if the commands before it in its chain succeeded, which say so where they fail
-	RanIfBefore     // if they succeeded, some of which say nothing where they fail
-	RanPerhaps      // in a condition, a loop or a function, behind "||", in the background
+	RanSurely  Ran = iota
+	RanIfShown     // if the commands before it in its chain succeeded, which say so where they fail
+	RanPerhaps     // if they succeeded, some of which say nothing where they fail; in a loop, a condition or the background
 )
 
 // Shown says what of a command's output is seen.
@@ -56,17 +52,22 @@ const (
 // Unknown is a folder that nobody knows.
 const Unknown = "?"
 
-// harmlessCommands are commands that say nothing about the work: where they fail, the line says so by
-// itself, and unsureCommands those of them that fail without a word that says so for certain.
+// harmless are commands that say nothing about the work: where they fail, the line says so by
+// itself, and unsure those of them that fail without a word that says so for certain.
 var (
-	harmlessCommands = scan.WordSet("cd pushd popd export set source . true : echo printf sleep mkdir unset alias ulimit umask shopt")
-	unsureCommands   = scan.WordSet("pushd source . ulimit mkdir")
+	harmless = scan.WordSet("cd pushd popd export set source . true : echo printf sleep mkdir unset alias ulimit umask shopt")
+	unsure   = scan.WordSet("pushd source . ulimit mkdir")
 	// speechless commands fail without a word.
 	speechless = scan.WordSet("test [ [[ ! false grep egrep fgrep rg which command type diff cmp pgrep pkill kill")
+	leaving    = scan.WordSet("exit return exec break continue")
+	moving     = scan.WordSet("cd pushd popd")
 )
 
+// Moves reports whether a command goes to another folder.
+func (c *Command) Moves() bool { return moving[c.Name()] }
+
 func (c *Command) isHarmless() bool {
-	return harmlessCommands[c.Name()] || !slices.ContainsFunc(c.Words, func(w Word) bool { return w.Open || !isAssignment(w.Text) })
+	return harmless[c.Name()] || !slices.ContainsFunc(c.Words, func(w Word) bool { return w.Open || !isAssignment(w.Text) })
 }
 
 // isAssignment reports whether a word sets a variable.
@@ -77,85 +78,58 @@ func isAssignment(word string) bool {
 
 // isWeighty reports whether the failure of a command may be that of its chain.
 func (c *Command) isWeighty() bool {
-	return c.after != "|" && (!c.isHarmless() || unsureCommands[c.Name()] && !c.has("-p"))
-}
-
-// failing is what is known of the commands behind one in its chain, which run only if it succeeded.
-func (c *Command) failing() Ran {
-	if c.perhaps || c.Silent || speechless[c.Name()] {
-		return RanIfBefore
-	}
-	return RanIfShown
+	return c.after != "|" && (!c.isHarmless() || unsure[c.Name()] && !slices.Contains(c.Words, Word{Text: "-p"}))
 }
 
 // setReports says of each command what the line as a whole shows of it. A chain is a part of the line
 // up to ";", "&" or its end.
 func setReports(all []Command) {
-	others, ends := 0, RanSurely // ends: the line may have ended before
+	working, ends := 0, RanSurely // ends: the line may have ended before
 	for i := range all {
-		c := &all[i]
-		if !c.isHarmless() {
-			others++
+		if !all[i].isHarmless() {
+			working++
 		}
 	}
-	for from, to, number := 0, 0, 0; from < len(all); from, number = to, number+1 {
-		operators, weighty, last := "", 0, -1
+	for from, to := 0, 0; from < len(all); from = to {
+		weighty, last, either := 0, -1, false
 		for to == from || to < len(all) && !endsChain(all[to-1].after) {
-			if operators += " " + all[to].after; all[to].isWeighty() {
+			either = either || all[to].after == "||"
+			if all[to].isWeighty() {
 				weighty, last = weighty+1, to
 			}
 			to++
 		}
 		apart := all[to-1].after == "&"
-		plain := to == len(all) && !apart && !strings.Contains(operators, "||") // its status is that of the line, and tells of all its commands
+		tells := to == len(all) && !apart && !either // its status is that of the line, and tells of all its commands
 		ran := ends
 		for i := from; i < to; i++ {
 			c := &all[i]
-			c.Piped, c.List, c.Ran = c.after == "|", number, ran
-			c.Reached, c.Proved = plain, plain && !c.Piped
-			c.Blamed = plain && weighty == 1 && i == last && ends == RanSurely
-			c.Undone = plain && i == last
-			c.Alone = others == 1 && !c.isHarmless()
-			if c.Shown == AllShown && c.Piped {
-				c.Shown = pipeShows(all[i+1:])
+			known := !c.perhaps && !apart
+			c.Piped, c.Alone = c.after == "|", working == 1 && !c.isHarmless()
+			c.Ran, c.Reached = ran, tells && known
+			c.Proved, c.Undone = c.Reached && !c.Piped, c.Reached && i == last
+			c.Blamed = c.Undone && weighty == 1 && ends == RanSurely
+			if !known {
+				c.Ran = RanPerhaps
 			}
 			if apart {
 				c.Shown = NotShown
-			}
-			if c.perhaps || apart {
-				c.Reached, c.Proved, c.Blamed, c.Undone, c.Ran = false, false, false, false, RanPerhaps
+			} else if c.Shown == AllShown && c.Piped {
+				c.Shown = pipeShows(all[i+1:])
 			}
 			switch name := c.Name(); {
-			case name == "exit" || name == "return" || name == "exec" || name == "break" || name == "continue" || name == "set" && strings.HasPrefix(c.Text, "set -e"):
-				ends = RanIfBefore
-			case c.after == "||":
+			case leaving[name] || strings.HasPrefix(c.Text, "set -e"):
+				ends, ran = RanPerhaps, RanPerhaps
+			case c.after == "||" || c.isWeighty() && (c.perhaps || c.Silent || speechless[name]):
 				ran = RanPerhaps
-			case c.after != "|" && c.isWeighty():
-				ran = max(ran, c.failing())
+			case c.isWeighty():
+				ran = max(ran, RanIfShown)
 			}
 		}
 	}
 }
 
 func endsChain(after string) bool { return after == ";" || after == "&" || after == "" }
-
-// has reports whether one of these is a word of the command.
-func (c *Command) has(words ...string) bool {
-	return slices.ContainsFunc(c.Words, func(w Word) bool { return slices.Contains(words, w.Text) })
-}
-
-// move notes where a command runs, and goes where it goes.
-func (r *reader) move(c *Command) {
-	c.Dir = r.folder
-	switch c.Name() {
-	case "cd", "pushd", "popd":
-		if r.folder = join(c.Dir, target(c)); len(r.folder) > r.folderRoom {
-			r.folder = Unknown
-		}
-		r.folderRoom -= len(r.folder)
-		c.To = cmp.Or(r.folder, ".")
-	}
-}
 
 // target is the folder that "cd" or "pushd" names; "" if nobody knows.
 func target(c *Command) string {
@@ -170,7 +144,7 @@ func target(c *Command) string {
 }
 
 // maxDir bounds the path of a folder, in bytes.
-const maxDir = 4096
+const maxDir = 1024
 
 // join is where one is after going from one folder, "" where the line began, to
 // another, "" for one that nobody knows.
@@ -201,8 +175,7 @@ func pipeShows(pipe []Command) (seen Shown) {
 			seen = max(seen, EndShown)
 		case name == "head":
 			seen = max(seen, BeginShown)
-		case name == "tee" || name == "cat":
-		default:
+		case name != "tee" && name != "cat":
 			return PartShown
 		}
 		if c.after != "|" {

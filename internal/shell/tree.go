@@ -13,11 +13,10 @@ import (
 
 // reader makes a list of commands of the syntax tree of a line.
 type reader struct {
-	src        string
-	all        []Command
-	folder     string // where the line is
-	folderRoom int    // bytes that the folders of the line may still take together
-	room       int    // for words
+	src    string
+	all    []Command
+	folder string // where the line is
+	room   int    // for words
 }
 
 func (r *reader) statements(all []*syntax.Stmt) {
@@ -46,29 +45,28 @@ func (r *reader) statement(s *syntax.Stmt) {
 	} else {
 		r.statement(first)
 	}
-	at := from
 	for _, c := range slices.Backward(chain) {
-		op := c.Op.String()
-		if op == "|&" {
-			op = "|"
-		}
-		if n := len(r.all); n > from {
-			r.all[n-1].after = op
-		}
-		at = len(r.all)
+		op := strings.Replace(c.Op.String(), "|&", "|", 1)
+		r.followBy(from, op)
+		at := len(r.all)
 		r.statement(c.Y)
-		if op == "|" && at > from && len(r.all) > at+1 { // brackets at the end of a pipe
+		if op == "|" && len(r.all) > at+1 { // brackets at the end of a pipe
 			r.doubt(at)
 		}
 	}
 	if s.Background {
 		r.folder = was
-		if n := len(r.all); n > from {
-			r.all[n-1].after = "&"
-		}
+		r.followBy(from, "&")
 	}
 	if s.Negated || s.Background {
 		r.doubt(from)
+	}
+}
+
+// followBy notes the operator behind the last command, if there is one from a place on.
+func (r *reader) followBy(from int, op string) {
+	if n := len(r.all); n > from {
+		r.all[n-1].after = op
 	}
 }
 
@@ -86,16 +84,17 @@ func (r *reader) command(s *syntax.Stmt) {
 	case nil:
 	case *syntax.CallExpr:
 		var text []string
-		for _, a := range c.Assigns {
-			if text = append(text, r.source(a)); len(c.Args) == 0 {
-				plain, open := r.word(a.Value)
-				out.Words = append(out.Words, Word{a.Name.Value + "=" + plain, open || a.Array != nil})
+		add := func(name string, w *syntax.Word, n syntax.Node) {
+			if text = append(text, r.source(n)); name == "" || len(c.Args) == 0 { // else it is set for the command alone
+				plain, open := r.word(w)
+				out.Words = append(out.Words, Word{name + plain, open})
 			}
 		}
+		for _, a := range c.Assigns {
+			add(a.Name.Value+"=", a.Value, a)
+		}
 		for _, w := range c.Args {
-			text = append(text, r.source(w))
-			plain, open := r.word(w)
-			out.Words = append(out.Words, Word{plain, open})
+			add("", w, w)
 		}
 		out.Text = strings.Join(text, " ")
 	case *syntax.TimeClause:
@@ -125,62 +124,58 @@ func (r *reader) add(c Command) {
 	if n := len(r.all); n > 0 && r.all[n-1].after == "" {
 		r.all[n-1].after = ";"
 	}
-	r.move(&c)
+	if c.Dir = r.folder; c.Moves() {
+		r.folder = join(r.folder, target(&c))
+	}
 	r.all = append(r.all, c)
 }
 
 // compound reads a command that holds others: brackets, a loop, a condition, a function. Brackets around
-// one chain are read as if they were not there.
+// one chain are read as if they were not there. Nobody knows where the commands of others run that hold a "cd".
 func (r *reader) compound(s *syntax.Stmt) {
 	var around Command
 	r.redirect(&around, s.Redirs)
 	r.add(around)
 	from, was := len(r.all), r.folder
-	lists := [][]*syntax.Stmt{nil} // each of which is read as if it were the only one
+	var inner []*syntax.Stmt
 	block, apart := false, false
 	switch c := s.Cmd.(type) {
 	case *syntax.Block:
-		lists[0], block = c.Stmts, true
+		inner, block = c.Stmts, true
 	case *syntax.Subshell:
-		lists[0], apart = c.Stmts, true
+		inner, apart = c.Stmts, true
 	case *syntax.ForClause:
-		lists[0] = c.Do
+		inner = c.Do
 	case *syntax.WhileClause:
-		lists[0] = slices.Concat(c.Cond, c.Do)
+		inner = slices.Concat(c.Cond, c.Do)
 	case *syntax.IfClause:
 		for ; c != nil; c = c.Else {
-			lists = append(lists, slices.Concat(c.Cond, c.Then))
+			inner = append(append(inner, c.Cond...), c.Then...)
 		}
 	case *syntax.CaseClause:
 		for _, item := range c.Items {
-			lists = append(lists, item.Stmts)
+			inner = append(inner, item.Stmts...)
 		}
 	case *syntax.FuncDecl:
-		lists[0] = []*syntax.Stmt{c.Body}
+		inner = []*syntax.Stmt{c.Body}
 	case *syntax.CoprocClause:
-		lists[0] = []*syntax.Stmt{c.Stmt}
+		inner = []*syntax.Stmt{c.Stmt}
 	}
-	moved := false
-	for _, list := range lists {
+	r.statements(inner)
+	lost := r.folder != was && !block && !apart
+	if apart {
 		r.folder = was
-		r.statements(list)
-		moved = moved || r.folder != was
-	}
-	surely := (block || apart) && len(lists[0]) == 1 && len(s.Redirs) == 0
-	switch {
-	case apart || !moved:
-		r.folder = was
-	case !block: // nobody knows where its commands ran
+	} else if lost {
 		r.folder = Unknown
 	}
-	if surely {
+	if (block || apart) && len(inner) == 1 && len(s.Redirs) == 0 {
 		return
 	}
 	r.doubt(from)
 	for i := range r.all[from:] {
 		c := &r.all[from+i]
 		c.Shown, c.Silent = max(c.Shown, around.Shown), c.Silent || around.Silent
-		if moved && !block && !apart {
+		if lost {
 			c.Dir = Unknown
 		}
 	}
@@ -189,15 +184,16 @@ func (r *reader) compound(s *syntax.Stmt) {
 // redirect notes the redirections of a command.
 func (r *reader) redirect(c *Command, redirections []*syntax.Redirect) {
 	for _, to := range redirections {
+		errors := to.N != nil && to.N.Value == "2"
 		switch to.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
-			c.Document = r.document(to)
+			if to.Hdoc != nil {
+				c.Document.Text, c.Document.Open = r.text(to.Hdoc.Parts, inQuotes)
+			}
 		case syntax.DplOut: // 2>&1 behind >f
-			c.Silent = c.Silent || c.Shown == NotShown && to.N != nil && to.N.Value == "2"
+			c.Silent = c.Silent || c.Shown == NotShown && errors
 		case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
-			both := to.Op == syntax.RdrAll || to.Op == syntax.AppAll
-			errors := to.N != nil && to.N.Value == "2"
-			c.Silent = c.Silent || both || errors
+			c.Silent = c.Silent || errors || to.Op == syntax.RdrAll || to.Op == syntax.AppAll
 			if !errors {
 				name, _ := r.word(to.Word)
 				c.Shown = NotShown
@@ -207,27 +203,10 @@ func (r *reader) redirect(c *Command, redirections []*syntax.Redirect) {
 	}
 }
 
-// document is the body of a here-document.
-func (r *reader) document(d *syntax.Redirect) (body Word) {
-	if d.Hdoc == nil {
-		return body
-	}
-	escapes := inDocument
-	if mark := d.Word.Lit(); mark == "" || strings.Contains(mark, "\\") { // in quotes: the body is as it stands
-		escapes = nil
-	}
-	if body.Text, body.Open = r.text(d.Hdoc.Parts, escapes); d.Op == syntax.DashHdoc {
-		body.Text = leadingTabs().ReplaceAllString(body.Text, "")
-	}
-	return body
-}
-
-// What a backslash stands before, in a word, in double quotes and in a here-document.
+// What a backslash stands before, in a word, and in double quotes and here-documents.
 var (
-	inWord      = lazyregexp.New(`(?s)\\(.)`)
-	inQuotes    = lazyregexp.New("\\\\([\"\\\\$`])")
-	inDocument  = lazyregexp.New("\\\\([\\\\$`])")
-	leadingTabs = lazyregexp.New(`(?m)^\t+`)
+	inWord   = lazyregexp.New(`(?s)\\(.)`)
+	inQuotes = lazyregexp.New("\\\\([\"\\\\$`])")
 )
 
 // word is what a word comes to; open if nobody knows.
@@ -238,43 +217,27 @@ func (r *reader) word(w *syntax.Word) (text string, open bool) {
 	return r.text(w.Parts, inWord)
 }
 
-// text is what parts of a word come to. What "$(cat <<'EOF' …)" prints is known.
+// text is what parts of a word come to.
 func (r *reader) text(parts []syntax.WordPart, escapes func() *regexp.Regexp) (text string, open bool) {
 	var b strings.Builder
 	for _, part := range parts {
-		inner, opens := "", false
+		inner, opens := r.source(part), true
 		switch p := part.(type) {
 		case *syntax.Lit:
-			if inner = p.Value; escapes != nil && strings.IndexByte(inner, '\\') >= 0 {
+			if inner, opens = p.Value, false; strings.IndexByte(inner, '\\') >= 0 {
 				inner = escapes().ReplaceAllString(inner, "$1")
 			}
 		case *syntax.SglQuoted:
-			if inner, opens = p.Value, p.Dollar; opens {
-				inner = r.source(p)
+			if !p.Dollar {
+				inner, opens = p.Value, false
 			}
 		case *syntax.DblQuoted:
 			inner, opens = r.text(p.Parts, inQuotes)
-		default:
-			if printed, ok := r.printed(p); ok && !printed.Open {
-				inner = printed.Text
-			} else {
-				inner, opens = r.source(p), true
-			}
 		}
 		b.WriteString(inner)
 		open = open || opens
 	}
 	return b.String(), open
-}
-
-// printed is what "$(cat <<EOF …)" prints.
-func (r *reader) printed(p syntax.WordPart) (body Word, ok bool) {
-	sub, ok := p.(*syntax.CmdSubst)
-	if !ok || len(sub.Stmts) != 1 || len(sub.Stmts[0].Redirs) != 1 || sub.Stmts[0].Redirs[0].Hdoc == nil {
-		return body, false
-	}
-	call, ok := sub.Stmts[0].Cmd.(*syntax.CallExpr)
-	return r.document(sub.Stmts[0].Redirs[0]), ok && len(call.Args) == 1 && call.Args[0].Lit() == "cat"
 }
 
 func (r *reader) source(n syntax.Node) string {

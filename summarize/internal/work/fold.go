@@ -3,10 +3,10 @@
 // asked of systems.
 //
 // A table (events.txt) says of each command what happened where it ran, what its output tells of it, and what
-// nobody knows any more after it. read.go reads what a call, a result or a notice of a harness says; what is
-// read of a message depends on no other message, so a caller can keep it. Fold goes through the messages in
-// order and notes what happened. What a command may have changed without a word is not worked out: it is
-// said to be unknown, until something tells it again. All of it is pure.
+// nobody knows any more after it. What is read of a call (Call), a result (Result) or a notice of a harness
+// (Notice) depends on no other message, so a caller can keep it. A run is a call with its result, and says what
+// both prove. Fold goes through the messages in order and notes what happened. What a command may have changed
+// without a word is not worked out: it is said to be unknown, until something tells it again. All of it is pure.
 package work
 
 import (
@@ -33,13 +33,14 @@ const (
 	maxRunning    = 8
 	maxOperations = 40
 	maxUnknown    = 12
-	maxSubject    = 160 // bytes of a subject
 )
 
 const (
 	// MaxInput bounds what a call asks for, in bytes.
-	MaxInput = 220
-	maxQuote = 180 // bytes of a line of output, and of what a user said
+	MaxInput   = 220
+	maxQuote   = 180 // bytes of a line of output, and of what a user said
+	maxSubject = 160 // bytes of a subject
+	maxID      = 100 // bytes of the id of a process
 )
 
 // messageEffort is about what a message takes at least, in units of effort.
@@ -49,7 +50,7 @@ const messageEffort = 1 << 10
 // what the log proves: a commit counts if git printed it, and a line of output only if nobody but git
 // could have written it. All of it ends once the budget or its context does.
 func Fold(budget *effort.Budget, previous state.Work, messages []thread.Message, of func(*thread.Message) Message) state.Work {
-	f := fold{effort: budget, work: copyWork(previous), calls: map[string]pendingCall{}, operating: map[string]pendingCall{}, flagged: map[string]bool{}}
+	f := fold{work: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}}
 	f.cwd = f.work.Directory.Text
 	for i := range messages {
 		if !budget.Live(messageEffort) {
@@ -63,10 +64,11 @@ func Fold(budget *effort.Budget, previous state.Work, messages []thread.Message,
 }
 
 type pendingCall struct {
-	call      *Call
+	*Call
 	asked     *thread.Message
 	beside    bool // it was made in parallel with others
 	operation int  // its index in Work.Operations, or -1
+	after     int  // how many interruptions were before it
 }
 
 // proof is the origin of an entry: the turn, and the messages of a call and its result.
@@ -80,14 +82,13 @@ func (by proof) seen(text string) state.Seen {
 }
 
 type fold struct {
-	effort    *effort.Budget
-	work      state.Work
-	calls     map[string]pendingCall
-	operating map[string]pendingCall // those that operate a system
-	flagged   map[string]bool        // tools that were seen to flag failures
-	home      string                 // where the harness started the shell
-	cwd       string                 // where commands without "cd" run; "" if unknown
-	turn      int                    // the newest
+	work        state.Work
+	calls       map[string]pendingCall
+	flagged     map[string]bool // tools that were seen to flag failures
+	home        string          // where the harness started the shell
+	cwd         string          // where commands without "cd" run; "" if unknown
+	turn        int             // the newest
+	interrupted int             // how often calls were interrupted
 }
 
 func copyWork(w state.Work) state.Work {
@@ -99,41 +100,38 @@ func copyWork(w state.Work) state.Work {
 	return w
 }
 
-// keepNewest keeps the n newest entries of a list that has more than most, and counts those that go.
-func keepNewest[T any](list *[]T, n, most int, left *int) {
-	if gone := len(*list) - n; len(*list) > most {
-		*left += gone
-		*list = (*list)[gone:]
-	}
-}
-
 func (f *fold) message(m *thread.Message, x *Message) {
 	f.turn = max(f.turn, m.Turn)
 	f.bound(watched, 2*watched)
 	if x.Notice != nil {
-		f.applyNotice(m, x.Notice)
+		f.notice(m, x.Notice)
 	}
-	switch {
-	case m.StartsTurn():
+	if m.StartsTurn() || m.Role == thread.Assistant && (x.Said || len(x.Calls) > 0) {
 		f.work.Next = state.Seen{}
-	case m.Role == thread.Assistant:
-		if x.Said || len(x.Calls) > 0 {
-			f.work.Next = state.Seen{}
-		}
-		if x.Next != "" {
-			f.work.Next = proof{m.Turn, []thread.ID{m.ID}}.seen(x.Next)
-		}
-		for _, c := range x.Calls {
-			f.call(m, c, len(x.Calls) > 1)
-		}
 	}
-	if x.Result != nil {
-		f.result(m, x.Result)
+	if x.Next != "" {
+		f.work.Next = proof{m.Turn, []thread.ID{m.ID}}.seen(x.Next)
+	}
+	for _, c := range x.Calls {
+		p := pendingCall{c, m, len(x.Calls) > 1, -1, f.interrupted}
+		if c.operates {
+			p.operation = len(f.work.Operations)
+			f.work.Operations = append(f.work.Operations, state.Operation{Tool: c.Name, Input: clip.Brief(c.Input, MaxInput), Turn: m.Turn, Sources: []thread.ID{m.ID}})
+		}
+		f.calls[c.ID] = p
+	}
+	if x.Result == nil {
+		return
+	}
+	p, ok := f.calls[x.Result.CallID]
+	delete(f.calls, x.Result.CallID)
+	if ok && (p.after == f.interrupted || p.operation >= 0) { // a call that was interrupted gets no result
+		f.result(p, x.Result, proof{p.asked.Turn, []thread.ID{p.asked.ID, m.ID}})
 	}
 }
 
-// applyNotice applies what a harness said.
-func (f *fold) applyNotice(m *thread.Message, n *Notice) {
+// notice notes what a harness said.
+func (f *fold) notice(m *thread.Message, n *Notice) {
 	if n.directory != "" {
 		f.home, f.cwd = n.directory, n.directory
 		f.work.Directory = proof{m.Turn, []thread.ID{m.ID}}.seen(n.directory)
@@ -142,93 +140,36 @@ func (f *fold) applyNotice(m *thread.Message, n *Notice) {
 		f.endRunning(id)
 	}
 	if n.interrupted {
-		f.calls = map[string]pendingCall{} // an interrupted call gets no result
+		f.interrupted++
 	}
 }
 
-func (f *fold) call(m *thread.Message, c *Call, beside bool) {
-	p := pendingCall{call: c, asked: m, beside: beside, operation: -1}
-	delete(f.operating, c.ID)
-	delete(f.calls, c.ID)
-	if c.operates {
-		p.operation = len(f.work.Operations)
-		f.work.Operations = append(f.work.Operations, state.Operation{Tool: c.Name, Input: clip.Brief(c.Input, MaxInput), Turn: m.Turn, Sources: []thread.ID{m.ID}})
-		f.operating[c.ID] = p
-		return
-	}
-	f.calls[c.ID] = p
-}
-
-func (f *fold) result(m *thread.Message, r *Result) {
-	p, ok := f.calls[r.CallID]
-	if !ok {
-		if p, ok = f.operating[r.CallID]; !ok {
-			return
-		}
-	}
-	delete(f.calls, r.CallID)
-	delete(f.operating, r.CallID)
-	c := p.call
-	by := proof{p.asked.Turn, []thread.ID{p.asked.ID, m.ID}}
+func (f *fold) result(p pendingCall, r *Result, by proof) {
 	if r.DeniedByUser || r.deniedByRule {
-		f.addRefusal(p, r, by)
+		f.refused(p, r, by)
 		return
 	}
-	switch c.Class {
+	if r.Started != "" && (p.Class == toolclass.Shell || p.Class == toolclass.Agent) {
+		f.addRunning(p.Call, r.Started, by)
+	}
+	switch p.Class {
 	case toolclass.Other:
 		f.operation(p, r, by)
-	case toolclass.Edit, toolclass.Write:
-		if toolclass.Normal(c.Name) == "createdirectory" {
-			break
-		}
-		did, _ := c.did(r, 0, false)
+	case toolclass.Edit, toolclass.Write, toolclass.Read:
+		did, _ := p.Did(r)
 		for _, op := range did {
-			if op.Op == "created" && c.Class == toolclass.Write && !r.fileCreated {
+			if op.Op == "created" && p.Class == toolclass.Write && !r.fileCreated {
 				op.Op = "edited" // it may have existed
 			}
-			f.addEdit(op, f.base(), by)
-		}
-	case toolclass.Read:
-		did, _ := c.did(r, 0, false)
-		for _, op := range did {
-			f.know(f.absolute(op.Path, f.base()))
+			if toolclass.Normal(p.Name) != "createdirectory" {
+				f.addEdit(op, f.base(), by)
+			}
 		}
 	case toolclass.Shell:
-		if !r.Canceled {
-			f.removeRefusal(c)
-		}
-		if f.home == "" && path.IsAbs(r.reset) {
-			f.home = r.reset // where the shell was put back to is where the work is
-		}
-		f.applyShell(p, r, by)
-	case toolclass.Agent:
-		if r.Started != "" {
-			f.addRunning(c, r.Started, by)
-		}
+		f.shell(p, r, by)
 	case toolclass.Poll:
-		if r.ended || c.stops && r.Outcome != thread.Failure {
-			f.endRunning(c.target)
-		}
-	}
-}
-
-// addRefusal notes a call that the user or a rule did not allow.
-func (f *fold) addRefusal(p pendingCall, w *Result, by proof) {
-	text := refused(p.call)
-	switch {
-	case w.deniedByRule:
-		text += byRule
-	case w.userSaid != "":
-		text += userSaid + clip.Brief(w.userSaid, maxQuote) + `"`
-	default:
-		text += byUser
-	}
-	f.work.Refused = append(f.work.Refused, by.seen(text))
-	if p.operation >= 0 {
-		o := &f.work.Operations[p.operation]
-		o.Outcome, o.Refused, o.Reason, o.Sources = thread.Failure, true, "the user did not allow it", by.sources
-		if w.deniedByRule {
-			o.Reason = "a permission rule did not allow it"
+		if r.ended || p.stops && r.Outcome != thread.Failure {
+			f.endRunning(p.target)
 		}
 	}
 }
@@ -240,21 +181,34 @@ const (
 	userSaid = ` | the user said: "`
 )
 
-// refused is how a refusal names its call.
-func refused(c *Call) string {
+// refused notes a call that the user or a rule did not allow.
+func (f *fold) refused(p pendingCall, r *Result, by proof) {
+	who, reason := byUser, "the user did not allow it"
+	switch {
+	case r.deniedByRule:
+		who, reason = byRule, "a permission rule did not allow it"
+	case r.userSaid != "":
+		who = userSaid + clip.Brief(r.userSaid, maxQuote) + `"`
+	}
+	f.work.Refused = append(f.work.Refused, by.seen(p.brief()+who))
+	if p.operation >= 0 {
+		o := &f.work.Operations[p.operation]
+		o.Outcome, o.Refused, o.Reason, o.Sources = thread.Failure, true, reason, by.sources
+	}
+}
+
+// brief names a call.
+func (c *Call) brief() string {
 	return strings.TrimSpace(c.Name + " " + clip.Brief(c.Input, maxCommand))
 }
 
-// removeRefusal forgets the refusal of a call that ran later. Of one that was cut nobody knows
+// allowed forgets the refusal of a call that ran later. Of one that was cut nobody knows
 // whether it is the same.
-func (f *fold) removeRefusal(c *Call) {
-	call := refused(c)
-	if strings.Contains(call, "…") {
-		return
-	}
+func (f *fold) allowed(c *Call) {
+	call := c.brief()
 	f.work.Refused = slices.DeleteFunc(f.work.Refused, func(s state.Seen) bool {
 		by, ok := strings.CutPrefix(s.Text, call)
-		return ok && (by == byRule || by == byUser || strings.HasPrefix(by, userSaid))
+		return ok && !strings.Contains(call, "…") && (by == byRule || by == byUser || strings.HasPrefix(by, userSaid))
 	})
 }
 
@@ -269,70 +223,30 @@ func (f *fold) operation(p pendingCall, r *Result, by proof) {
 	case r.Canceled:
 		o.Outcome, o.Reason = "", "a call beside it failed"
 	case r.Outcome == thread.Failure || r.Refusal != "" || r.Claim != "":
-		o.Outcome, o.Reason, o.Refused = thread.Failure, cmp.Or(r.Refusal, r.Claim), r.Refusal != "" && !breaksDown(r.Refusal)
-		if o.Reason == "" {
-			o.Reason = clip.Brief(r.First, maxQuote)
-		}
+		o.Outcome, o.Reason = thread.Failure, cmp.Or(r.Refusal, r.Claim, clip.Brief(r.First, maxQuote))
+		o.Refused = r.Refusal != "" && !has("breaking", strings.ToLower(r.Refusal))
 	case r.Outcome == thread.Partial:
 		o.Outcome, o.Reason = thread.Partial, ""
-	case p.call.opensPull && r.pullRequest != "":
+	case p.opensPull && r.pullRequest != "":
 		f.work.PullRequest = by.seen(r.pullRequest)
 	}
 }
 
 func (f *fold) addRunning(c *Call, id string, by proof) {
-	if id == "" || len(id) > 100 {
-		return
+	if len(id) <= maxID {
+		f.endRunning(id)
+		f.work.Running = append(f.work.Running, by.seen(c.brief()+idOpen+id+")"))
 	}
-	f.endRunning(id)
-	text := strings.TrimSpace(c.Name+" "+clip.Brief(c.Input, maxCommand)) + idOpen + id + ")"
-	f.work.Running = append(f.work.Running, by.seen(text))
 }
 
 const idOpen = " (id "
 
 // endRunning removes what ended from Work.Running.
 func (f *fold) endRunning(id string) {
-	if id != "" {
-		f.work.Running = slices.DeleteFunc(f.work.Running, func(s state.Seen) bool { return strings.HasSuffix(s.Text, idOpen+id+")") })
-	}
+	f.work.Running = slices.DeleteFunc(f.work.Running, func(s state.Seen) bool { return id != "" && strings.HasSuffix(s.Text, idOpen+id+")") })
 }
 
-// status is the exit status of a command line; false if it is unknown.
-func (f *fold) status(c *Call, r *Result) (int, bool) {
-	if r.Outcome == thread.Failure && r.hasCode && r.code != 0 && !r.halted {
-		f.flagged[c.Name] = true
-	}
-	return r.status(c.Name == "Bash" || f.flagged[c.Name]) // Claude Code flags every command that fails
-}
-
-func (f *fold) resetDirectory(w *Result, by proof) {
-	if path.IsAbs(w.reset) {
-		f.home, f.cwd = w.reset, w.reset
-		f.work.Directory = by.seen(w.reset)
-	}
-}
-
-// scratch reports whether a folder is temporary while the work is elsewhere.
-func (f *fold) scratch(dir string) bool { return temporary(dir) && !temporary(f.base()) }
-
-func (f *fold) base() string { return cmp.Or(f.home, f.cwd) }
-
-// temporary reports whether a folder lies in one of the system's folders for temporary files.
-func temporary(dir string) bool {
-	dir, rooted := strings.CutPrefix(strings.TrimPrefix(strings.TrimSuffix(dir, "/")+"/", "/private"), "/")
-	return rooted && (strings.HasPrefix(dir, "tmp/") || strings.HasPrefix(dir, "var/tmp/") || strings.HasPrefix(dir, "var/folders/"))
-}
-
-// absolute is the whole path of a file named from a folder, as far as that is known.
-func (f *fold) absolute(name, dir string) string {
-	if path.IsAbs(name) || strings.HasPrefix(name, "~") || dir == shell.Unknown {
-		return name
-	}
-	return path.Join(cmp.Or(dir, f.base()), name)
-}
-
-// addEdit notes that a file changed.
+// addEdit notes what happened to a file.
 func (f *fold) addEdit(op shell.FileOp, dir string, by proof) {
 	name := f.absolute(op.Path, dir)
 	if f.know(name); op.Op == "read" || op.Path == "" || dir == shell.Unknown && !path.IsAbs(name) {
@@ -376,6 +290,11 @@ func (f *fold) changed(what string) {
 // perhapsChanged begins what stands for files that a command may have changed.
 const perhapsChanged = "what `"
 
+// know notes that something is known again: a file, the branch, or which files differ.
+func (f *fold) know(what string) {
+	f.work.Unknown = slices.DeleteFunc(f.work.Unknown, func(u state.Unknown) bool { return u.What == what })
+}
+
 // watched is how many times more entries are kept while messages are still to come: a later one
 // may end a process, take a commit back or allow what was refused.
 const watched = 4
@@ -389,6 +308,14 @@ func (f *fold) bound(times, most int) {
 	keepNewest(&f.work.Commits, times*maxCommits, most*maxCommits, &f.work.Omitted.Commits)
 	keepNewest(&f.work.Refused, times*maxRefused, most*maxRefused, &f.work.Omitted.Refused)
 	keepNewest(&f.work.Running, times*maxRunning, most*maxRunning, &f.work.Omitted.Running)
+}
+
+// keepNewest keeps the n newest entries of a list that has more than most, and counts those that go.
+func keepNewest[T any](list *[]T, n, most int, left *int) {
+	if gone := len(*list) - n; len(*list) > most {
+		*left += gone
+		*list = (*list)[gone:]
+	}
 }
 
 // finish bounds the lists.

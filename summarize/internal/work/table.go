@@ -43,48 +43,56 @@ type pattern struct {
 type printed struct {
 	by      kinds
 	event   string
-	rank    byte // of a check: '3' names what failed, '2' counts, '1' is a bare word
-	prefix  string
+	rank    byte   // of a check: 3 names what failed, 2 counts, 1 is a bare word
+	prefix  string // how a line begins
+	part    string // what stands in it
 	form    func() *regexp.Regexp
-	known   []string
 	example string
 }
+
+// Events of lines of checks, and of a check that lists what is wrong and says by its status that it did.
+const (
+	failed  = "failed"
+	passed  = "passed"
+	listing = "format by output"
+)
 
 // table is what the rows say.
 type table struct {
 	commands map[string][]*command // by the first word
-	script   *command              // a program by its path
-	unread   *command              // a line that cannot be read
 	printed  [256][]*printed       // by the first byte of a line
-	values   map[string][]string
-	scripts  map[string]string
-	prints   map[string]kinds // by scripts of a kind
-	asks     map[string]bool
+	values   map[string][]string   // options with a value, by program
+	words    map[string][]string   // lists of words and phrases
+	scripts  map[string]string     // what a part of a script's name tells
+	prints   map[string]kinds      // by scripts of a kind
 	names    map[string]kinds
-	any      kinds    // all that checks print
-	nothing  kinds    // what says something by printing nothing
-	only     *printed // what a line says that is the only one
+	any      kinds // all that checks print
+	nothing  kinds // what says something by printing nothing
 }
 
 var read = sync.OnceValue(func() *table {
-	t := &table{commands: map[string][]*command{}, values: map[string][]string{}, scripts: map[string]string{}, prints: map[string]kinds{}, names: map[string]kinds{}}
+	t := &table{commands: map[string][]*command{}, values: map[string][]string{}, words: map[string][]string{}, scripts: map[string]string{}, prints: map[string]kinds{}, names: map[string]kinds{}}
 	for line := range strings.Lines(events) {
 		cells := strings.SplitN(strings.TrimSpace(line), "|", 6)
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
 		switch cells[0] {
+		case "words":
+			t.words[cells[1]] = append(t.words[cells[1]], strings.Fields(cells[2])...)
+		case "phrases":
+			for phrase := range strings.FieldsSeq(cells[2]) {
+				t.words[cells[1]] = append(t.words[cells[1]], strings.ReplaceAll(phrase, "~", " "))
+			}
 		case "values":
 			for name := range strings.FieldsSeq(cells[1]) {
-				t.values[name] = append(t.values[name], strings.Fields(cells[2])...)
+				t.values[name] = strings.Fields(cells[2])
 			}
 		case "scripts":
 			for part := range strings.FieldsSeq(cells[2]) {
 				t.scripts[part] = cells[1]
 			}
 			t.prints[cells[1]] = t.kinds(cells[3])
-		case "asks":
-			t.asks = scan.WordSet(cells[1])
 		case "command":
 			t.addCommand(cells)
 		case "output":
@@ -101,6 +109,19 @@ var read = sync.OnceValue(func() *table {
 	}
 	return t
 })
+
+// is reports whether a word stands in a list of the table.
+func is(list, word string) bool { return slices.Contains(read().words[list], word) }
+
+// has reports whether a text has one of the phrases of a list.
+func has(list, text string) bool {
+	return slices.ContainsFunc(read().words[list], func(phrase string) bool { return strings.Contains(text, phrase) })
+}
+
+// begins reports whether a text begins with one of the phrases of a list, in whatever letters.
+func begins(list, text string) bool {
+	return slices.ContainsFunc(read().words[list], func(phrase string) bool { return scan.HasPrefixFold(text, phrase) })
+}
 
 // kinds is the set of some kinds.
 func (t *table) kinds(names string) (k kinds) {
@@ -125,12 +146,6 @@ func (t *table) addCommand(cells []string) {
 		c.words = append(c.words, pattern{gap: gap, forbid: forbid, option: strings.HasPrefix(word, "-"), of: strings.Split(word, ",")})
 		gap = false
 	}
-	switch c.words[0].of[0] {
-	case "./":
-		t.script = c
-	case "(unread)":
-		t.unread = c
-	}
 	for _, name := range c.words[0].of {
 		t.commands[name] = append(t.commands[name], c)
 	}
@@ -141,24 +156,26 @@ var forms = strings.NewReplacer("…", `.*`, "<n>", `[1-9][0-9]*`, "<#>", `[0-9]
 	"<hash>", `(?P<hash>[0-9a-f]{4,64})`, "<branch>", `(?P<branch>[^\s~^:?*\[\\'"<>|]{1,200})`, "<to>", `\S+`, "<subject>", `(?P<subject>.*)`,
 	"<url>", `(?P<url>https://[^/\s"'<>]*(?:/[^/\s"'<>]*){2,}/(?:pulls?|merge_requests|pull-requests)/[0-9]+)`)
 
+// differing is a part of a line of the table that differs.
+var differing = lazyregexp.New(`…|<[a-z#]+>`)
+
 func (t *table) addPrinted(cells []string) {
 	event, rank, _ := strings.Cut(cells[3], " ")
-	p := &printed{by: t.kinds(cells[1]), event: event, rank: (rank + "0")[0], known: strings.Fields(cells[4]), example: cells[5]}
-	if p.rank != '0' {
+	p := &printed{by: t.kinds(cells[1]), event: event, rank: (rank + "0")[0] - '0', example: cells[5]}
+	if p.rank > 0 {
 		t.any |= p.by
 	}
-	line, only := strings.CutPrefix(cells[2], "(only)")
-	switch {
-	case line == "(nothing)":
+	line := cells[2]
+	if line == "(nothing)" {
 		t.nothing |= p.by
 		return
-	case only:
-		t.only = p
 	}
 	p.form = lazyregexp.New("^" + forms.Replace(regexp.QuoteMeta(line)) + "$")
-	p.prefix = line[:min(len(line), strings.IndexAny(line+"<", "<…"))]
+	parts := differing().Split(line, -1)
+	p.prefix, p.part = parts[0], slices.MaxFunc(parts, func(a, b string) int { return len(a) - len(b) })
+	digits := strings.HasPrefix(line, "<n>") || strings.HasPrefix(line, "<#>")
 	for b := range 256 {
-		if p.prefix == "" && !only && (line[0] != '<' || line[1] != 'n' && line[1] != '#' || scan.IsDigit(byte(b))) || p.prefix != "" && p.prefix[0] == byte(b) {
+		if p.prefix != "" && p.prefix[0] == byte(b) || p.prefix == "" && (!digits || scan.IsDigit(byte(b))) {
 			t.printed[b] = append(t.printed[b], p)
 		}
 	}
@@ -168,6 +185,7 @@ func (t *table) addPrinted(cells []string) {
 type told struct {
 	*printed
 	text, hash, branch, subject, url string
+	several                          bool // a check said the same of something else before
 }
 
 // maxTold bounds a line that is looked at, in bytes.
@@ -180,101 +198,86 @@ func (t *table) tell(line string, add func(told)) {
 	}
 	var by kinds
 	for _, p := range t.printed[line[0]] {
-		if p.by&^by == 0 || !strings.HasPrefix(line, p.prefix) {
+		if p.by&^by == 0 || !strings.HasPrefix(line, p.prefix) || !strings.Contains(line, p.part) {
 			continue
 		}
-		m := p.form().FindStringSubmatch(line)
-		if m == nil {
+		form := p.form()
+		found := form.FindStringSubmatch(line)
+		if found == nil {
 			continue
+		}
+		part := func(name string) string {
+			if i := form.SubexpIndex(name); i >= 0 {
+				return found[i]
+			}
+			return ""
 		}
 		by |= p.by
-		x := told{printed: p, text: line}
-		for i, name := range p.form().SubexpNames() {
-			switch name {
-			case "hash":
-				x.hash = m[i]
-			case "branch":
-				x.branch = m[i]
-			case "subject":
-				x.subject = m[i]
-			case "url":
-				x.url = m[i]
-			}
-		}
-		add(x)
+		add(told{p, line, part("hash"), part("branch"), part("subject"), part("url"), false})
 	}
 }
 
 // wrapping bounds the programs around a program.
 const wrapping = 4
 
-// what says what a command does; nil if nothing is known of it. args are its words that are no options, from the
+// what says what a command does; nothing if it is not known. args are its words that are no options, from the
 // one behind those of the row on, and kind the kind of a check.
 func (t *table) what(words []string) (c *command, kind string, args []string) {
+	if len(words) == 1 && words[0] == "" { // a line that could not be read
+		return t.commands["(unread)"][0], "", nil
+	}
 	for range wrapping {
 		words = shell.Unwrap(words)
-		if len(words) == 0 || slices.ContainsFunc(words[1:], func(w string) bool { return t.asks[w] }) {
-			return nil, "", nil
+		if len(words) == 0 || slices.ContainsFunc(words[1:], func(w string) bool { return slices.Contains(t.words["asking"], w) }) {
+			break
 		}
-		var at []int
-		c, at, kind = t.row(words)
-		if c == nil {
-			return nil, "", nil
-		}
-		rest, isRunner := strings.CutPrefix(c.event, "runs")
-		if !isRunner || rest == " a script" {
+		c, at, kind := t.row(words)
+		if c.event != "runs" {
 			for _, n := range at {
 				args = append(args, words[n])
 			}
 			return c, kind, args
 		}
 		if len(at) == 0 {
-			return nil, "", nil
+			break
 		}
 		words = words[at[0]:]
-		switch rest {
-		case " yarn":
-			words = append([]string{"yarn"}, words[1:]...)
-		case " path":
-			name, _, _ := strings.Cut(words[0], "@")
-			words = append([]string{path.Base(name)}, words[1:]...)
+		name := path.Base(words[0])
+		if version := strings.LastIndexByte(name, '@'); version > 0 {
+			name = name[:version]
 		}
-		if len(t.commands[path.Base(words[0])]) == 0 {
-			return t.script, "", nil // a script, whatever runs it
+		if words = append([]string{name}, words[1:]...); len(t.commands[name]) == 0 {
+			return t.commands["./"][0], "", nil // a script, whatever runs it
 		}
 	}
-	return nil, "", nil
+	return nothing, "", nil
 }
 
 // row is the first row that fits, and the places of the words behind those of the row.
 func (t *table) row(words []string) (c *command, rest []int, kind string) {
-	name := path.Base(words[0])
-	at := t.positional(name, words)
-	for _, c := range t.commands[name] {
+	at := t.positional(words)
+	for _, c := range t.commands[path.Base(words[0])] {
 		if rest, kind, ok := c.fits(t, words, at); ok {
 			return c, rest, kind
 		}
 	}
 	if strings.Contains(words[0], "/") {
-		return t.script, nil, ""
+		return t.commands["./"][0], nil, ""
 	}
-	return nil, nil, ""
+	return nothing, nil, ""
 }
 
 // positional are the places of the words that are neither options nor their values, the first left out.
-func (t *table) positional(name string, words []string) (at []int) {
+func (t *table) positional(words []string) (at []int) {
+	name := path.Base(words[0])
 	values := t.values[name]
 	for n := 1; n < len(words); n++ {
-		w := words[n]
-		option := strings.HasPrefix(w, "-") && w != "-"
-		switch {
+		switch w := words[n]; {
 		case w == "--" || name == "cargo" && strings.HasPrefix(w, "+"):
-		case option && (slices.Contains(values, w) || len(w) > 2 && w[1] != '-' && scan.IsLetter(w[1]) && slices.Contains(values, "-"+w[len(w)-1:])):
+		case !strings.HasPrefix(w, "-") || w == "-":
+			at = append(at, n)
+		case slices.Contains(values, w) || len(w) > 2 && w[1] != '-' && scan.IsLetter(w[1]) && slices.Contains(values, "-"+w[len(w)-1:]):
 			n++
-		case !option:
-			if at = append(at, n); len(at) == 1 {
-				values = append(values[:len(values):len(values)], t.values[name+" "+w]...)
-			}
 		}
 	}
 	return at
@@ -289,7 +292,7 @@ func (c *command) fits(t *table, words []string, at []int) (rest []int, kind str
 		n := 0
 		switch {
 		case p.forbid || p.option:
-			if slices.ContainsFunc(words[1:], func(w string) bool { return p.hasOption(w) }) == p.forbid {
+			if slices.ContainsFunc(words[1:], p.isOption) == p.forbid {
 				return nil, "", false
 			}
 			continue
@@ -305,7 +308,7 @@ func (c *command) fits(t *table, words []string, at []int) (rest []int, kind str
 		if n < 0 || n >= len(at) || !holds(at[n]) {
 			return nil, "", false
 		}
-		if p.of[len(p.of)-1] == "SCRIPT" && kind == "script" {
+		if kind == "script" && p.of[0] == "SCRIPT" {
 			kind = t.scriptKind(words[at[n]])
 		}
 		if at = at[n+1:]; p.of[0] != "WORD" && p.of[0] != "REV" {
@@ -315,8 +318,8 @@ func (c *command) fits(t *table, words []string, at []int) (rest []int, kind str
 	return rest, kind, true
 }
 
-// hasOption reports whether a word is one of the options, or what must not be there.
-func (p *pattern) hasOption(w string) bool {
+// isOption reports whether a word is one of the options, or what must not be there.
+func (p *pattern) isOption(w string) bool {
 	name, _, _ := strings.Cut(w, "=")
 	return slices.Contains(p.of, name) || !p.option && slices.Contains(p.of, path.Base(w))
 }
@@ -345,7 +348,8 @@ var commitName = lazyregexp.New(`^(HEAD|@)[~^@]|^(origin|upstream)/|[~^][0-9]*$|
 
 // scriptKind says what a script or a target checks by its name; "" if the name does not tell.
 func (t *table) scriptKind(name string) (kind string) {
-	if name = strings.ToLower(camel().ReplaceAllString(name, "$1-$2")); strings.HasPrefix(name, "type-check") || strings.HasPrefix(name, "check-types") || strings.HasPrefix(name, "check:types") {
+	name = strings.ToLower(camel().ReplaceAllString(name, "$1-$2"))
+	if strings.HasPrefix(name, "type-check") || strings.HasPrefix(name, "check-types") || strings.HasPrefix(name, "check:types") {
 		return "lint"
 	}
 	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
@@ -357,6 +361,3 @@ func (t *table) scriptKind(name string) (kind string) {
 }
 
 var camel = lazyregexp.New(`([a-z])([A-Z])`)
-
-// checkKinds are the kinds of checks, as in state.Check.
-var checkKinds = scan.WordSet("build test lint format check")
