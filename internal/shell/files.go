@@ -87,12 +87,12 @@ func (c *Command) appendFiles(ops []FileOp, name string, args []string) []FileOp
 	has := func(options ...string) bool {
 		return slices.ContainsFunc(args, func(w string) bool { return slices.Contains(options, w) })
 	}
-	op, files := FileOp{Op: does[name]}, withoutOptions(args)
+	op, files := FileOp{Op: does[name]}, Operands(args)
 	switch {
 	case name == "mv" || name == "cp" && !git:
 		return c.appendMoves(ops, name, files)
 	case git && name == "restore" && !has("-S", "--staged"):
-		op, files = FileOp{Op: "edited", Note: Restored}, withoutOptions(args, "-s", "--source")
+		op, files = FileOp{Op: "edited", Note: Restored}, Operands(args, "-s", "--source")
 	case git && name == "checkout" && has("--"):
 		op, files = FileOp{Op: "edited", Note: Restored}, slices.Clone(args[slices.Index(args, "--"):])
 	case git && (name != "rm" || has("--cached")) || op.Op == "":
@@ -130,14 +130,14 @@ func (c *Command) appendMoves(ops []FileOp, name string, files []string) []FileO
 	return ops
 }
 
-// withoutOptions returns the words that are neither an option nor the value of one of these.
-func withoutOptions(args []string, options ...string) (rest []string) {
+// Operands returns the words behind the name of a command that are neither options nor the values of these.
+func Operands(args []string, valued ...string) (rest []string) {
 	for i := 0; i < len(args); i++ {
-		switch {
-		case slices.Contains(options, args[i]):
+		switch w := args[i]; {
+		case slices.Contains(valued, w) || len(w) > 2 && w[0] == '-' && scan.IsLetter(w[1]) && slices.Contains(valued, "-"+w[len(w)-1:]): // -m, -am
 			i++
-		case !strings.HasPrefix(args[i], "-"):
-			rest = append(rest, args[i])
+		case w == "" || w[0] != '-':
+			rest = append(rest, w)
 		}
 	}
 	return rest
@@ -148,7 +148,7 @@ var sedInPlace = lazyregexp.New(`^-(-in-place|[Enrsuz]*i[Enrsuzi]*(\.|$))`)
 
 // sedFiles returns the script of a call of sed, the first of several, and its files.
 func sedFiles(args []string) (script string, files []string) {
-	files = slices.DeleteFunc(withoutOptions(args, "-e", "-ne", "-f", "--expression", "--file"), func(w string) bool { return w == "" }) // sed -i ''
+	files = slices.DeleteFunc(Operands(args, "-e", "-f", "--expression", "--file"), func(w string) bool { return w == "" }) // sed -i ''
 	for i, w := range args {
 		switch {
 		case (w == "-e" || w == "-ne") && i+1 < len(args):

@@ -36,7 +36,7 @@ func TestNesting(t *testing.T) {
 			t.Errorf("%s is not read", name)
 		}
 	}
-	for _, line := range []string{"echo " + strings.Repeat("((\"))\"+", 600), strings.Repeat("( ", 101) + "a" + strings.Repeat(")", 101), strings.Repeat("if ", 101) + "a" + strings.Repeat("; then b; fi", 101)} {
+	for _, line := range []string{"echo " + strings.Repeat("((\"))\"+", 600), strings.Repeat("( ", 101) + "a" + strings.Repeat(")", 101), strings.Repeat("if ", 1001) + "a" + strings.Repeat("; then b; fi", 1001)} {
 		if commands := Read(line); len(commands) != 1 || !commands[0].Unread() {
 			t.Errorf("%.20q is read: %d commands", line, len(commands))
 		}

@@ -12,7 +12,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
@@ -99,10 +98,12 @@ func Unwrap(words []string) []string {
 }
 
 // Bounds of what is read of a command line: its bytes, and how deep brackets and keywords may nest. The
-// parser takes seconds, and much memory, for thousands of brackets in brackets.
+// parser takes seconds, and much memory, for thousands of brackets in brackets; keywords also begin the lines of
+// programs in here-documents.
 const (
-	maxLine  = 20_000
-	maxDepth = 100
+	maxLine     = 20_000
+	maxDepth    = 100
+	maxKeywords = 1000
 )
 
 // mostWords bounds the words of a line of so many bytes, each command counted as commandWords of
@@ -124,8 +125,8 @@ func Read(line string) []Command {
 		file, err = parse(mended)
 	}
 	r.room = mostWords(len(r.src))
-	if err == nil {
-		r.statements(file.Stmts)
+	for n := 0; err == nil && n < len(file.Stmts); n++ {
+		r.statement(file.Stmts[n])
 	}
 	if err != nil || r.room < 0 {
 		r.room = 2 * commandWords
@@ -155,17 +156,13 @@ var nesting = map[string]int{
 	"then": 0, "do": 0, "else": 0, "elif": 0, "time": 0,
 }
 
-// documentStart is the beginning of a here-document, with its mark.
-var documentStart = lazyregexp.New(`^<<-?[ \t]*['"\\]?(\w+)`)
-
-// nestsDeep reports whether brackets and keywords may nest deeper than maxDepth. Brackets count wherever
-// they stand, in quotes too; keywords in no here-document, which may be a text or a program in another
-// language.
+// nestsDeep reports whether brackets or keywords may nest deeper than maxDepth and maxKeywords. They count
+// wherever they stand, in quotes and in here-documents too.
 func nestsDeep(s string) bool {
 	if strings.Count(s, "((") > 5*maxDepth { // closed in quotes they would nest deeper than they seem to
 		return true
 	}
-	depth, begins, body := 0, true, 0 // body: where a here-document ends
+	depth, keywords, begins := 0, 0, true
 	for i, n := 0, 0; i < len(s); i += n {
 		if n = strings.IndexAny(s[i:], " \t\n;&|<(){}[]`!"); n < 0 {
 			n = len(s) - i
@@ -175,14 +172,12 @@ func nestsDeep(s string) bool {
 		switch {
 		case s[i] == ' ' || s[i] == '\t':
 			continue
-		case s[i] == '<' && i >= body:
-			if mark := documentStart().FindStringSubmatch(s[i:min(len(s), i+80)]); mark != nil {
-				body = i + max(0, strings.Index(s[i:], "\n"+mark[1]))
-			}
-		case n == 1 || begins && i >= body:
+		case n == 1:
 			depth = max(depth+by, 0)
+		case begins:
+			keywords = max(keywords+by, 0)
 		}
-		if begins = known && (begins || n == 1); depth > maxDepth {
+		if begins = known && (begins || n == 1); depth > maxDepth || keywords > maxKeywords {
 			return true
 		}
 	}

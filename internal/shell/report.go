@@ -14,7 +14,7 @@ import (
 // Report is what the exit status and the output of a whole line tell of one of its
 // commands.
 type Report struct {
-	Dir     string // where "cd" of the line went before it; "" nowhere, Unknown if nobody knows
+	Dir     string // where "cd" of the line went before it, or "git -C" goes; "" nowhere, Unknown if nobody knows
 	End     string // of the last command: where the shell is after the line
 	Ran     Ran
 	Reached bool // a status of 0 of the line says that it ran

@@ -19,12 +19,6 @@ type reader struct {
 	room   int    // for words
 }
 
-func (r *reader) statements(all []*syntax.Stmt) {
-	for _, s := range all {
-		r.statement(s)
-	}
-}
-
 // statement reads a chain of commands. Its operators nest to the left: they are read in a loop, since a
 // line may hold thousands of them.
 func (r *reader) statement(s *syntax.Stmt) {
@@ -124,8 +118,11 @@ func (r *reader) add(c Command) {
 	if n := len(r.all); n > 0 && r.all[n-1].after == "" {
 		r.all[n-1].after = ";"
 	}
-	if c.Dir = r.folder; c.Moves() {
+	switch c.Dir = r.folder; {
+	case c.Moves():
 		r.folder = join(r.folder, target(&c))
+	case c.Name() == "git" && len(c.Words) > 2 && c.Words[1].Text == "-C":
+		c.Dir = join(r.folder, Path(c.Words[2].Text))
 	}
 	r.all = append(r.all, c)
 }
@@ -136,39 +133,25 @@ func (r *reader) compound(s *syntax.Stmt) {
 	var around Command
 	r.redirect(&around, s.Redirs)
 	r.add(around)
-	from, was := len(r.all), r.folder
-	var inner []*syntax.Stmt
-	block, apart := false, false
-	switch c := s.Cmd.(type) {
-	case *syntax.Block:
-		inner, block = c.Stmts, true
-	case *syntax.Subshell:
-		inner, apart = c.Stmts, true
-	case *syntax.ForClause:
-		inner = c.Do
-	case *syntax.WhileClause:
-		inner = slices.Concat(c.Cond, c.Do)
-	case *syntax.IfClause:
-		for ; c != nil; c = c.Else {
-			inner = append(append(inner, c.Cond...), c.Then...)
+	from, was, inner := len(r.all), r.folder, 0
+	_, block := s.Cmd.(*syntax.Block)
+	_, apart := s.Cmd.(*syntax.Subshell)
+	syntax.Walk(s.Cmd, func(n syntax.Node) bool {
+		if child, ok := n.(*syntax.Stmt); ok {
+			r.statement(child)
+			inner++
+			return false
 		}
-	case *syntax.CaseClause:
-		for _, item := range c.Items {
-			inner = append(inner, item.Stmts...)
-		}
-	case *syntax.FuncDecl:
-		inner = []*syntax.Stmt{c.Body}
-	case *syntax.CoprocClause:
-		inner = []*syntax.Stmt{c.Stmt}
-	}
-	r.statements(inner)
+		_, word := n.(*syntax.Word)
+		return !word
+	})
 	lost := r.folder != was && !block && !apart
 	if apart {
 		r.folder = was
 	} else if lost {
 		r.folder = Unknown
 	}
-	if (block || apart) && len(inner) == 1 && len(s.Redirs) == 0 {
+	if (block || apart) && inner == 1 && len(s.Redirs) == 0 {
 		return
 	}
 	r.doubt(from)

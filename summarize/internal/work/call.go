@@ -20,6 +20,7 @@ type Call struct {
 	Files    []shell.FileOp // what it does to files if it succeeds; see Did
 
 	steps      []step
+	says       bool   // something in the line is of interest for where the work stands
 	workdir    string // the folder that the tool was told to run in
 	target     string // the process or agent that a poll asks for
 	background bool
@@ -78,6 +79,7 @@ var nothing = &command{}
 
 func (c *Call) readSteps(line []shell.Command) {
 	c.steps = make([]step, len(line))
+	c.says = slices.ContainsFunc(c.Files, func(op shell.FileOp) bool { return op.Op != "read" })
 	for n := range line {
 		s := &c.steps[n]
 		s.Command = &line[n]
@@ -87,6 +89,7 @@ func (c *Call) readSteps(line []shell.Command) {
 			s.reports = prints
 		}
 		s.quiet = s.printsOwnWords()
+		c.says = c.says || s.command != nothing || s.Dir != "" || s.Moves() || s.Name() == "pwd"
 		if s.pipe = n; n > 0 && line[n-1].Piped {
 			s.pipe = c.steps[n-1].pipe
 		}

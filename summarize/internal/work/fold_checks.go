@@ -14,7 +14,7 @@ import (
 // check notes the run of the check that is command n of a line, if it surely ran.
 func (f *fold) check(r *run, n int, dir string) {
 	s, w := &r.steps[n], r.output
-	best := r.verdict(n, false)
+	best := r.verdict(n)
 	if dir == shell.Unknown || w.halted && w.lines == 0 || s.Ran != shell.RanSurely && best == nil && !(s.Reached && r.status == 0) {
 		return
 	}

@@ -35,7 +35,7 @@ func (f *fold) shell(p pendingCall, r *Result, by proof) {
 		run.base = strings.TrimSuffix(resolve(f.home, c.workdir), shell.Unknown)
 	}
 	lost := run.status != 0 && strings.Contains(r.firstLine, "cd:")
-	if len(c.steps) > 0 && !c.background && r.Started == "" && !lost { // else the end was not seen
+	if c.says && len(c.steps) > 0 && !c.background && r.Started == "" && !lost { // else the end was not seen
 		for n := range c.steps {
 			f.command(run, n)
 		}
@@ -66,9 +66,6 @@ func (f *fold) command(r *run, n int) {
 	}
 	if s.isCheck() {
 		f.check(r, n, dir)
-	}
-	if s.Name() == "git" {
-		dir = resolve(dir, s.option("-C"))
 	}
 	undone := s.Undone && r.status > 0
 	if f.scratch(dir) || undone && s.event != "commit" && !slices.Contains(s.unknown, "anyway") {
@@ -105,17 +102,6 @@ func (f *fold) command(r *run, n int) {
 	}
 }
 
-// option is the value of an option of a command; "" if it has none.
-func (s *step) option(name string) string {
-	if at := slices.IndexFunc(s.Words, func(w shell.Word) bool { return w.Text == name }); at >= 0 && at < 3 && at+1 < len(s.Words) {
-		if dir := shell.Path(s.Words[at+1].Text); dir != "" {
-			return dir
-		}
-		return shell.Unknown
-	}
-	return ""
-}
-
 // What nobody knows, as in state.Unknown.
 const (
 	theTree   = "tree"
@@ -139,15 +125,14 @@ func (f *fold) forget(r *run, s *step, said []told, dir string, writes bool) {
 		switch {
 		case what == "commit" || what == "commits":
 			f.doubt(r.by.seen(command), dir, what == "commit")
-		case what == "unnamed" && writes:
-		case what == "checks" || what == "unnamed" && slices.ContainsFunc(s.args, namesFile): // the others are as they were
+		case what == "checks" || what == "unnamed" && !writes:
 			f.changed(may)
 		case what == theBranch:
 			if f.work.Branch.Text != "" {
 				forget(theBranch)
 			}
 			f.work.Branch, f.work.PullRequest = state.Seen{}, state.Seen{}
-		case what == theTree || what == "unnamed":
+		case what == theTree:
 			forget(theTree)
 			f.changed(may)
 		case what == "files":
@@ -171,16 +156,11 @@ const maxNames = 64
 // names are the files that a command of git names.
 func (s *step) names() (all []string) {
 	for _, w := range s.args[:min(len(s.args), maxNames)] {
-		if name := shell.Path(w); name != "." && strings.ContainsAny(name, "./") && !namesCommit(name) {
+		if name := shell.Path(w); name != "." && strings.ContainsAny(name, "./") {
 			all = append(all, name)
 		}
 	}
 	return all
-}
-
-// namesFile reports whether an argument is the name of one file.
-func namesFile(arg string) bool {
-	return !strings.HasPrefix(arg, "-") && !strings.ContainsAny(arg, "*?$") && strings.Trim(path.Ext(arg), ".") != ""
 }
 
 // clean notes that no uncommitted change is left in a repository; dir is a folder in it.

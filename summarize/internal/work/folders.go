@@ -18,8 +18,8 @@ func (f *fold) scratch(dir string) bool { return temporary(dir) && !temporary(f.
 
 // temporary reports whether a folder lies in one of the system's folders for temporary files.
 func temporary(dir string) bool {
-	dir, rooted := strings.CutPrefix(strings.TrimPrefix(strings.TrimSuffix(dir, "/")+"/", "/private"), "/")
-	return rooted && (strings.HasPrefix(dir, "tmp/") || strings.HasPrefix(dir, "var/tmp/") || strings.HasPrefix(dir, "var/folders/"))
+	dir, rooted := strings.CutPrefix(strings.TrimPrefix(dir, "/private"), "/")
+	return rooted && (within(dir, "tmp") || within(dir, "var/tmp") || within(dir, "var/folders"))
 }
 
 // absolute is the whole path of a file named from a folder, as far as that is known.

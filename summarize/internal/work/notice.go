@@ -3,6 +3,7 @@ package work
 import (
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -22,6 +23,14 @@ type Notice struct {
 	ended       []string // ids of background processes
 }
 
+// How harnesses tell the folder, in a system prompt (Claude Code, opencode) and in a message (Codex), and which
+// process has ended.
+var (
+	envFolder     = lazyregexp.New(`(?s)\n<env>(?:[^<]*\n)?\s*(?:Primary w|W)orking directory: (/[^\n<]*)\n[^<]*</env>`)
+	contextFolder = lazyregexp.New(`(?s)^\s*<environment_context>.*?<cwd>(/[^\n]*?)</cwd>`)
+	endedID       = lazyregexp.New(`(?s)<task-id>(.{0,100}?)</task-id>`)
+)
+
 // maxEnded is how many processes one message may say to have ended.
 const maxEnded = 16
 
@@ -33,40 +42,22 @@ func ReadNotice(m *thread.Message) *Notice {
 	}
 	w := &Notice{}
 	for _, p := range m.Parts {
-		t, ok := p.(thread.Text)
-		if !ok {
-			continue
-		}
-		s := strings.TrimSpace(t.Text)
+		t, _ := p.(thread.Text)
+		folder := contextFolder
 		if m.Role == thread.System {
-			w.environment(s)
-			continue
-		}
-		if m.IsAdded() {
-			dir, ok := enclosed(s, "<cwd>", "</cwd>")
-			if ok && strings.HasPrefix(s, "<environment_context>") && strings.HasPrefix(dir, "/") && !strings.Contains(dir, "\n") {
-				w.directory = dir
+			folder = envFolder
+		} else {
+			for _, found := range endedID().FindAllStringSubmatch(t.Text, maxEnded-len(w.ended)) {
+				w.ended = append(w.ended, found[1])
 			}
-			w.interrupted = w.interrupted || strings.HasPrefix(s, "[Request interrupted by user")
 		}
-		for id, ok := enclosed(s, "<task-id>", "</task-id>"); ok && len(w.ended) < maxEnded; id, ok = enclosed(s, "<task-id>", "</task-id>") {
-			w.ended = append(w.ended, id[:min(len(id), maxID)])
-			_, s, _ = strings.Cut(s, "</task-id>")
+		if found := folder().FindStringSubmatch(t.Text); found != nil && (m.Role == thread.System || m.IsAdded()) {
+			w.directory = strings.TrimSpace(found[1])
 		}
+		w.interrupted = w.interrupted || m.IsAdded() && strings.HasPrefix(strings.TrimSpace(t.Text), "[Request interrupted by user")
 	}
 	if w.directory == "" && !w.interrupted && len(w.ended) == 0 {
 		return nil
 	}
 	return w
-}
-
-// environment reads the folder from the <env> block of a system prompt.
-func (w *Notice) environment(s string) {
-	block, _ := enclosed(s, "\n<env>", "</env>")
-	for line := range strings.Lines(block) {
-		what, dir, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		if (what == "Working directory" || what == "Primary working directory") && strings.HasPrefix(dir, "/") {
-			w.directory = dir
-		}
-	}
 }

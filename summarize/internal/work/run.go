@@ -80,11 +80,12 @@ func (r *run) came(op shell.FileOp) bool {
 func (c *Call) Checks() bool { return slices.ContainsFunc(c.steps, step.isCheck) }
 
 // ToldToFail reports whether the output says that a check of the command line failed. The exit
-// status may be that of the end of a pipe.
+// status may be that of the end of a pipe. Which of several checks it was does not matter.
 func ToldToFail(c *Call, output *Result) bool {
 	r := run{Call: c, output: output}
 	for n := range c.steps {
-		if x := r.verdict(n, true); x != nil && x.event == failed {
+		s := &c.steps[n]
+		if s.isCheck() && slices.ContainsFunc(output.told, func(x told) bool { return x.event == failed && x.by&s.reports != 0 }) && r.onlyOf(n, 0) {
 			return true
 		}
 	}
@@ -101,47 +102,36 @@ func (c *Call) Succeeded(output *Result, flags bool) bool {
 	for n := range c.steps {
 		s := &c.steps[n]
 		filter := slices.ContainsFunc(c.steps[s.pipe:n], step.isCheck)
-		if !(r.status == 0 && s.Proved || s.quiet || filter || s.isCheck() && r.outcome(n, r.verdict(n, false)) == thread.Success) {
+		if !(r.status == 0 && s.Proved || c.says && (s.quiet || filter || s.isCheck() && r.outcome(n, r.verdict(n)) == thread.Success)) {
 			return false
 		}
 	}
 	return len(c.steps) > 0
 }
 
-// verdict is the line of the output that says most about the check that is command n; nil if there is
-// none, or if another command may have printed it. With any, one of several checks of a kind may have: that
-// one of them failed is sure.
-func (r *run) verdict(n int, any bool) (best *told) {
+// verdict is the line of the output that says most about the check that is command n, of equal failures the first and
+// of successes the last; nil if there is none, or if another command may have printed it.
+func (r *run) verdict(n int) (best *told) {
 	s := &r.steps[n]
-	if !s.isCheck() {
-		return nil
-	}
 	for i := range r.output.told {
-		if x := &r.output.told[i]; x.rank > 0 && x.by&s.reports != 0 && (best == nil || x.saysMore(best)) {
+		x := &r.output.told[i]
+		if x.rank > 0 && x.by&s.reports != 0 && (best == nil || x.rank > best.rank || x.rank == best.rank && x.event != failed) {
 			best = x
 		}
 	}
-	if best == nil || !r.onlyOf(n, best, any && best.event == failed) {
+	if !s.isCheck() || best == nil || !r.onlyOf(n, best.by) {
 		return nil
 	}
 	return best
 }
 
-// saysMore reports whether a line says more than an earlier one: a failure says more than a success, then
-// the rank decides; of equal failures the first counts, of successes the last.
-func (x *told) saysMore(than *told) bool {
-	if fails := x.event == failed; fails != (than.event == failed) {
-		return fails
-	}
-	return x.rank > than.rank || x.rank == than.rank && x.event != failed
-}
-
-// onlyOf reports whether no command but command n can have printed a line; with any, other checks can.
-func (r *run) onlyOf(n int, x *told, any bool) bool {
+// onlyOf reports whether no command but command n can have printed a line of these kinds, or of none: then other
+// checks may.
+func (r *run) onlyOf(n int, by kinds) bool {
 	for i := range r.steps {
 		o := &r.steps[i]
 		filter := i > n && o.pipe == r.steps[n].pipe
-		if i != n && !o.quiet && !filter && !(o.isCheck() && (any || o.reports&x.by == 0)) {
+		if i != n && !o.quiet && !filter && !(o.isCheck() && o.reports&by == 0) {
 			return false
 		}
 	}
@@ -155,7 +145,7 @@ func (r *run) said(n int) (all []told) {
 	for i := range r.output.told {
 		switch x := &r.output.told[i]; {
 		case x.rank > 0 || x.by&s.reports == 0 || s.Shown == shell.NotShown:
-		case r.onlyOf(n, x, false), x.subject != "" && (strings.Contains(s.Text, x.subject) || strings.Contains(s.Document.Text, x.subject)):
+		case r.onlyOf(n, x.by), x.subject != "" && (strings.Contains(s.Text, x.subject) || strings.Contains(s.Document.Text, x.subject)):
 			all = append(all, *x)
 		}
 	}

@@ -1,13 +1,14 @@
 package work
 
 import (
+	"cmp"
 	_ "embed" // the table
+	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
@@ -24,26 +25,20 @@ type kinds uint64
 
 // command is a row that says what a command does.
 type command struct {
-	words   []pattern
-	event   string
-	reports kinds    // what its output says
-	unknown []string // what nobody knows after it
-	example string
-}
-
-// pattern is a part of the words of a command.
-type pattern struct {
-	gap    bool // any words may stand before it
-	forbid bool // an option that must not be there
-	option bool
-	of     []string
+	form      func() *regexp.Regexp // its operands, each behind a space
+	options   [][]string            // of each, one is among its words
+	forbidden []string              // none of these is
+	event     string
+	reports   kinds    // what its output says
+	unknown   []string // what nobody knows after it
+	example   string
 }
 
 // printed is a row that says what a line of output tells.
 type printed struct {
 	by      kinds
 	event   string
-	rank    byte   // of a check: 3 names what failed, 2 counts, 1 is a bare word
+	rank    byte   // of a check, how much it says: 3 names something, 2 counts, 1 is a bare word; 3 more if it failed
 	prefix  string // how a line begins
 	part    string // what stands in it
 	form    func() *regexp.Regexp
@@ -134,21 +129,42 @@ func (t *table) kinds(names string) (k kinds) {
 	return k
 }
 
+// Words of a row that stand for others.
+var wordForms = strings.NewReplacer("WORD", `\S+`, "REV", `(?:(?:HEAD|@)[~^@]\S*|(?:origin|upstream)/\S*|\S*[~^][0-9]*|[0-9a-f]{7,64})`, ".", `\.`, ",", "|")
+
 func (t *table) addCommand(cells []string) {
 	c := &command{event: cells[2], reports: t.kinds(cells[3]), unknown: strings.Fields(cells[4]), example: cells[5]}
-	gap := false
-	for word := range strings.FieldsSeq(cells[1]) {
-		if word == "…" {
-			gap = true
-			continue
+	words := strings.Fields(cells[1])
+	form, args := "^", "(?P<args>"
+	for _, word := range words[1:] {
+		switch {
+		case word == "…":
+			form += `(?: \S+)*`
+		case word == "$":
+			form += "$"
+		case strings.HasPrefix(word, "!"):
+			c.forbidden = strings.Split(word[1:], ",")
+		case strings.HasPrefix(word, "-"):
+			c.options = append(c.options, strings.Split(word, ","))
+		default:
+			if word == "WORD" {
+				form, args = form+args, ""
+			}
+			form += ` (?:\S*/)?(?:` + wordForms.Replace(word) + ")"
 		}
-		word, forbid := strings.CutPrefix(word, "!")
-		c.words = append(c.words, pattern{gap: gap, forbid: forbid, option: strings.HasPrefix(word, "-"), of: strings.Split(word, ",")})
-		gap = false
 	}
-	for _, name := range c.words[0].of {
+	c.form = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(strings.ReplaceAll(form, "SCRIPT", t.scriptForm()) + args + "(?: .*)?)$")
+	})
+	for name := range strings.SplitSeq(words[0], ",") {
 		t.commands[name] = append(t.commands[name], c)
 	}
+}
+
+// scriptForm is how the name of a script reads that tells what it checks, by a part of it.
+func (t *table) scriptForm() string {
+	parts := slices.SortedFunc(maps.Keys(t.scripts), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return `(?:\S*?[^a-zA-Z0-9 ])??(?P<part>(?i:` + strings.Join(parts, "|") + `))(?:[^a-z0-9 ]\S*)?`
 }
 
 // forms are what stands in the lines of the table for parts that differ.
@@ -164,6 +180,9 @@ func (t *table) addPrinted(cells []string) {
 	p := &printed{by: t.kinds(cells[1]), event: event, rank: (rank + "0")[0] - '0', example: cells[5]}
 	if p.rank > 0 {
 		t.any |= p.by
+	}
+	if event == failed {
+		p.rank += 3
 	}
 	line := cells[2]
 	if line == "(nothing)" {
@@ -231,133 +250,58 @@ func (t *table) what(words []string) (c *command, kind string, args []string) {
 		if len(words) == 0 || slices.ContainsFunc(words[1:], func(w string) bool { return slices.Contains(t.words["asking"], w) }) {
 			break
 		}
-		c, at, kind := t.row(words)
+		c, kind, args := t.row(words)
 		if c.event != "runs" {
-			for _, n := range at {
-				args = append(args, words[n])
-			}
 			return c, kind, args
 		}
-		if len(at) == 0 {
+		if len(args) == 0 {
 			break
 		}
-		words = words[at[0]:]
-		name := path.Base(words[0])
+		name, at := path.Base(args[0]), slices.Index(words[1:], args[0])
 		if version := strings.LastIndexByte(name, '@'); version > 0 {
 			name = name[:version]
 		}
-		if words = append([]string{name}, words[1:]...); len(t.commands[name]) == 0 {
+		if words = append([]string{name}, words[at+2:]...); len(t.commands[name]) == 0 {
 			return t.commands["./"][0], "", nil // a script, whatever runs it
 		}
 	}
 	return nothing, "", nil
 }
 
-// row is the first row that fits, and the places of the words behind those of the row.
-func (t *table) row(words []string) (c *command, rest []int, kind string) {
-	at := t.positional(words)
-	for _, c := range t.commands[path.Base(words[0])] {
-		if rest, kind, ok := c.fits(t, words, at); ok {
-			return c, rest, kind
+// row is the first row that fits, with the kind of a check and the words behind those of the row.
+func (t *table) row(words []string) (c *command, kind string, args []string) {
+	name, operands := path.Base(words[0]), strings.Builder{}
+	for _, w := range shell.Operands(words[1:], t.values[name]...) {
+		if name != "cargo" || !strings.HasPrefix(w, "+") {
+			operands.WriteString(" " + strings.Join(strings.Fields(w), "_"))
 		}
+	}
+	for _, c := range t.commands[name] {
+		found := c.fits(words[1:], operands.String())
+		if found == nil {
+			continue
+		}
+		if kind, _, _ = strings.Cut(c.event, " "); kind == "script" {
+			kind = t.scripts[strings.ToLower(found[c.form().SubexpIndex("part")])]
+		}
+		return c, kind, strings.Fields(found[c.form().SubexpIndex("args")])
 	}
 	if strings.Contains(words[0], "/") {
-		return t.commands["./"][0], nil, ""
+		return t.commands["./"][0], "", nil
 	}
-	return nothing, nil, ""
+	return nothing, "", nil
 }
 
-// positional are the places of the words that are neither options nor their values, the first left out.
-func (t *table) positional(words []string) (at []int) {
-	name := path.Base(words[0])
-	values := t.values[name]
-	for n := 1; n < len(words); n++ {
-		switch w := words[n]; {
-		case w == "--" || name == "cargo" && strings.HasPrefix(w, "+"):
-		case !strings.HasPrefix(w, "-") || w == "-":
-			at = append(at, n)
-		case slices.Contains(values, w) || len(w) > 2 && w[1] != '-' && scan.IsLetter(w[1]) && slices.Contains(values, "-"+w[len(w)-1:]):
-			n++
-		}
+// fits returns the parts of the operands of a command with these words, if the row is of it.
+func (c *command) fits(words []string, operands string) []string {
+	has := func(options []string) bool {
+		return slices.ContainsFunc(words, func(w string) bool {
+			name, _, _ := strings.Cut(w, "=")
+			return slices.Contains(options, name)
+		})
 	}
-	return at
-}
-
-// fits reports whether a row is of a command, of which the words at some places are no options.
-func (c *command) fits(t *table, words []string, at []int) (rest []int, kind string, ok bool) {
-	kind, _, _ = strings.Cut(c.event, " ")
-	rest = at
-	for _, p := range c.words[1:] {
-		holds := func(n int) bool { return p.holds(t, words[n]) }
-		n := 0
-		switch {
-		case p.forbid || p.option:
-			if slices.ContainsFunc(words[1:], p.isOption) == p.forbid {
-				return nil, "", false
-			}
-			continue
-		case p.of[0] == "$":
-			if len(at) > 0 {
-				return nil, "", false
-			}
-			continue
-		case p.gap:
-			for n = len(at) - 1; n >= 0 && !holds(at[n]); n-- {
-			}
-		}
-		if n < 0 || n >= len(at) || !holds(at[n]) {
-			return nil, "", false
-		}
-		if kind == "script" && p.of[0] == "SCRIPT" {
-			kind = t.scriptKind(words[at[n]])
-		}
-		if at = at[n+1:]; p.of[0] != "WORD" && p.of[0] != "REV" {
-			rest = at
-		}
+	if has(c.forbidden) || slices.ContainsFunc(c.options, func(options []string) bool { return !has(options) }) {
+		return nil
 	}
-	return rest, kind, true
+	return c.form().FindStringSubmatch(operands)
 }
-
-// isOption reports whether a word is one of the options, or what must not be there.
-func (p *pattern) isOption(w string) bool {
-	name, _, _ := strings.Cut(w, "=")
-	return slices.Contains(p.of, name) || !p.option && slices.Contains(p.of, path.Base(w))
-}
-
-// holds reports whether a word is one of those of a pattern.
-func (p *pattern) holds(t *table, w string) bool {
-	return slices.ContainsFunc(p.of, func(of string) bool {
-		switch of {
-		case "WORD":
-			return w != "HEAD" && w != "@"
-		case "REV":
-			return namesCommit(w)
-		case "SCRIPT":
-			return t.scriptKind(w) != ""
-		case "./":
-			return strings.Contains(w, "/")
-		}
-		return w == of || path.Base(w) == of && strings.Contains(w, "/")
-	})
-}
-
-// namesCommit reports whether an argument of git is another commit and no file.
-func namesCommit(s string) bool { return commitName().MatchString(s) }
-
-var commitName = lazyregexp.New(`^(HEAD|@)[~^@]|^(origin|upstream)/|[~^][0-9]*$|^[0-9a-f]{7,64}$`)
-
-// scriptKind says what a script or a target checks by its name; "" if the name does not tell.
-func (t *table) scriptKind(name string) (kind string) {
-	name = strings.ToLower(camel().ReplaceAllString(name, "$1-$2"))
-	if strings.HasPrefix(name, "type-check") || strings.HasPrefix(name, "check-types") || strings.HasPrefix(name, "check:types") {
-		return "lint"
-	}
-	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		if kind = t.scripts[part]; kind != "" {
-			return kind
-		}
-	}
-	return ""
-}
-
-var camel = lazyregexp.New(`([a-z])([A-Z])`)
