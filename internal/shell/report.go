@@ -133,14 +133,11 @@ func endsChain(after string) bool { return after == ";" || after == "&" || after
 
 // target is the folder that "cd" or "pushd" names; "" if nobody knows.
 func target(c *Command) string {
-	args := c.Words[1:]
-	if len(args) > 0 && args[0].Text == "--" {
-		args = args[1:]
-	}
-	if c.Name() == "popd" || len(args) != 1 || strings.HasPrefix(args[0].Text, "-") || strings.HasPrefix(args[0].Text, "~") {
+	args := Operands(c.Plain()[1:])
+	if c.Name() == "popd" || len(args) != 1 || strings.HasPrefix(args[0], "~") {
 		return ""
 	}
-	return Path(args[0].Text)
+	return Path(args[0])
 }
 
 // maxDir bounds the path of a folder, in bytes.

@@ -32,7 +32,7 @@ type Call struct {
 // step is one command of a command line.
 type step struct {
 	*shell.Command
-	*command        // nothing if nothing is known of it
+	*command        // noCommand if nothing is known of it
 	kind     string // of a check
 	reports  kinds
 	args     []string
@@ -74,8 +74,8 @@ func (c *Call) Read(args gjson.Result, line []shell.Command) {
 	}
 }
 
-// nothing is the row of a command of which nothing is known.
-var nothing = &command{}
+// noCommand is the row of a command of which nothing is known.
+var noCommand = &command{}
 
 func (c *Call) readSteps(line []shell.Command) {
 	c.steps = make([]step, len(line))
@@ -89,7 +89,7 @@ func (c *Call) readSteps(line []shell.Command) {
 			s.reports = prints
 		}
 		s.quiet = s.printsOwnWords()
-		c.says = c.says || s.command != nothing || s.Dir != "" || s.Moves() || s.Name() == "pwd"
+		c.says = c.says || s.command != noCommand || s.Dir != "" || s.Moves() || s.Name() == "pwd"
 		if s.pipe = n; n > 0 && line[n-1].Piped {
 			s.pipe = c.steps[n-1].pipe
 		}
@@ -99,7 +99,6 @@ func (c *Call) readSteps(line []shell.Command) {
 // printsOwnWords reports whether a command cannot print lines that others wrote. Those of git that the table has
 // print words of git alone.
 func (s step) printsOwnWords() bool {
-	word := func(n int) string { return s.Words[min(n, len(s.Words)-1)].Text }
 	switch name := s.Name(); {
 	case len(s.Words) == 0 || s.Shown == shell.NotShown:
 		return true
@@ -110,7 +109,7 @@ func (s step) printsOwnWords() bool {
 			return !strings.HasPrefix(w.Text, "-") && strings.Trim(w.Text, "0123456789") != ""
 		})
 	case name == "git":
-		return s.command != nothing || is("quiet git", word(1))
+		return s.command != noCommand || len(s.Words) > 1 && is("quiet git", s.Words[1].Text)
 	default:
 		return is("quiet", name)
 	}

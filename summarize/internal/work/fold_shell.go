@@ -235,19 +235,17 @@ func (f *fold) doubt(by state.Seen, dir string, last bool) {
 }
 
 // push marks the commits of which git printed that they were pushed: those of the branch, up to the one that is its
-// tip, if that is known. A tip that is none of the commits may be of another repository.
+// tip, if that is known. A tip that is none of the commits is of another repository, or of what others did.
 func (f *fold) push(x *told, said []told, dir string) {
 	if slices.ContainsFunc(said, func(x told) bool { return x.event == "rejected" }) {
 		return
 	}
 	tip := func(c state.Commit) bool {
-		return x.hash != "" && (strings.HasPrefix(c.Hash, x.hash) || strings.HasPrefix(x.hash, c.Hash))
+		return x.hash == "" || strings.HasPrefix(c.Hash, x.hash) || strings.HasPrefix(x.hash, c.Hash)
 	}
-	ours := x.hash == "" || slices.ContainsFunc(f.work.Commits, tip)
+	ours := slices.ContainsFunc(f.work.Commits, tip)
 	for i := range f.work.Commits {
 		c := &f.work.Commits[i]
-		if tip(*c) || c.Branch == x.branch && c.Perhaps.Text == "" && near(c.Dir, dir) && (ours || (c.Dir == "") == (dir == "")) {
-			c.Pushed = true
-		}
+		c.Pushed = c.Pushed || ours && c.Branch == x.branch && c.Perhaps.Text == "" && near(c.Dir, dir) || x.hash != "" && tip(*c)
 	}
 }

@@ -219,18 +219,10 @@ func (w *Result) Edited() bool {
 		return true
 	case w.Outcome == thread.Failure || w.Outcome == thread.Partial || w.code > 0 || w.halted || w.DeniedByUser || w.deniedByRule:
 		return false
-	case !has("not edited", withoutNames(first)):
+	case !has("not edited", first):
 		return true
 	}
 	return !strings.HasPrefix(first, "error") && !has("surely not edited", first) && (has("edited", first) || begins("editing", first))
-}
-
-// withoutNames takes paths and what is quoted out of a line: "errors.go" is no error.
-func withoutNames(line string) string {
-	words := strings.Fields(line)
-	return " " + strings.Join(slices.DeleteFunc(words, func(w string) bool {
-		return strings.ContainsAny(strings.TrimRight(w, ".,:;!"), "./\\`'\"") && !strings.HasSuffix(w, "n't")
-	}), " ") + " "
 }
 
 // enclosed is the text between two marks.

@@ -150,7 +150,7 @@ func (t *table) addCommand(cells []string) {
 			if word == "WORD" {
 				form, args = form+args, ""
 			}
-			form += ` (?:\S*/)?(?:` + wordForms.Replace(word) + ")"
+			form += " (?:" + wordForms.Replace(word) + ")"
 		}
 	}
 	c.form = sync.OnceValue(func() *regexp.Regexp {
@@ -239,7 +239,7 @@ func (t *table) tell(line string, add func(told)) {
 // wrapping bounds the programs around a program.
 const wrapping = 4
 
-// what says what a command does; nothing if it is not known. args are its words that are no options, from the
+// what says what a command does; noCommand if it is not known. args are its words that are no options, from the
 // one behind those of the row on, and kind the kind of a check.
 func (t *table) what(words []string) (c *command, kind string, args []string) {
 	if len(words) == 1 && words[0] == "" { // a line that could not be read
@@ -265,31 +265,42 @@ func (t *table) what(words []string) (c *command, kind string, args []string) {
 			return t.commands["./"][0], "", nil // a script, whatever runs it
 		}
 	}
-	return nothing, "", nil
+	return noCommand, "", nil
 }
+
+// How many bytes of the operands of a command, and of one of them, are held against a row.
+const (
+	maxOperands = 500
+	maxOperand  = 300
+)
 
 // row is the first row that fits, with the kind of a check and the words behind those of the row.
 func (t *table) row(words []string) (c *command, kind string, args []string) {
-	name, operands := path.Base(words[0]), strings.Builder{}
-	for _, w := range shell.Operands(words[1:], t.values[name]...) {
-		if name != "cargo" || !strings.HasPrefix(w, "+") {
-			operands.WriteString(" " + strings.Join(strings.Fields(w), "_"))
-		}
+	name := path.Base(words[0])
+	operands := shell.Operands(words[1:], t.values[name]...)
+	if name == "cargo" { // of another tool chain
+		operands = slices.DeleteFunc(operands, func(w string) bool { return strings.HasPrefix(w, "+") })
+	}
+	var head strings.Builder // what the forms are held against
+	n := 0
+	for ; n < len(operands) && head.Len() < maxOperands; n++ {
+		word := strings.Join(strings.Fields(operands[n]), "_")
+		head.WriteString(" " + word[:min(len(word), maxOperand)])
 	}
 	for _, c := range t.commands[name] {
-		found := c.fits(words[1:], operands.String())
+		found := c.fits(words[1:], head.String())
 		if found == nil {
 			continue
 		}
 		if kind, _, _ = strings.Cut(c.event, " "); kind == "script" {
 			kind = t.scripts[strings.ToLower(found[c.form().SubexpIndex("part")])]
 		}
-		return c, kind, strings.Fields(found[c.form().SubexpIndex("args")])
+		return c, kind, append(strings.Fields(found[c.form().SubexpIndex("args")]), operands[n:]...)
 	}
 	if strings.Contains(words[0], "/") {
 		return t.commands["./"][0], "", nil
 	}
-	return nothing, "", nil
+	return noCommand, "", nil
 }
 
 // fits returns the parts of the operands of a command with these words, if the row is of it.
