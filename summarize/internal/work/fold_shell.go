@@ -32,7 +32,7 @@ func (f *fold) shell(p pendingCall, r *Result, by proof) {
 	run := c.run(r, f.flagged[c.Name])
 	run.base, run.by = f.cwd, by
 	if c.workdir != "" {
-		run.base = strings.TrimSuffix(resolve(f.home, c.workdir), shell.Unknown)
+		run.base = resolve(f.home, c.workdir)
 	}
 	lost := run.status != 0 && strings.Contains(r.firstLine, "cd:")
 	if c.says && len(c.steps) > 0 && !c.background && r.Started == "" && !lost { // else the end was not seen

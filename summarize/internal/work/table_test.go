@@ -63,3 +63,16 @@ func TestCheckKinds(t *testing.T) {
 		}
 	}
 }
+
+// TestManyOperands: of a command with very many words only the first are held against a row, and all are its
+// arguments.
+func TestManyOperands(t *testing.T) {
+	words := strings.Fields("git checkout main" + strings.Repeat(" pkg/store/file.go", 400) + " last.go")
+	c, _, args := read().what(words)
+	if c.event != "changes" || len(args) != len(words)-2 || args[len(args)-1] != "last.go" {
+		t.Errorf("%q with %d arguments", c.event, len(args))
+	}
+	if _, kind, _ := read().what(strings.Fields("make" + strings.Repeat(" a/b:c.d", 400) + " test")); kind == "test" {
+		t.Error("all words are held against a row")
+	}
+}
