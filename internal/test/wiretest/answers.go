@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/test/items"
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -50,6 +51,18 @@ func TestAnswers(t *testing.T, r Reader, samples map[string][]byte) {
 	for _, a := range all {
 		t.Run(a.name, func(t *testing.T) { readBothWays(t, r, a) })
 	}
+	t.Run("items", func(t *testing.T) {
+		property.Few(t, 40, func(rt *rapid.T) {
+			for _, turn := range items.Turns(r.API(), items.Draw(rt, r.API(), 1, 8)) {
+				if !items.ByModel(r.API(), turn[0]) {
+					continue
+				}
+				if a, ok := answerOf(r.API(), strings.Join(turn, ",")); ok {
+					readBothWays(rt, r, a)
+				}
+			}
+		})
+	})
 	t.Run("broken streams", func(t *testing.T) {
 		property.Check(t, func(rt *rapid.T) {
 			a := rapid.SampledFrom(all).Draw(rt, "answer")
@@ -110,8 +123,13 @@ type sample struct {
 	events      []string
 }
 
-// answerOf makes an answer of the element that stands for it in a request. It is
-// false for elements that no stream has in that form.
+// Answer is an answer in one piece, of the element that stands for it in a request, or on Responses
+// of its items with commas between them. It is false for elements that no stream has in that form.
+func Answer(api, element string) (whole string, streams bool) {
+	a, ok := answerOf(api, element)
+	return a.whole, ok
+}
+
 func answerOf(api, element string) (a sample, ok bool) {
 	m := gjson.Parse(element)
 	ok = true
@@ -124,7 +142,10 @@ func answerOf(api, element string) (a sample, ok bool) {
 		a.whole = `{"id":"id_1","type":"message","model":"model-1","role":"assistant","content":` + content +
 			`,"stop_reason":"end_turn","usage":{"input_tokens":40,"cache_read_input_tokens":60,"cache_creation_input_tokens":0,"output_tokens":20}}`
 	case wire.Chat:
-		m.ForEach(func(_, v gjson.Result) bool { ok = v.Raw != `""`; return ok }) // nobody streams nothing
+		m.ForEach(func(name, v gjson.Result) bool {
+			ok = v.Raw != `""` && name.Str != "function_call" // nobody streams nothing
+			return ok
+		})
 		ok = ok && !m.Get("content").IsArray()
 		a.whole = `{"id":"id_1","model":"model-1","choices":[{"index":0,"message":` + element +
 			`,"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":20,"total_tokens":120,"prompt_tokens_details":{"cached_tokens":60}}}`
@@ -139,18 +160,16 @@ func answerOf(api, element string) (a sample, ok bool) {
 		a.whole = `{"responseId":"id_1","modelVersion":"model-1","candidates":[{"index":0,"content":` + element +
 			`,"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":100,"cachedContentTokenCount":60,"candidatesTokenCount":20}}`
 	}
-	if !ok {
-		return a, false
-	}
 	for _, event := range Events(api, a.whole, nil) {
 		_, data, _ := strings.Cut(event, "data: ")
 		a.events = append(a.events, strings.TrimSpace(data))
 	}
-	return a, true
+	return a, ok
 }
 
 // readBothWays reads an answer whole and as a stream.
-func readBothWays(t *testing.T, r Reader, a sample) {
+func readBothWays(t rapid.TB, r Reader, a sample) {
+	t.Helper()
 	whole, err := r.DecodeAnswer([]byte(a.whole))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, a.whole)
