@@ -122,24 +122,43 @@ func (hs *histories) watchMessage(x *received, res *http.Response, save func(pro
 
 // watchResponse calls save with an answer of the Responses API, before the client gets the end of it.
 func watchResponse(res *http.Response, failed func(error), save func(providerAnswer)) {
-	saveRead := func(response string) {
-		switch gjson.Get(response, "status").Str {
+	saveRead := func(response gjson.Result, output []string) {
+		switch response.Get("status").Str {
 		case "", "completed", "incomplete":
-			save(providerAnswer{gjson.Get(response, "id").Str, rawjson.RawItems(gjson.Get(response, "output"), nil)})
+			save(providerAnswer{response.Get("id").Str, output})
 		} // others go on in the background
 	}
+	var streamed streamedOutput
 	httpbody.RewriteAnswer(res, failed, func(body string) string {
-		if rawjson.Valid(body) {
-			saveRead(body)
+		if response := gjson.Parse(body); rawjson.Valid(body) {
+			saveRead(response, rawjson.RawItems(response.Get("output"), nil))
 		}
 		return body
 	}, func(e sse.Event) []byte {
-		switch gjson.Get(e.Data, "type").Str {
-		case "response.completed", "response.incomplete":
-			saveRead(gjson.Get(e.Data, "response").Raw)
+		if response, output, ended := streamed.read(e.Data); ended {
+			saveRead(response, output)
 		}
 		return e.Raw
 	})
+}
+
+// streamedOutput collects the output of a response that is streamed.
+type streamedOutput struct{ items []string }
+
+// read takes the next event, and returns the response that it ends, if it ends one. Its output are the items before
+// it where it names none, as some servers send them only once.
+func (o *streamedOutput) read(event string) (response gjson.Result, output []string, ended bool) {
+	switch gjson.Get(event, "type").Str {
+	case "response.output_item.done":
+		o.items = append(o.items, gjson.Get(event, "item").Raw)
+	case "response.completed", "response.incomplete":
+		response = gjson.Get(event, "response")
+		if output = rawjson.RawItems(response.Get("output"), nil); len(output) == 0 {
+			output = o.items
+		}
+		return response, output, true
+	}
+	return response, nil, false
 }
 
 // saveAnswer remembers the history behind an answer. A conversation that the provider was not

@@ -151,7 +151,7 @@ func (p *playedProvider) ask(t *rapid.T, url, body, answer string, n int) string
 	path := map[string]string{wire.Anthropic: "/v1/messages", wire.Chat: "/v1/chat/completions", wire.Responses: "/v1/responses", wire.Gemini: "/v1beta/models/m:generateContent"}[p.api]
 	p.says, p.kind = whole, "application/json"
 	if p.stream && streams {
-		p.says, p.kind = strings.Join(wiretest.Events(p.api, whole, nil), ""), "text/event-stream"
+		p.says, p.kind = strings.Join(wiretest.Events(p.api, whole, &wiretest.StreamOptions{Once: n%2 == 0}), ""), "text/event-stream"
 		if p.api == wire.Gemini {
 			path = "/v1beta/models/m:streamGenerateContent?alt=sse"
 		} else {

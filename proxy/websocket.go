@@ -212,17 +212,16 @@ func (l *lane) askProvider(ctx context.Context, items []string, body string) err
 // relay writes the events of an answer, and keeps its output behind items.
 func (l *lane) relay(ctx context.Context, answer io.Reader, items []string) error {
 	stream, ended := sse.NewReader(answer, 0), false
+	var streamed streamedOutput
 	for {
 		e, err := httpbody.NextEvent(stream)
 		if rawjson.Valid(e.Data) {
-			switch gjson.Get(e.Data, "type").Str {
-			case "response.failed", "error":
-				ended = true
-			case "response.completed", "response.incomplete":
-				ended = true
-				response := gjson.Get(e.Data, "response")
-				l.keepItems(response.Get("id").Str, slices.Concat(items, rawjson.RawItems(response.Get("output"), nil)))
+			response, output, done := streamed.read(e.Data)
+			if done {
+				l.keepItems(response.Get("id").Str, slices.Concat(items, output))
 			}
+			kind := gjson.Get(e.Data, "type").Str
+			ended = ended || done || kind == "response.failed" || kind == "error"
 			if err := l.write(ctx, e.Data); err != nil {
 				return err
 			}

@@ -15,6 +15,8 @@ import (
 type StreamOptions struct {
 	// NoUsage: Chat tells of the usage only where it was asked to.
 	NoUsage bool
+	// Once: the end of a response does not repeat its items, as with some servers.
+	Once bool
 	// Unknown adds a comment, and what the API may grow: an event, and a piece of
 	// blocks of other types.
 	Unknown bool
@@ -197,7 +199,11 @@ func (s *streamed) responseEvents() {
 		}
 		s.named("response.output_item.done", at, `"item":`+item.Raw)
 	}
-	s.named("response."+s.answer.Get("status").Str, `"response":`+s.answer.Raw)
+	end := s.answer.Raw
+	if s.Once {
+		end = set(end, "output", "[]")
+	}
+	s.named("response."+s.answer.Get("status").Str, `"response":`+end)
 }
 
 // contents are responses that hold a part each; the last has what ends the answer.
