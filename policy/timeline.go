@@ -311,6 +311,9 @@ func (w *timelineWriter) newRecord(ctx context.Context, prev *plan.Summarization
 	if err != nil {
 		return nil, err
 	}
+	if w.policy.Model == nil && split != "" {
+		next.TurnContext = w.addRequests(next, at, w.policy.PrefixTokens)
+	}
 	sum, err := w.structuredSummary(ctx, known, fresh, w.policy.SummaryTokens)
 	if err != nil {
 		return nil, err
@@ -385,6 +388,17 @@ func (w *timelineWriter) summarizeByModel(ctx context.Context, task string, limi
 		return err
 	})
 	return known, err
+}
+
+// addRequests adds the first and the latest request to the summary of a split turn where the text lacks them: a turn
+// of a few words has no room for a summary by rule.
+func (w *timelineWriter) addRequests(r *plan.Range, at, limit int) string {
+	said := w.situation.userRequests(at, min(limit, maxRequestBytes(w.policy.Limit(w.situation))), 0)
+	block := w.situation.clipText(userBlock(userHeading, joinBlocks(r.Text, r.TurnContext), said), limit/2)
+	if block == "" {
+		return r.TurnContext
+	}
+	return joinBlocks(block, w.situation.clipText(r.TurnContext, limit-w.situation.Counter.Text(block)-2))
 }
 
 // addUserWords adds what the user asked for and the text lacks, in at most

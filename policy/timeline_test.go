@@ -381,3 +381,22 @@ func TestTimelineByRule(t *testing.T) {
 		}
 	}
 }
+
+// TestTimelineShortRequest: where the turn that is cut holds only a few words of the user's before the cut, which are
+// no matter for a summary by rule, they stand in its place. C6, F1
+func TestTimelineShortRequest(t *testing.T) {
+	var log []thread.Message
+	for n := range 8 {
+		log = append(log, speak(thread.User, fmt.Sprintf("Look at shelf %d.", n)), speak(thread.Assistant, strings.Repeat(fmt.Sprintf("On shelf %d there are jars. ", n), 40)))
+	}
+	log = append(log, speak(thread.User, "Write the last report now, please, and name the weights of all jars that you saw in grams and the shelves on which they stood."), speak(thread.Assistant, "The report:"))
+	s := stateOf(t, threadOf(t, log...), nil)
+	s.Forced = true
+	f, err := policy.Timeline{KeepRecent: 1}.Plan(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := f.Plan.Summarizations[0].Range; r.SplitTurn == "" || !strings.Contains(r.TurnContext, "Write the last report now, please, and name the weights of all jars that you saw in grams and the shelves on which they stood.") || !strings.Contains(r.Text, "Look at shelf 0.") {
+		t.Errorf("split %q: %s\n\n%s", r.SplitTurn, r.Text, r.TurnContext)
+	}
+}
