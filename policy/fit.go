@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -213,11 +214,17 @@ func (c *fitter) candidates(budgets ...int) (all []candidate) {
 }
 
 // fitFirst makes the plan of the first candidate that fits; one on the plan in force must not
-// drop more than that. Any error but ErrOverBudget ends the search.
+// drop more than that, and one that drops the user's first request is only taken if no other
+// fits. Any error but ErrOverBudget ends the search.
 func (c *fitter) fitFirst(ctx context.Context, all []candidate) (f *Fitted, err error) {
 	s := c.situation
+	var without *Fitted // the first that fits, but only without the task
 	for _, one := range all {
 		f, err = c.fit(ctx, one)
+		if err == nil && c.dropsTask(f.Plan) && !c.dropsTask(s.Current) {
+			without = cmp.Or(without, f)
+			continue
+		}
 		switch {
 		case ctx.Err() == nil && (errors.Is(err, ErrOverBudget) || one.onCurrent && (err != nil || len(f.Plan.Drops) != len(s.Current.Drops))):
 			continue
@@ -225,6 +232,9 @@ func (c *fitter) fitFirst(ctx context.Context, all []candidate) (f *Fitted, err 
 			return nil, fmt.Errorf("policy %s: nearly all of the %s tokens have just come: %w", c.name, clip.Number(s.PromptTokens), ErrNothing)
 		}
 		return f, err
+	}
+	if without != nil {
+		return without, nil
 	}
 	return nil, err
 }
@@ -390,7 +400,7 @@ func (c *fitter) fit(ctx context.Context, one candidate) (*Fitted, error) {
 				if len(p.Drops) == 0 {
 					return f, nil
 				}
-				if withDrops == nil && len(one.unseen) == 0 {
+				if len(one.unseen) == 0 && (withDrops == nil || c.dropsTask(withDrops.Plan) && !c.dropsTask(p)) {
 					withDrops = f
 				}
 				break
@@ -408,6 +418,13 @@ func (c *fitter) fit(ctx context.Context, one candidate) (*Fitted, error) {
 		return withDrops, nil
 	}
 	return nil, budgetError(s, budget, failed)
+}
+
+// dropsTask reports whether a plan drops the user's first request.
+func (c *fitter) dropsTask(p *plan.Plan) bool {
+	s := c.situation
+	i := slices.IndexFunc(s.Thread.Messages(), func(m thread.Message) bool { return m.StartsTurn() })
+	return p != nil && i >= 0 && p.Actions()[s.Thread.At(i).ID].Action == plan.Drop
 }
 
 // tellsTask reports whether a request still has something that the user said, or a summary. A

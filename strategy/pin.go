@@ -40,6 +40,8 @@ const (
 	pinPreface  = 0.15
 	pinAttached = 0.3 // all of what the user attached, the newest first, where the room is small
 
+	shortRequest = 64 // tokens: a request that takes less than a summary that tells it
+
 	pinnedRoom = 4000 // tokens; a larger one shows what was attached without a pin, as it is shortened last
 )
 
@@ -105,6 +107,9 @@ func (v *View) Protect(level Protection, whole ...int) {
 		}
 	}
 	v.pinRequest(last, room, pinLast)
+	if level == bare && last >= 0 && last != task && v.Pinned[last] {
+		room -= v.Sizes[last]
+	}
 	v.pinRequest(task, room, pinTask)
 	for i, left := n-1, float64(room)*pinAttached; i >= 0 && room <= pinnedRoom; i-- {
 		if size := float64(v.Sizes[i]); v.messages[i].Kind == thread.Attached && size <= left {
@@ -157,7 +162,7 @@ func (v *View) pinRequest(i, room int, share float64) {
 	if injected.Command(v.messages[i].Text()) != "" {
 		share = pinCommand
 	}
-	if float64(v.Sizes[i]) <= float64(room)*share {
+	if size := v.Sizes[i]; float64(size) <= float64(room)*share || size <= min(shortRequest, room) {
 		v.pin(i)
 	}
 }
