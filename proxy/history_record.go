@@ -146,14 +146,14 @@ func watchResponse(res *http.Response, failed func(error), save func(providerAns
 type streamedOutput struct{ items []string }
 
 // read takes the next event, and returns the response that it ends, if it ends one. Its output are the items before
-// it where it names none, as some servers send them only once.
+// it where it names fewer, as some servers send them only once.
 func (o *streamedOutput) read(event string) (response gjson.Result, output []string, ended bool) {
 	switch gjson.Get(event, "type").Str {
 	case "response.output_item.done":
 		o.items = append(o.items, gjson.Get(event, "item").Raw)
 	case "response.completed", "response.incomplete":
 		response = gjson.Get(event, "response")
-		if output = rawjson.RawItems(response.Get("output"), nil); len(output) == 0 {
+		if output = rawjson.RawItems(response.Get("output"), nil); len(output) < len(o.items) {
 			output = o.items
 		}
 		return response, output, true

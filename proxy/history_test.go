@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,6 +123,24 @@ func TestWatchResponse(t *testing.T) {
 		}
 		if len(kept) != want {
 			t.Errorf("%q: %v", text, kept)
+		}
+	}
+}
+
+// TestStreamedOutput: what a response said is known, whether its end repeats the items or not, or only one that was
+// put before them.
+func TestStreamedOutput(t *testing.T) {
+	const one, two = `{"type":"compaction","id":"cmp_1"}`, `{"type":"message","id":"msg_1"}`
+	for _, repeated := range []string{one + "," + two, "", one} {
+		var o streamedOutput
+		for _, item := range []string{one, two} {
+			if _, _, ended := o.read(`{"type":"response.output_item.done","item":` + item + `}`); ended {
+				t.Error("an item ends the response")
+			}
+		}
+		response, output, ended := o.read(`{"type":"response.completed","response":{"id":"resp_1","output":[` + repeated + `]}}`)
+		if !ended || response.Get("id").Str != "resp_1" || !slices.Equal(output, []string{one, two}) {
+			t.Errorf("after an end with %q: %q, %t", repeated, output, ended)
 		}
 	}
 }
