@@ -1,20 +1,20 @@
 package summarize
 
 import (
+	"cmp"
 	"reflect"
+	"slices"
 	"strings"
-
-	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
-
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -25,7 +25,6 @@ type callFacts struct {
 	moreFiles   int32     // that are not in Files
 	inputIdents []mention // in input
 	idents      []mention // in all arguments
-	part        bool      // only a part of the file was read
 	onlyPrints  bool      // of a command line: it only shows content
 	*changeFacts
 }
@@ -33,10 +32,10 @@ type callFacts struct {
 // changeFacts is what a call changes in files, and says of tasks and plans.
 type changeFacts struct {
 	changed  []piece  // lines that an edit or a write puts into a file
-	removed  []string // lines that an edit takes away, or puts back
+	removed  []string // lines that an edit takes away
 	from, to string   // the only line that an edit changes, before and after
-	defines  []string // what an edit defines: functions, types, tests, headings
-	dropped  []string // what the text that it takes out defines
+	defines  []string // what an edit defines anew: functions, types, tests, headings
+	dropped  []string // what it defines no more
 	todos    []todo   // a whole list, or one change of it
 	todoID   string   // the task that a single change is about; "" for a whole list or a new task
 	newTask  bool
@@ -109,8 +108,7 @@ func (f *callFacts) readArguments(live *effort.Budget, args gjson.Result) (line 
 		f.readTodo(args)
 	case toolclass.Read:
 		if path != "" {
-			f.Files = append(f.Files, shell.FileOp{Path: path, Op: "read"})
-			f.part = inPart(args)
+			f.addFile(path, "read")
 		}
 		args.Get("paths").ForEach(func(_, v gjson.Result) bool {
 			if v.Type == gjson.String {
@@ -125,7 +123,7 @@ func (f *callFacts) readArguments(live *effort.Budget, args gjson.Result) (line 
 		f.Input = describe(args, f.Class)
 	}
 	f.inputIdents = mentions(nil, f.Input)
-	collect(live, args, "", func(key, s string) {
+	collect(live, args, maxDepth, "", func(key, s string) {
 		if !oldKeys[key] || !changesFile(f.Class) {
 			f.idents = mentionsWhile(live, f.idents, s)
 		}
@@ -184,11 +182,9 @@ func command(args gjson.Result) string {
 }
 
 func (f *callFacts) readEdit(live *effort.Budget, args gjson.Result, path string) {
-	if patch, input := args.Get("patch"), args.Get("input").Str; patch.Type == gjson.String {
-		f.readPatch(live, patch.Str)
-		return
-	} else if strings.Contains(input, patchMark) {
-		f.readPatch(live, input)
+	input := args.Get("input").Str
+	if patch := args.Get("patch"); patch.Type == gjson.String || strings.Contains(input, patchMark) {
+		f.readPatch(live, cmp.Or(patch.Str, input))
 		return
 	}
 	op := "edited"
@@ -202,14 +198,13 @@ func (f *callFacts) readEdit(live *effort.Budget, args gjson.Result, path string
 		f.Class, op = toolclass.Write, "created"
 	}
 	if path != "" {
-		f.part = inPart(args)
-		f.Files = append(f.Files, shell.FileOp{Path: path, Op: op})
+		f.addFile(path, op)
 	}
 	if source, to := args.Get("source").Str, args.Get("destination").Str; source != "" && to != "" {
 		f.Files = append(f.Files, shell.FileOp{Path: shell.Clean(source), Op: "deleted", Note: "moved to " + to}, shell.FileOp{Path: shell.Clean(to), Op: "created", Note: "moved from " + source})
 	}
 	var old, body []string
-	collect(live, args, "", func(key, s string) {
+	collect(live, args, maxDepth, "", func(key, s string) {
 		switch {
 		case bodyKeys[key]:
 			body = append(body, s)
@@ -269,27 +264,39 @@ var patchMarks = map[string]string{"*** Update File": "edited", "*** Add File": 
 
 // readReplacement notes that an edit replaces texts of a file by others.
 func (f *callFacts) readReplacement(live *effort.Budget, path string, old, body []string) {
+	var defines, dropped, removed []string
 	for _, text := range body {
-		if !live.Live(len(text)) {
-			return
-		}
 		f.changedLines(live, text)
-		f.defines = define(live, f.defines, text, path)
+		defines = define(live, defines, text, path)
+	}
+	for _, text := range old {
+		dropped = define(live, dropped, text, path)
+		for _, p := range textLines(live, text) {
+			if len(removed) == maxChanged {
+				break
+			}
+			if p.To-p.From >= 4 {
+				removed = append(removed, text[p.From:p.To])
+			}
+		}
 	}
 	if len(old) == 1 && len(body) == 1 && live.Live(len(old[0])+len(body[0])) {
 		f.from, f.to = onlyLine(old[0], body[0])
 	}
-	for _, text := range old {
-		f.dropped = define(live, f.dropped, text, path)
-		for _, p := range scan.Lines(text) {
-			if len(f.removed) == maxChanged || !live.Live(lineEffort+p.To-p.From) {
-				break
-			}
-			if p.To-p.From >= 4 {
-				f.removed = append(f.removed, text[p.From:p.To])
-			}
+	f.defines, f.dropped = minus(defines, dropped), minus(dropped, defines)
+	f.removed = minus(removed, slices.Collect(func(yield func(string) bool) {
+		for i := 0; i < len(f.changed) && yield(f.changed[i].text); i++ {
 		}
+	}))
+}
+
+// minus lists what one list holds and the other does not.
+func minus(list, other []string) []string {
+	in := make(map[string]bool, len(other))
+	for _, s := range other {
+		in[s] = true
 	}
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return in[s] })
 }
 
 // changedLines adds the lines of a new text that hold identifiers.
@@ -298,67 +305,47 @@ func (f *callFacts) changedLines(live *effort.Budget, s string) {
 	if n := len(f.changed); n > 0 {
 		line = f.changed[n-1].line + 2
 	}
-	for n, p := range scan.Lines(s) {
-		if len(f.changed) >= maxChanged || !live.Live(readingByte*(1+p.To-p.From)) {
+	for n, p := range textLines(live, s) {
+		if len(f.changed) >= maxChanged {
 			break
 		}
-		if p.To-p.From < 6 {
-			continue
-		}
-		score := float32(0)
-		if Defines(s[p.From:p.To]) {
-			score = 1
-		}
-		f.changed = appendPieces(f.changed, s, p, line+n, score, score > 0)
-	}
-}
-
-// inPart reports whether only a part of a file was asked for.
-func inPart(args gjson.Result) bool {
-	for _, key := range [...]string{"view_range", "start_line", "end_line", "limit", "offset"} {
-		if v := args.Get(key); v.Exists() && v.Type != gjson.Null {
-			return true
+		if text := s[p.From:p.To]; len(text) >= 6 {
+			score := float32(0)
+			if Defines(text) {
+				score = 1
+			}
+			f.changed = appendPieces(f.changed, text, line+n, score, score > 0)
 		}
 	}
-	return false
 }
 
 // describe writes the arguments of a call on one line, as name=value or, if there is only
 // one, its value. The text that an edit replaces is left out.
 func describe(args gjson.Result, class toolclass.Class) string {
-	var b strings.Builder
+	limit := maxArg
+	if class == toolclass.Agent {
+		limit *= 2
+	}
 	n := 0
 	args.ForEach(func(_, _ gjson.Result) bool { n++; return n < 2 })
+	var b strings.Builder
 	args.ForEach(func(k, v gjson.Result) bool {
-		key := k.Str
-		if oldKeys[key] && changesFile(class) || formKeys[key] {
-			return true
-		}
 		s := v.Raw
-		limit := maxArg
-		switch {
-		case v.Type == gjson.String:
+		if v.Type == gjson.String {
 			s = v.Str
-		case v.Type == gjson.Null:
+		}
+		if s = clip.Brief(s, limit); s == "" || v.Type == gjson.Null || formKeys[k.Str] || oldKeys[k.Str] && changesFile(class) {
 			return true
 		}
-		if class == toolclass.Agent {
-			limit = 2 * maxArg
-		}
-		s = clip.Brief(s, limit)
-		switch {
-		case s == "":
-			return true
-		case b.Len()+len(s) > 2*work.MaxInput:
+		if b.Len()+len(s) > 2*work.MaxInput {
 			b.WriteString(" …") // two calls may differ in the rest
 			return false
 		}
-		if b.Len() > 0 {
-			b.WriteByte(' ')
-		}
 		if n > 1 {
-			b.WriteString(key)
-			b.WriteByte('=')
+			s = k.Str + "=" + s
+		}
+		if b.Len() > 0 {
+			s = " " + s
 		}
 		b.WriteString(s)
 		return true
@@ -366,14 +353,9 @@ func describe(args gjson.Result, class toolclass.Class) string {
 	return b.String()
 }
 
-// collect calls yield with every string and number of a document, down to maxDepth, and its
-// key, as long as the work goes on.
-func collect(live *effort.Budget, v gjson.Result, key string, yield func(key, s string)) {
-	collectTo(live, maxDepth, v, key, yield)
-}
-
-// collectTo reports whether the work goes on.
-func collectTo(live *effort.Budget, depth int, v gjson.Result, key string, yield func(key, s string)) bool {
+// collect calls yield with every string and number of a document, down to depth levels, and its
+// key, as long as the work goes on, and reports whether it does.
+func collect(live *effort.Budget, v gjson.Result, depth int, key string, yield func(key, s string)) bool {
 	if !live.Live(lineEffort + len(v.Raw)) {
 		return false
 	}
@@ -384,9 +366,9 @@ func collectTo(live *effort.Budget, depth int, v gjson.Result, key string, yield
 		yield(key, v.Raw)
 	case depth == 0: // each level reads the rest again
 	case v.IsObject():
-		v.ForEach(func(k, e gjson.Result) bool { return collectTo(live, depth-1, e, k.Str, yield) })
+		v.ForEach(func(k, e gjson.Result) bool { return collect(live, e, depth-1, k.Str, yield) })
 	case v.IsArray():
-		v.ForEach(func(_, e gjson.Result) bool { return collectTo(live, depth-1, e, key, yield) })
+		v.ForEach(func(_, e gjson.Result) bool { return collect(live, e, depth-1, key, yield) })
 	}
 	return live.Live(0)
 }

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -17,18 +18,8 @@ var definitions = []string{
 // Defines reports whether a line of a file defines something: a function, a type, a table, a
 // test, a heading. A line number in front of it, as file tools write it, is skipped.
 func Defines(line string) bool {
-	p := scan.Trim(line, scan.Span{From: 0, To: len(line)})
-	line = line[afterLineNumber(line, p):p.To]
-	if line == "" {
-		return false
-	}
-	first := scan.Lower(line[0])
-	for _, d := range definitions {
-		if d[0] == first && scan.MatchPhrase(line, d) {
-			return true
-		}
-	}
-	return false
+	line = withoutLineNumber(strings.TrimSpace(line))
+	return line != "" && slices.ContainsFunc(definitions, func(d string) bool { return d[0] == scan.Lower(line[0]) && scan.MatchPhrase(line, d) })
 }
 
 // blocks are the functions and types in which a line of a source file stands, the outermost
@@ -37,26 +28,22 @@ type blocks []block
 
 type block struct{ indent, head int }
 
-// enter goes on to the next line of s, and returns the head of the block in which it stands: the
-// index of its piece, plus 1, or 0. If the line begins a block itself, that becomes its piece, at
-// the given index; kept says that there is one.
-func (b *blocks) enter(s string, line scan.Span, at int, kept bool) (head int) {
-	text := s[line.From:line.To]
-	if text == "" { // a line number alone
+// enter goes on to the next line of a file, and returns the head of the block in which it stands: the
+// index of its piece, plus 1, or 0. before is what the file holds before the line. If the line begins a block
+// itself, that becomes its piece, at the given index; kept says that there is one.
+func (b *blocks) enter(before, line string, at int, kept bool) (head int) {
+	if line == "" { // a line number alone
 		return 0
 	}
-	indent := 0
-	for i := line.From; i > 0 && (s[i-1] == ' ' || s[i-1] == '\t'); i-- {
-		indent++
-	}
-	for n := len(*b); n > 0 && (*b)[n-1].indent >= indent && text[0] != ')'; n-- {
+	indent := len(before) - len(strings.TrimRight(before, " \t"))
+	for n := len(*b); n > 0 && (*b)[n-1].indent >= indent && line[0] != ')'; n-- {
 		*b = (*b)[:n-1] // a line that begins with ")" ends a signature, not the block
 	}
 	if n := len(*b); n > 0 {
 		head = (*b)[n-1].head
 	}
-	opens := strings.IndexByte("{:(", text[len(text)-1]) >= 0 || strings.HasSuffix(text, ",") && strings.Count(text, "(") > strings.Count(text, ")")
-	if opens && text[0] != '#' && Defines(text) {
+	opens := strings.HasSuffix(line, "{") || strings.HasSuffix(line, ":") || strings.HasSuffix(line, "(") || strings.HasSuffix(line, ",") && openSignature(line)
+	if opens && line[0] != '#' && Defines(line) {
 		own := 0
 		if kept {
 			own = at + 1
@@ -65,6 +52,9 @@ func (b *blocks) enter(s string, line scan.Span, at int, kept bool) (head int) {
 	}
 	return head
 }
+
+// openSignature reports whether a line opens more brackets than it closes.
+func openSignature(line string) bool { return strings.Count(line, "(") > strings.Count(line, ")") }
 
 // maxDefined bounds a definition that an edit shows, in bytes.
 const maxDefined = 200
@@ -80,33 +70,24 @@ const lineEffort = 64
 func define(live *effort.Budget, defines []string, text, path string) []string {
 	prose := prosePath(path)
 	waits := "" // the beginning of a signature of several lines
-	for at := 0; at < len(text) && len(defines) < maxChanged; {
-		var p scan.Span
-		p, at = scan.NextLine(text, at)
-		if !live.Live(lineEffort + p.To - p.From) {
-			break
-		}
-		line := strings.TrimSpace(text[p.From:p.To])
-		if waits != "" {
+	for _, p := range textLines(live, text) {
+		line := text[p.From:p.To]
+		inside := p.From > 0 && text[p.From-1] != '\n' && (strings.HasPrefix(line, "var ") || strings.HasPrefix(line, "let ") || strings.HasPrefix(line, "const "))
+		heading := line[0] == '#'
+		switch {
+		case len(defines) == maxChanged:
+			return defines
+		case waits != "":
 			waits += " " + line
 			if strings.Contains(line, ")") || len(waits) > maxDefined {
-				defines = append(defines, clip.Brief(waits, maxDefined))
-				waits = ""
+				defines, waits = append(defines, clip.Brief(waits, maxDefined)), ""
 			}
-			continue
-		}
-		heading := strings.HasPrefix(line, "#")
-		if len(line) < leastDefined || !Defines(line) || heading != prose || prose && !heading {
-			continue
-		}
-		if inside := p.From < p.To && scan.IsSpace(text[p.From]); inside && (strings.HasPrefix(line, "var ") || strings.HasPrefix(line, "let ") || strings.HasPrefix(line, "const ")) {
-			continue // a variable of a function
-		}
-		if opens := strings.Count(line, "("); opens > strings.Count(line, ")") && strings.HasSuffix(line, "(") || strings.HasSuffix(line, ",") && opens > 0 {
+		case len(line) < leastDefined || heading != prose || inside || !Defines(line): // inside a function it is a variable
+		case openSignature(line) && strings.HasSuffix(line, "("), strings.HasSuffix(line, ",") && strings.Contains(line, "("):
 			waits = line
-			continue
+		default:
+			defines = append(defines, clip.Brief(line, maxDefined))
 		}
-		defines = append(defines, clip.Brief(line, maxDefined))
 	}
 	return defines
 }

@@ -1,10 +1,7 @@
 package summarize
 
 import (
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -14,13 +11,9 @@ import (
 // the same arguments. Its last answer is what is true now. A line of an earlier answer
 // that the last one lacks would pass for the present, so its candidate is dropped.
 type origin struct {
-	path    string             // of a file; empty for a call
-	answers [][]string         // lines that still hold, by answer, the oldest first
-	at      map[string]current // the place of each of them
+	held []int          // the candidates of its lines, answer after answer; some of them dropped
+	at   map[string]int // of each line that holds, its candidate
 }
-
-// current is the place of a line that still holds.
-type current struct{ candidate, answer int }
 
 // originKey names an origin: a file by its path, a call by its tool and input.
 type originKey struct{ tool, input string }
@@ -51,245 +44,204 @@ func (b *builder) countOrigins(f *facts) {
 func (b *builder) origin(key originKey) *origin {
 	o := b.origins[key]
 	if o == nil && b.uses[key] > 1 {
-		o = &origin{at: map[string]current{}}
-		if key.tool == "" {
-			o.path = key.input
-		}
+		o = &origin{at: map[string]int{}}
 		b.origins[key] = o
 	}
 	return o
 }
 
-// dropLine drops the candidate of a line.
-func (b *builder) dropLine(o *origin, line string) {
-	at, ok := o.at[line]
-	if !ok {
-		return
+// originOf returns the origin that a call asks, or nil, and whether its answer is whole.
+func (b *builder) originOf(x *exchange) (o *origin, whole bool) {
+	if x.result.Unanswered() || x.result.Claim != "" {
+		return nil, false
 	}
-	delete(o.at, line)
-	delete(b.seen, seenText{seenLine, line}) // a later answer may bring it again
-	b.candidates[at.candidate].dead = true
+	switch x.class {
+	case toolclass.Edit, toolclass.Write, toolclass.Agent, toolclass.Question:
+		return nil, false
+	case toolclass.Read:
+		if path := x.call.path(); path != "" && !x.failed() {
+			return b.origin(fileKey(path)), false
+		}
+		return nil, false
+	}
+	if key, ok := callKey(x.call); ok {
+		return b.origin(key), true
+	}
+	return nil, false
 }
 
-// dropStale drops the lines that a new answer of an origin has made out of date. If the
-// answer is whole, that is every line that it lacks. If it is a part of a file, it is the
-// lines that it lacks between two lines that it has, if those are about as near to each
-// other as before. With says, lines that it has are dropped too: their new candidates follow.
-func (b *builder) dropStale(o *origin, lines []piece, whole, says bool) {
-	if len(o.at) == 0 {
-		return
-	}
-	where := make(map[string]int, len(lines))
-	for n := range lines {
-		if _, twice := where[lines[n].text]; twice {
-			where[lines[n].text] = -1
-		} else {
-			where[lines[n].text] = n
-		}
-	}
-	for _, k := range o.answersWith(where, whole) {
-		answer := o.answers[k]
-		if !b.effort.Spend(8 * len(answer)) { // which of its lines hold is not known
-			for _, line := range answer {
-				if o.at[line].answer == k {
-					b.dropLine(o, line)
-				}
-			}
-			o.answers[k] = nil
-			continue
-		}
-		anchor, last := -1, 0 // the last line that both answers have: its place in the old and the new one
-		kept := answer[:0:0]
-		from := 0 // where in kept the lines after the anchor begin
-		for n, line := range answer {
-			if at, holds := o.at[line]; !holds || at.answer != k {
-				continue
-			}
-			place, known := where[line]
-			if !known {
-				if whole {
-					b.dropLine(o, line)
-				} else {
-					kept = append(kept, line)
-				}
-				continue
-			}
-			if place >= 0 {
-				if anchor >= 0 && place > last && place-last <= 2*(n-anchor)+nearby {
-					for _, between := range kept[from:] {
-						if _, still := where[between]; !still {
-							b.dropLine(o, between)
-						}
-					}
-				}
-				anchor, last = n, place
-			}
-			if says {
-				b.dropLine(o, line)
-			} else {
-				kept = append(kept, line)
-			}
-			from = len(kept)
-		}
-		o.answers[k] = kept
+// failed reports whether the lines of a result are none of what was asked for.
+func (x *exchange) failed() bool {
+	return x.ended == thread.Failure || x.class == toolclass.Read && x.result.Unread
+}
+
+// drop drops the candidate of a line.
+func (b *builder) drop(o *origin, line string) {
+	if at, ok := o.at[line]; ok {
+		delete(o.at, line)
+		delete(b.seen, seenText{seenLine, line}) // a later answer may bring it again
+		b.candidates[at].dead = true
 	}
 }
 
-// answersWith returns the earlier answers, the oldest first, that dropStale must look at. For
-// a part of a file those are the ones that share a line with it.
-func (o *origin) answersWith(lines map[string]int, whole bool) []int {
-	held := map[int]bool{}
-	if whole {
-		for _, at := range o.at {
-			held[at.answer] = true
-		}
-	} else {
-		for line := range lines {
-			if at, ok := o.at[line]; ok {
-				held[at.answer] = true
-			}
-		}
+// dropAll drops all lines of an origin.
+func (b *builder) dropAll(o *origin) {
+	for _, at := range o.held {
+		b.drop(o, b.candidates[at].text)
 	}
-	return slices.Sorted(maps.Keys(held))
+	o.held = nil
 }
 
 // nearby is how far apart, beyond twice their old distance, two lines may be in a new
 // reading so that the lines between them count as read again.
 const nearby = 10
 
-// track makes the candidates from a position on the newest answer of an origin.
-func (b *builder) track(o *origin, from int) {
-	var lines []string
-	for at := from; at < len(b.candidates); at++ {
-		if c := &b.candidates[at]; c.section == secSnippet {
-			o.at[c.text] = current{at, len(o.answers)}
-			lines = append(lines, c.text)
+// dropStale drops the lines that a new answer of an origin has made out of date. If the
+// answer is whole, that is every line that it lacks. If it is a part of a file, it is the
+// lines that it lacks between two lines that it has, if those are about as near to each
+// other as before. With says, lines that it has are dropped too: their new candidates follow.
+func (b *builder) dropStale(o *origin, lines []piece, whole, says bool) {
+	if whole && says || !b.effort.Spend(8*len(o.held)) { // else which of its lines hold is not known
+		b.dropAll(o)
+		return
+	}
+	where := make(map[string]int, len(lines)) // -1 for several places
+	for n := range lines {
+		line := lines[n].text
+		if _, twice := where[line]; twice {
+			n = -1
+		}
+		where[line] = n
+	}
+	var held []int
+	answer, since := -1, 0  // the answer of the line before, and where in held its lines after the anchor begin
+	anchor, place := -1, -1 // the last line of it that both have: its place in the old and the new one
+	for n, at := range o.held {
+		c := &b.candidates[at]
+		if c.dead {
+			continue
+		}
+		if c.entry != answer {
+			answer, anchor, since = c.entry, -1, len(held)
+		}
+		now, has := where[c.text]
+		if has && now >= 0 {
+			if anchor >= 0 && now > place && now-place <= 2*(n-anchor)+nearby {
+				for _, between := range held[since:] {
+					b.drop(o, b.candidates[between].text)
+				}
+			}
+			anchor, place = n, now
+		}
+		if has && says || !has && whole {
+			b.drop(o, c.text)
+		} else {
+			held = append(held, at)
+		}
+		if has {
+			since = len(held)
 		}
 	}
-	if len(lines) > 0 {
-		o.answers = append(o.answers, lines)
+	o.held = held
+}
+
+// track makes the candidates from a position on the newest answer of an origin.
+func (b *builder) track(o *origin, from int) {
+	for at := from; at < len(b.candidates); at++ {
+		if c := &b.candidates[at]; c.section == secSnippet {
+			o.at[c.text], o.held = at, append(o.held, at)
+		}
 	}
 }
 
 // applyEdit drops the lines that a call took out of its files, or may have taken out.
-func (b *builder) applyEdit(c *callFacts, r *resultFacts) {
-	did, perhaps := c.Did(&r.Result)
-	stays := sync.OnceValue(c.putIn)
+func (b *builder) applyEdit(x *exchange) {
+	c := x.call
+	did, perhaps := c.Did(&x.result.Result)
 	for _, op := range perhaps {
 		if o := b.origins[fileKey(op.Path)]; o != nil && (op.Op == "deleted" || op.Op == "created") {
-			b.dropOrigin(o)
+			b.dropAll(o)
 		}
 	}
 	for _, op := range did {
 		o := b.origins[fileKey(op.Path)]
-		if o == nil {
-			continue
-		}
 		switch {
-		case op.Op == "deleted":
-			b.dropOrigin(o)
-			delete(b.origins, fileKey(op.Path))
-		case op.Op == "created" && c.Class == toolclass.Shell:
-			b.dropStale(o, nil, true, false) // whatever it holds now
-		case op.Op == "created" && len(c.changed) < maxChanged:
-			b.dropStale(o, c.changed, true, true)
-		case len(c.removed) > 0:
+		case o == nil:
+		case op.Op == "deleted", op.Op == "created" && (c.Class == toolclass.Shell || len(c.changed) < maxChanged):
+			b.dropAll(o) // what is written follows
+		default:
 			for _, line := range c.removed {
-				if !stays()[line] {
-					b.dropLine(o, line)
-				}
+				b.drop(o, line)
 			}
 		}
 	}
-}
-
-// dropOrigin drops all lines of a file that is gone.
-func (b *builder) dropOrigin(o *origin) {
-	for _, answer := range o.answers {
-		for _, line := range answer {
-			b.dropLine(o, line)
-		}
-	}
-	clear(o.answers)
 }
 
 // addLines adds the lines of a result and drops those that it makes out of date.
-func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFacts, class toolclass.Class, failed bool, base float32) {
-	from := len(b.candidates)
+func (b *builder) addLines(x *exchange, base float32) {
+	c, r := x.call, x.result
 	if c == nil {
-		b.snippet(i, m, c, label(c, r.tool, failed), r.idLines, base)
+		b.snippet(x.at, x.told, c, label(c, r.tool, x.failed()), r.idLines, base)
 		return
 	}
-	failed = failed || class == toolclass.Read && r.Unread
-	b.applyEdit(c, r)
+	b.applyEdit(x)
 	if r.Canceled {
 		return // it may have changed files, and tells nothing
 	}
-	if class == toolclass.Edit || class == toolclass.Write {
-		if failed {
-			b.snippet(i, m, c, "failed "+c.Name+" "+c.Input, c.changed, changedBase)
-		} else {
-			b.snippet(i, m, c, c.Name+" "+c.Input, c.changed, changedBase)
-			if o := b.origin(fileKey(c.path())); o != nil && o.path != "" {
-				b.track(o, from)
-			}
+	if from := len(b.candidates); changesFile(x.class) {
+		edit := c.Name + " " + c.Input
+		if x.failed() {
+			edit = "failed " + edit
 		}
-		from = len(b.candidates)
+		b.snippet(x.at, x.told, c, edit, c.changed, changedBase)
+		if o := b.origin(fileKey(c.path())); o != nil && c.path() != "" && !x.failed() {
+			b.track(o, from)
+		}
 	}
-	o, whole := b.originOf(c, r, class, failed)
+	from := len(b.candidates)
+	o, whole := b.originOf(x)
 	if o != nil {
 		b.dropStale(o, r.idLines, whole, true)
 	}
-	b.snippet(i, m, c, label(c, r.tool, failed), r.idLines, base)
+	b.snippet(x.at, x.told, c, label(c, r.tool, x.failed()), r.idLines, base)
 	if o != nil {
 		b.track(o, from)
 	}
 }
 
-// originOf returns the origin that a call asks, or nil, and whether its answer is whole.
-func (b *builder) originOf(c *callFacts, r *resultFacts, class toolclass.Class, failed bool) (o *origin, whole bool) {
-	if r.Unanswered() || r.Claim != "" {
-		return nil, false
-	}
-	switch class {
-	case toolclass.Edit, toolclass.Write, toolclass.Agent, toolclass.Question:
-		return nil, false
-	case toolclass.Read:
-		if path := c.path(); path != "" && !failed {
-			return b.origin(fileKey(path)), false
-		}
-		return nil, false
-	}
-	if key, ok := callKey(c); ok {
-		return b.origin(key), true
-	}
-	return nil, false
-}
-
-// applyLater drops what messages after the span have made out of date.
+// applyLater drops what messages after the span have made out of date, and brings the agent's list of
+// tasks up to the end of the log. If another summary follows, the list stands there.
 func (b *builder) applyLater() {
-	calls := map[string]*callFacts{}
+	tasks := false
 	for i := range b.in.Context {
-		f := b.read(&b.in.Context[i])
+		m := &b.in.Context[i]
+		f := b.read(m)
 		for n := range f.calls {
-			calls[f.calls[n].ID] = &f.calls[n]
-		}
-		r := f.result
-		if r == nil {
-			continue
-		}
-		c := calls[r.CallID]
-		if c == nil {
-			if ref, ok := b.calls[r.CallID]; ok {
-				c = &b.facts[ref.message].calls[ref.call]
-			} else {
-				continue
+			c := &f.calls[n]
+			b.calls[c.ID] = asking{c, m}
+			if c.Class == toolclass.Todo && b.in.Log != nil {
+				b.tasks.change(m, c)
+				tasks = true
 			}
 		}
-		failed := judge(r, c, c.Class) == thread.Failure || c.Class == toolclass.Read && r.Unread
-		b.applyEdit(c, r)
-		if o, whole := b.originOf(c, r, c.Class, failed); o != nil {
-			b.dropStale(o, r.idLines, whole, false)
+		if f.result == nil {
+			continue
 		}
+		x := b.exchange(len(b.messages), m, f.result)
+		switch {
+		case x.call == nil:
+		case x.class == toolclass.Todo:
+			if b.in.Log != nil {
+				b.tasks.answer(x.call, f.result)
+			}
+		default:
+			b.applyEdit(x)
+			if o, whole := b.originOf(x); o != nil {
+				b.dropStale(o, f.result.idLines, whole, false)
+			}
+		}
+	}
+	if b.in.Continued && tasks {
+		b.tasks = taskList{}
 	}
 }

@@ -37,102 +37,84 @@ func (x *Excerpts) Shorten(text, beside string, n int, full bool) string {
 	text = scan.Clean(text)
 	var all []piece
 	line := 0 // of those that are not empty
-	for _, p := range scan.Lines(text) {
-		if len(all) >= maxIDLines {
-			break
+	for _, p := range textLines(nil, text) {
+		if line++; len(all) < maxIDLines {
+			all = appendPieces(all, withoutLineNumber(text[p.From:p.To]), line, 0, full || len(all) == 0)
 		}
-		if p.From == p.To {
-			continue
-		}
-		line++
-		p.From = afterLineNumber(text, p)
-		all = appendPieces(all, text, p, line, 0, full || len(all) == 0)
 	}
-	room := n - len(clip.OmittedNote(1_000_000)) - len("\n")
-	var out strings.Builder
-	kept, last := 0, -1
-	chosen := x.choose(all, mentions(nil, beside), room, full)
-	for _, i := range chosen {
-		if last >= 0 {
-			out.WriteByte('\n')
-			if !all[i].follows(all[last].place) {
-				out.WriteString(gap)
-			}
-		}
-		out.WriteString(all[i].text)
-		kept += utf8.RuneCountInString(all[i].text) + 1
-		last = i
-	}
+	chosen := x.choose(all, mentions(nil, beside), n-len(clip.OmittedNote(1_000_000))-len("\n"), full)
 	if len(chosen) == 0 {
 		return clip.HeadAndTail(text, n)
 	}
-	out.WriteString("\n" + clip.OmittedNote(max(0, utf8.RuneCountInString(text)-kept)))
-	return out.String()
+	var out strings.Builder
+	kept, last := 0, -1
+	for _, i := range chosen {
+		if last >= 0 && !all[i].follows(all[last].place) {
+			out.WriteString(gap)
+		}
+		out.WriteString(all[i].text + "\n")
+		kept, last = kept+utf8.RuneCountInString(all[i].text)+1, i
+	}
+	return out.String() + clip.OmittedNote(max(0, utf8.RuneCountInString(text)-kept))
 }
 
 // gap begins a line that does not follow the one before it.
 const gap = "… "
 
 // choose takes the first line and then the densest that fit into room, in bytes; with full also
-// lines without new identifiers.
+// lines without new identifiers: those around the chosen ones, then the others from the beginning.
 func (x *Excerpts) choose(all []piece, beside []mention, room int, full bool) []int {
 	covered := map[int32]bool{}
-	cover := func(names []mention) {
-		for _, m := range names {
-			if id, ok := x.names.id[m.norm]; ok {
-				covered[id] = true
-			}
-		}
-	}
-	cover(beside)
-	density := func(i int) float32 {
-		var v float32
-		for _, m := range all[i].idents {
+	// names calls found with the identifiers that are not shown yet.
+	names := func(in []mention, found func(id int32)) {
+		for _, m := range in {
 			if id, ok := x.names.id[m.norm]; ok && !covered[id] {
-				v += x.names.weight[id]
+				found(id)
 			}
 		}
-		return v / float32(len(all[i].text)+len(gap)+1)
 	}
-	var chosen []int
+	cover := func(id int32) { covered[id] = true }
+	names(beside, cover)
+	is := make([]bool, len(all)+1)
+	cost := func(i int) int { return len(all[i].text) + len(gap) + 1 }
 	take := func(i int) {
-		size := len(all[i].text) + len(gap) + 1
-		if size > room {
-			return
+		if cost(i) <= room && !is[i] {
+			room -= cost(i)
+			is[i] = true
+			names(all[i].idents, cover)
 		}
-		room -= size
-		chosen = append(chosen, i)
-		cover(all[i].idents)
+	}
+	rest := make([]int, len(all))
+	for i := range rest {
+		rest[i] = i
 	}
 	if len(all) > 0 {
 		take(0)
+		rest = rest[1:]
 	}
-	rest := make([]int, 0, len(all))
-	for i := 1; i < len(all); i++ {
-		rest = append(rest, i)
+	density := func(i int) float32 {
+		var v float32
+		names(all[i].idents, func(id int32) { v += x.names.weight[id] })
+		return v / float32(cost(i))
 	}
 	greedy(rest, density, func(i int, _ float32) bool {
 		take(i)
 		return room > 0
 	})
-	if full {
-		// The rest of the room shows the lines around those, then the others from the
-		// beginning: lines that name nothing new still say what the others are about.
-		is := make([]bool, len(all)+1)
-		for _, wanted := range []func(i int) bool{
-			func(i int) bool { return is[i-1] || is[i+1] },
-			func(int) bool { return true },
-		} {
-			for _, i := range chosen {
-				is[i] = true
-			}
-			for i := 1; i < len(all) && room > 0; i++ {
-				if !is[i] && wanted(i) {
-					take(i)
-				}
+	// Lines that name nothing new still say what the others are about.
+	for _, around := range [...]bool{true, false} {
+		before := slices.Clone(is)
+		for i := 1; i < len(all) && room > 0 && full; i++ {
+			if !around || before[i-1] || before[i+1] {
+				take(i)
 			}
 		}
 	}
-	slices.Sort(chosen)
+	var chosen []int
+	for i := range all {
+		if is[i] {
+			chosen = append(chosen, i)
+		}
+	}
 	return chosen
 }

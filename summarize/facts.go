@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -196,20 +197,26 @@ func (f *facts) work() work.Message {
 	return m
 }
 
+// textLines yields the lines of a text that are not empty, trimmed, with their number, as long as the work
+// goes on.
+func textLines(live *effort.Budget, s string) iter.Seq2[int, scan.Span] {
+	return func(yield func(int, scan.Span) bool) {
+		for n, p := range scan.Lines(s) {
+			if !live.Live(readingByte*(1+p.To-p.From)) || p.From < p.To && !yield(n, p) {
+				return
+			}
+		}
+	}
+}
+
 // lines splits text into lines.
 func lines(work *effort.Budget, s string) []piece {
 	var out []piece
 	fenced := false
-	for _, at := range scan.Lines(s) {
+	for _, at := range textLines(work, s) {
 		line := s[at.From:at.To]
-		if !work.Live(readingByte * (1 + len(line))) {
-			break
-		}
 		if strings.HasPrefix(line, "```") {
 			fenced = !fenced
-			continue
-		}
-		if line == "" {
 			continue
 		}
 		p := piece{text: line, idents: mentionsWhile(work, nil, line), reason: -1, place: place{line: len(out)}}
@@ -237,7 +244,8 @@ func withoutReminders(s string) string {
 
 // isDrawing reports whether a line is part of a tree or a frame.
 func isDrawing(s string) bool {
-	return strings.HasPrefix(s, "│") || strings.HasPrefix(s, "├") || strings.HasPrefix(s, "└") || strings.HasPrefix(s, "┌")
+	first, _ := utf8.DecodeRuneInString(s)
+	return strings.ContainsRune("│├└┌", first)
 }
 
 // readResult extracts the facts of a tool result.
@@ -258,81 +266,73 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 		f.report = paragraphs(live, s[:clip.Boundary(s, min(len(s), maxReport))])
 	}
 	rows := jsonrows.Lines(live, s, false)
-	f.records = rows != nil
+	f.records, f.lines = rows != nil, int32(strings.Count(s, "\n"))
+	if s != "" && !strings.HasSuffix(s, "\n") {
+		f.lines++
+	}
 	line := 0 // counts lines that are not empty
 	var around blocks
-	for n, p := range scan.Lines(s) {
-		if !live.Live(readingByte * (1 + p.To - p.From)) {
-			break
-		}
-		f.lines = int32(n + 1)
-		if p.From == p.To {
-			continue
-		}
+	for _, p := range textLines(live, s) {
 		line++
-		p.From = afterLineNumber(s, p)
-		if strings.HasPrefix(s[p.From:p.To], work.ResetNote) {
+		text := withoutLineNumber(s[p.From:p.To])
+		if strings.HasPrefix(text, work.ResetNote) {
 			continue
 		}
 		if f.First == "" {
-			f.First = s[p.From:min(p.To, p.From+maxLine)]
+			f.First = text[:min(len(text), maxLine)]
 		}
-		f.last = s[p.From:p.To]
-		score, sure := errorScore(s[p.From:min(p.To, p.From+maxSentence)])
+		f.last = text[:min(len(text), maxLine)]
+		score, sure := errorScore(text[:min(len(text), maxSentence)])
 		f.fails = f.fails || sure
 		if score > 0 && len(f.errorLines) < maxErrorLines {
-			f.errorLines = appendPieces(f.errorLines, s, scan.Span{From: p.From, To: p.From + clip.CutBefore(s[p.From:p.To], maxSentence)}, line, score, true)
+			f.errorLines = appendPieces(f.errorLines, text[:clip.CutBefore(text, maxSentence)], line, score, true)
 		}
-		if len(f.idLines) < maxIDLines && !f.records && (score == 0 || f.source == inRead || f.source == inSearch) && !(f.source == inSearch && bareHit(s[p.From:p.To])) {
-			from := len(f.idLines)
-			f.idLines = appendPieces(f.idLines, s, p, line, 0, false)
-			if f.source == inRead {
-				head := around.enter(s, p, from, len(f.idLines) > from)
-				for i := range f.idLines[from:] {
-					f.idLines[from+i].head = head
-				}
+		if f.records || score > 0 && f.source != inRead && f.source != inSearch || f.source == inSearch && bareHit(text) {
+			continue
+		}
+		from := len(f.idLines)
+		f.addLine(text, line)
+		if f.source == inRead && from < maxIDLines {
+			head := around.enter(s[:p.To-len(text)], text, from, len(f.idLines) > from)
+			for i := range f.idLines[from:] {
+				f.idLines[from+i].head = head
 			}
 		}
 	}
 	for n, row := range rows {
-		if len(f.idLines) < maxIDLines && live.Live(readingByte*len(row)) {
-			f.idLines = appendPieces(f.idLines, row, scan.Span{From: 0, To: len(row)}, n, 0, false)
+		if live.Live(readingByte * len(row)) {
+			f.addLine(row, n)
 		}
 	}
-	f.last = f.last[:min(len(f.last), maxLine)]
-	if rest, ok := strings.CutPrefix(f.First, "Task #"); ok {
-		f.taskID, _, _ = strings.Cut(rest, " ")
-	}
-	if toolclass.Normal(r.Tool) == "tasklist" {
-		f.tasks = taskStatus(s)
-	}
+	f.readTasks(s)
 	f.Failing = len(f.errorLines) > 0
 	if class := toolclass.ClassOf(r.Tool); class == toolclass.Shell || r.Tool == "" {
-		f.Why, _ = reason(f)
+		f.Why, _ = f.why(" ; ")
 	}
 	return f
 }
 
-// afterLineNumber skips the line number that file tools write in front of each
-// line ("  12→", "  12\t", "12|"): it is stale after the next edit.
-func afterLineNumber(s string, p scan.Span) int {
-	i := p.From
-	for i < p.To && scan.IsDigit(s[i]) {
-		i++
+// addLine adds a line with identifiers.
+func (f *resultFacts) addLine(text string, line int) {
+	if len(f.idLines) < maxIDLines {
+		f.idLines = appendPieces(f.idLines, text, line, 0, false)
 	}
-	if i == p.From || i == p.To {
-		return p.From
-	}
-	switch {
-	case s[i] == '\t' || s[i] == '|':
-		i++
-	case strings.HasPrefix(s[i:p.To], "→"):
-		i += len("→")
-	default:
-		return p.From
-	}
-	return scan.Trim(s, scan.Span{From: i, To: p.To}).From
 }
+
+// withoutLineNumber skips the number that file tools write in front of each line ("12→", "12\t", "12|"): it is
+// stale after the next edit.
+func withoutLineNumber(line string) string {
+	rest := strings.TrimLeft(line, "0123456789")
+	for _, mark := range [...]string{"\t", "|", "→"} {
+		if text, ok := strings.CutPrefix(rest, mark); ok && len(rest) < len(line) {
+			return strings.TrimLeft(text, " \t\r\n")
+		}
+	}
+	return line
+}
+
+// leastHit is the shortest text of a hit without identifiers that is kept, in bytes.
+const leastHit = 12
 
 // bareHit reports whether a line of a search's output has a position but no text worth
 // keeping: around a hit there is often only a closing brace.
@@ -342,82 +342,59 @@ func bareHit(line string) bool {
 		if mark != ':' && mark != '-' {
 			continue
 		}
-		end := i + 1
-		for end < len(line) && scan.IsDigit(line[end]) {
-			end++
-		}
-		if end > i+1 && end < len(line) && line[end] == mark {
-			rest := strings.TrimSpace(line[end+1:])
+		number := line[i+1:]
+		rest := strings.TrimLeft(number, "0123456789")
+		if rest != "" && len(rest) < len(number) && rest[0] == mark {
+			rest = strings.TrimSpace(rest[1:])
 			return len(mentions(nil, rest)) == 0 && (mark == '-' || len(rest) < leastHit)
 		}
 	}
 	return false
 }
 
-// leastHit is the shortest text of a hit without identifiers that is kept, in bytes.
-const leastHit = 12
-
 // appendPieces adds a line as one piece, or as windows if it is long. Pieces without
 // identifiers are left out, except for the first if anyway is set.
-func appendPieces(dst []piece, s string, p scan.Span, line int, score float32, anyway bool) []piece {
-	add := func(q scan.Span, at place) {
-		idents := mentions(nil, s[q.From:q.To])
-		if len(idents) > 0 || anyway {
-			dst = append(dst, piece{text: s[q.From:q.To], idents: idents, score: score, reason: -1, place: at})
+func appendPieces(dst []piece, text string, line int, score float32, anyway bool) []piece {
+	for n := 0; text != "" && (n == 0 || len(dst) < maxIDLines); {
+		end := windowEnd(text)
+		window := strings.TrimSpace(text[:end])
+		if text = text[end:]; window == "" {
+			continue
 		}
-		anyway = false // the first window stands for the line
-	}
-	if p.To-p.From <= maxLine {
-		add(p, place{line: line})
-		return dst
-	}
-	for from, n := p.From, 0; from < p.To && len(dst) < maxIDLines; {
-		to := windowEnd(s, from, p.To)
-		if q := scan.Trim(s, scan.Span{From: from, To: to}); q.From < q.To {
-			add(q, place{line, n, to < p.To})
-			n++
+		if idents := mentions(nil, window); len(idents) > 0 || anyway && n == 0 {
+			dst = append(dst, piece{text: window, idents: idents, score: score, reason: -1, place: place{line, n, text != ""}})
 		}
-		from = to
+		n++
 	}
 	return dst
 }
 
-// windowEnd is where a window of a long line ends: at a comma or a space before maxLine, or
-// at the first one after it. A line without any is cut at maxLine.
-func windowEnd(s string, from, end int) int {
-	to := from + maxLine
-	if to >= end {
-		return end
+// windowEnd is where the first window of a long line ends: behind a comma near the end of maxLine bytes, or another
+// mark or a space there, or before, or the first one after them. A line without any is cut at maxLine.
+func windowEnd(s string) int {
+	const near, marks = maxLine - 40, ",;} \t\r\n"
+	if len(s) <= maxLine {
+		return len(s)
 	}
-	best := -1
-	for i := to - 1; i > to-maxLine/2; i-- {
-		if breaks(s[i]) {
-			best = i + 1
-			if s[i] == ',' {
-				break
-			}
-		}
-		if best > 0 && i < to-40 {
-			break
-		}
+	if i := strings.LastIndexByte(s[near:maxLine], ','); i >= 0 {
+		return near + i + 1
 	}
-	if best > 0 {
-		return best
+	if i := strings.IndexAny(s[near:maxLine], marks); i >= 0 {
+		return near + i + 1
 	}
-	for i := to; i < min(end, from+maxSentence); i++ {
-		if breaks(s[i]) {
-			return i + 1
-		}
+	if i := strings.LastIndexAny(s[maxLine/2:near], marks); i >= 0 {
+		return maxLine/2 + i + 1
 	}
-	if end <= from+maxSentence {
-		return end
+	if i := strings.IndexAny(s[maxLine:min(len(s), maxSentence)], marks); i >= 0 {
+		return maxLine + i + 1
 	}
-	best = from + clip.Boundary(s[from:], maxLine)
-	if best < from+maxLine/2 { // one endless grapheme
-		for best = to; best > from+1 && !utf8.RuneStart(s[best]); best-- {
+	if len(s) <= maxSentence {
+		return len(s)
+	}
+	end := clip.Boundary(s, maxLine)
+	if end < maxLine/2 { // one endless grapheme
+		for end = maxLine; end > 1 && !utf8.RuneStart(s[end]); end-- {
 		}
 	}
-	return best
+	return end
 }
-
-func breaks(c byte) bool { return c == ',' || c == ';' || c == '}' || scan.IsSpace(c) }

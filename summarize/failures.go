@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"iter"
 	"path"
 	"slices"
 	"strconv"
@@ -25,85 +26,108 @@ const (
 	saidWorth = 6
 	maxSaid   = 400
 	// maxMending is how many edits after a failure are shown with it; they and the assistant's
-	// words are looked for in the next nextMessages messages.
+	// words are looked for in the next nextMessages messages of the turn.
 	maxMending   = 2
 	nextMessages = 60
 )
 
+// attempt is a failed attempt, in its parts; of one of the previous summary why is all of it.
+type attempt struct {
+	why   string // the call, and the lines that say why it failed
+	said  string // what the assistant said next; may be empty
+	mends []repair
+	again int  // the turn in which the same call succeeded later
+	works bool // it did
+}
+
+// repair is an edit that came after a failure.
+type repair struct {
+	file     string // the end of its path
+	from, to string // of a change of one line
+	source   thread.ID
+}
+
 // failure adds a failed attempt: the call, why it failed, and what the agent said and changed
-// next.
-func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resultFacts) {
-	if r.DeniedByUser {
-		b.rejection(i, m, asked, c, r)
+// next, or what the user said who did not allow it.
+func (b *builder) failure(x *exchange) {
+	c, a := x.call, &attempt{why: x.call.Name + " " + clip.Brief(x.call.Input, 120) + " => "}
+	if x.result.DeniedByUser {
+		why, worth := "the user did not allow it", float32(missWorth)
+		words := x.told.Said()
+		if words != "" {
+			why, worth = "the user said: "+clip.Brief(oneLine(words), maxSaid), saidWorth
+		}
+		a.why += why
+		b.attempt(x, a, "", worth, x.sources(), mentions(nil, words))
 		return
 	}
-	lines, idents := reason(r)
-	if lines == "" || c.onlyPrints {
+	why, idents := x.result.why(" ; ")
+	if why == "" || c.onlyPrints {
 		return // a search that found nothing
 	}
-	a := attempt{call: c.Same(), outcome: len(b.ToolOutcomes) - 1, why: c.Name + " " + clip.Brief(c.Input, 120) + " => " + lines}
-	sources := []thread.ID{asked.ID, m.ID}
-	a.mends = b.repairs(i, c, lines)
+	a.why += why
+	a.mends = b.repairs(x, why)
+	operates, sources := c.Class == toolclass.Shell || c.Class == toolclass.Other, x.sources()
 	idents = slices.Concat(c.inputIdents, idents)
-	if j := b.saidNext(i); j >= 0 {
+	if j := b.saidNext(x.at); j >= 0 {
 		said := b.facts[j].said[0]
 		switch {
 		case !announces(said.text):
-			a.said = said.text
+			a.said, idents = said.text, append(idents, said.idents...)
 			b.unseen(seenQuoted, said.text)
-			idents = append(idents, said.idents...)
 		case c.Class == toolclass.Read || c.Class == toolclass.List:
 			return // the agent looked for it elsewhere
 		}
 		sources = append(sources, b.messages[j].ID)
-	} else if len(a.mends) == 0 && c.Class != toolclass.Shell && c.Class != toolclass.Other {
+	} else if len(a.mends) == 0 && !operates {
 		return // the agent ignored it
 	}
 	for _, e := range a.mends {
 		sources = append(sources, e.source)
 	}
-	if !b.unseen(seenFailure, a.why) {
-		return
-	}
-	b.attempts[len(b.FailedAttempts)] = &a
-	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: a.text(nil), Turn: m.Turn, Sources: sources})
-	worth := float32(attemptWorth)
+	worth := float32(editWorth)
 	switch {
-	case c.Class == toolclass.Shell, c.Class == toolclass.Other:
+	case operates:
+		worth = attemptWorth
 	case len(a.mends) == 0:
 		worth = missWorth
-	default:
-		worth = editWorth
 	}
-	b.entry(secFailed, i, worth*b.age(i), idents)
+	b.attempt(x, a, c.Same(), worth, sources, idents)
 }
 
-// attempt is a failed attempt, in its parts; of one of the previous summary why is all of it.
-type attempt struct {
-	call    string // work.Call.Same
-	outcome int    // its place in the list of calls
-	why     string // the call, and the lines that say why it failed
-	said    string // what the assistant said next; may be empty
-	mends   []repair
-	again   int  // the turn in which the same call succeeded later
-	works   bool // it did
-}
-
-// rejection adds a call that the user did not allow, with what the user said instead.
-func (b *builder) rejection(i int, m, asked *thread.Message, c *callFacts, r *resultFacts) {
-	why, worth := "the user did not allow it", float32(missWorth)
-	var idents []mention
-	if words := m.Said(); words != "" {
-		why, worth = "the user said: "+clip.Brief(oneLine(words), maxSaid), saidWorth
-		idents = mentions(nil, words)
-	}
-	a := attempt{why: c.Name + " " + clip.Brief(c.Input, 120) + " => " + why}
+// attempt adds a failed attempt that is new; same is what it is the same call as (work.Call.Same).
+func (b *builder) attempt(x *exchange, a *attempt, same string, worth float32, sources []thread.ID, idents []mention) {
 	if !b.unseen(seenFailure, a.why) {
 		return
 	}
-	b.attempts[len(b.FailedAttempts)] = &a
-	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: a.why, Turn: m.Turn, Sources: []thread.ID{asked.ID, m.ID}})
-	b.entry(secFailed, i, worth*b.age(i), idents)
+	b.remember(a, same)
+	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: a.text(nil), Turn: x.told.Turn, Sources: sources})
+	b.entry(secFailed, x.at, worth*b.age(x.at), idents)
+}
+
+// remember notes the next failed attempt, which a later success of the same call is told with.
+func (b *builder) remember(a *attempt, same string) {
+	n := len(b.FailedAttempts)
+	if b.attempts[n] = a; same != "" {
+		b.failing[same] = append(b.failing[same], n)
+	}
+}
+
+// noteSuccess adds to failed attempts that the same call succeeded later, if the result proves it.
+func (b *builder) noteSuccess(x *exchange) {
+	if x.call == nil || x.ended != thread.Success {
+		return
+	}
+	same := x.call.Same()
+	if len(b.failing[same]) == 0 || x.class == toolclass.Shell && !x.call.Succeeded(&x.result.Result, b.flags[x.call.Name]) {
+		return
+	}
+	for _, n := range b.failing[same] {
+		a := b.attempts[n]
+		a.again, a.works = x.told.Turn, true
+		b.FailedAttempts[n].Text = a.text(nil)
+	}
+	delete(b.failing, same)
 }
 
 // What the text of an attempt says besides why it failed.
@@ -140,43 +164,44 @@ func (a *attempt) text(told map[string]bool) string {
 	return s
 }
 
+// next yields the next messages of the turn.
+func (b *builder) next(i int) iter.Seq2[int, *facts] {
+	return func(yield func(int, *facts) bool) {
+		for j := i + 1; j < min(len(b.facts), i+nextMessages) && !b.messages[j].StartsTurn() && yield(j, b.facts[j]); j++ {
+		}
+	}
+}
+
 // saidNext returns the position of the assistant's next message in the turn of i; -1 if it has
 // no text.
 func (b *builder) saidNext(i int) int {
-	for j := i + 1; j < min(len(b.facts), i+nextMessages) && !b.messages[j].StartsTurn(); j++ {
+	for j, f := range b.next(i) {
 		if b.messages[j].Role == thread.Assistant {
-			if len(b.facts[j].said) > 0 {
+			if len(f.said) > 0 {
 				return j
 			}
-			return -1
+			break
 		}
 	}
 	return -1
 }
 
-// repair is an edit that came after a failure.
-type repair struct {
-	file     string // the end of its path
-	from, to string // of a change of one line
-	source   thread.ID
-}
-
 // repairs returns the first edits after a failed check, until the same command runs again,
 // without those of documents that it does not name; after a failed edit the next one of the file.
 // What a later turn edits may be for something else.
-func (b *builder) repairs(i int, c *callFacts, why string) []repair {
-	edit := (c.Class == toolclass.Edit || c.Class == toolclass.Write) && c.path() != ""
+func (b *builder) repairs(x *exchange, why string) (all []repair) {
+	c := x.call
+	edit := changesFile(c.Class) && c.path() != ""
 	if !c.Checks() && !edit {
 		return nil
 	}
-	var all []repair
-	for j := i + 1; j < min(len(b.facts), i+nextMessages) && !b.messages[j].StartsTurn(); j++ {
-		for n := range b.facts[j].calls {
-			e := &b.facts[j].calls[n]
+	for j, f := range b.next(x.at) {
+		for n := range f.calls {
+			e := &f.calls[n]
 			switch {
 			case !edit && e.Same() == c.Same() && e.Same() != "":
 				return all
-			case e.Class != toolclass.Edit && e.Class != toolclass.Write || e.path() == "":
+			case !changesFile(e.Class) || e.path() == "":
 			case !edit && prosePath(e.path()) && !strings.Contains(why, path.Base(e.path())):
 			case edit && e.path() != c.path(), !b.mended(j, e):
 			default:
@@ -197,56 +222,61 @@ func prosePath(name string) bool {
 
 // mended reports whether a call of the message at j succeeded.
 func (b *builder) mended(j int, c *callFacts) bool {
-	for k := j + 1; k < min(len(b.facts), j+nextMessages); k++ {
-		if r := b.facts[k].result; r != nil && r.CallID == c.ID {
+	for _, f := range b.next(j) {
+		if r := f.result; r != nil && r.CallID == c.ID {
 			return judge(r, c, c.Class) == thread.Success
-		}
-		if b.messages[k].StartsTurn() {
-			return false
 		}
 	}
 	return false
 }
 
-// How much of a failure is shown, in bytes: in the list of calls, and in the story.
+// How much is shown of why something failed, in bytes: of all lines, and of each.
 const (
-	maxErrorText = 420
-	maxReason    = 300
+	maxReason     = 300
+	maxReasonLine = 160
 )
 
-// errorText joins the most telling lines of a failed output, in their order.
-func errorText(r *resultFacts) (string, []mention) {
-	if line := r.ownError(); line != "" {
-		return clip.Brief(line, maxLine), mentions(nil, line)
+// why joins the lines that say best why a call failed: what the harness, or a tool for files, says of it
+// itself, else the lines that report an error most clearly, and in which file.
+func (r *resultFacts) why(between string) (text string, idents []mention) {
+	switch own := r.ownError(); {
+	case r.Stopped != "": // what it had printed does not say why
+		return r.Stopped, nil
+	case r.Claim != "":
+		return r.Claim, nil
+	case own != "":
+		return clip.Brief(own, maxReasonLine), mentions(nil, own)
 	}
-	chosen := map[string]bool{}
-	size, n := 0, 0
-	for score := float32(3); score >= 1; score-- {
-		for i := range r.errorLines {
-			if p := &r.errorLines[i]; p.score == score && size+len(p.text) <= maxErrorText && n < 6 {
-				chosen[p.text] = true
-				size, n = size+len(p.text), n+1
-			}
+	found, lines := r.diagnostics(), []string(nil)
+	best := float32(0)
+	for _, p := range found {
+		best = max(best, p.telltale())
+	}
+	size := 0
+	for _, p := range found {
+		if p.telltale() < best || shell.StatusLine(p.text) || slices.Contains(lines, clip.Brief(p.text, maxReasonLine)) {
+			continue
+		}
+		line := clip.Brief(p.text, maxReasonLine)
+		if size += len(line); len(lines) > 0 && size > maxReason {
+			break
+		}
+		lines, idents = append(lines, line), append(idents, p.idents...)
+	}
+	if len(lines) > 0 {
+		return strings.Join(lines, between), idents
+	}
+	for n := range r.idLines {
+		if p := &r.idLines[n]; filePosition(p.text) > 0 {
+			return clip.Brief(p.text, maxReasonLine), p.idents
 		}
 	}
-	var lines []string
-	var idents []mention
-	for i := range r.errorLines {
-		if p := &r.errorLines[i]; chosen[p.text] {
-			delete(chosen, p.text)
-			lines, idents = append(lines, p.text), append(idents, p.idents...)
+	for _, line := range []string{r.First, r.last} {
+		if line != "" && !shell.StatusLine(line) && line != "(no output)" {
+			return clip.Brief(line, maxReasonLine), nil
 		}
 	}
-	if len(lines) == 0 {
-		for _, l := range []string{r.First, r.last} {
-			if l != "" && !slices.Contains(lines, l) {
-				lines = append(lines, clip.Brief(l, maxLine))
-			}
-		}
-	} else if r.last != "" && !slices.Contains(lines, r.last) && len(r.last) < 100 {
-		lines = append(lines, r.last)
-	}
-	return strings.Join(lines, "\n"), idents
+	return "", nil
 }
 
 // ownError is what a tool for files says of its own failure, in its first line: the lines below may
@@ -259,62 +289,15 @@ func (r *resultFacts) ownError() string {
 	return ""
 }
 
-// reason returns the lines that say why a call failed, on one line.
-func reason(r *resultFacts) (string, []mention) {
-	switch {
-	case r.Stopped != "": // what it had printed does not say why
-		return r.Stopped, nil
-	case r.Claim != "":
-		return r.Claim, nil
-	case r.ownError() != "":
-		return clip.Brief(r.ownError(), 160), mentions(nil, r.ownError())
-	}
-	found := diagnostics(r)
-	best := float32(0)
-	for _, p := range found {
-		best = max(best, telltale(p))
-	}
-	var lines []string
-	var idents []mention
-	size := 0
-	for _, p := range found {
-		if telltale(p) < best || shell.StatusLine(p.text) || slices.Contains(lines, p.text) {
-			continue
-		}
-		text := clip.Brief(p.text, 160)
-		if size += len(text); len(lines) > 0 && size > maxReason {
-			break
-		}
-		lines, idents = append(lines, text), append(idents, p.idents...)
-	}
-	if len(lines) > 0 {
-		return strings.Join(lines, " ; "), idents
-	}
-	for n := range r.idLines {
-		if p := &r.idLines[n]; placed(p.text) {
-			return clip.Brief(p.text, 160), p.idents
-		}
-	}
-	for _, line := range []string{r.First, r.last} {
-		if line != "" && !shell.StatusLine(line) && line != "(no output)" {
-			return clip.Brief(line, 140), nil
-		}
-	}
-	return "", nil
-}
-
 // diagnostics returns the lines of a failed output that report an error, and those of
 // compilers and linters, which name a column of a file but often no error, in order.
-func diagnostics(r *resultFacts) []*piece {
+func (r *resultFacts) diagnostics() []*piece {
 	all := make([]*piece, 0, len(r.errorLines))
 	for n := range r.errorLines {
 		all = append(all, &r.errorLines[n])
 	}
-	if r.source == inSearch || r.source == inRead {
-		return all
-	}
-	for n := range r.idLines {
-		if p := &r.idLines[n]; p.window == 0 && inColumn(p.text) {
+	for n := 0; n < len(r.idLines) && r.source != inSearch && r.source != inRead; n++ {
+		if p := &r.idLines[n]; p.window == 0 && filePosition(p.text) == 2 {
 			all = append(all, p)
 		}
 	}
@@ -323,35 +306,30 @@ func diagnostics(r *resultFacts) []*piece {
 }
 
 // telltale says how much a line explains a failure: more if it names a position in a file.
-func telltale(p *piece) float32 {
-	score := min(p.score, 2)
-	if p.score == 0 && inColumn(p.text) {
+func (p *piece) telltale() float32 {
+	score, position := min(p.score, 2), filePosition(p.text)
+	if p.score == 0 && position == 2 {
 		score = 1
 	}
-	if placed(p.text) {
+	if position > 0 {
 		score += 2
 	}
 	return score
 }
 
-// inColumn reports whether a line begins with a position that has a column: "a/b.go:12:3: ".
-func inColumn(s string) bool {
-	if !placed(s) {
-		return false
+// filePosition reports whether a line begins with a position in a file: 1 for a line of it, "a/b.go:12: ",
+// 2 for a column too, "a/b.go:12:3: " or "src/a.ts(12,3): ", 0 for none.
+func filePosition(s string) int {
+	at := strings.IndexAny(s, ":(")
+	if at <= 2 || at+1 == len(s) || !scan.IsDigit(s[at+1]) || strings.IndexByte(s[:at], '.') <= 0 || strings.ContainsAny(s[:at], " \t") {
+		return 0
 	}
-	rest := strings.TrimLeft(s[strings.IndexAny(s, ":(")+1:], "0123456789")
+	rest := strings.TrimLeft(s[at+1:], "0123456789")
 	if rest == "" || rest[0] != ':' && rest[0] != ',' {
-		return false
+		return 1
 	}
-	column := strings.TrimLeft(rest[1:], "0123456789")
-	return len(column) < len(rest)-1 && column != "" && (column[0] == ':' || column[0] == ')')
-}
-
-// placed reports whether a line begins with a position in a file: "a/b.go:12: ".
-func placed(s string) bool {
-	at := strings.IndexByte(s, ':')
-	if open := strings.IndexByte(s, '('); open > 0 && (at < 0 || open < at) {
-		at = open // src/a.ts(12,3): error
+	if end := strings.TrimLeft(rest[1:], "0123456789"); end != "" && len(end) < len(rest)-1 && (end[0] == ':' || end[0] == ')') {
+		return 2
 	}
-	return at > 2 && at+1 < len(s) && scan.IsDigit(s[at+1]) && strings.IndexByte(s[:at], '.') > 0 && !strings.ContainsAny(s[:at], " \t")
+	return 1
 }

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -10,47 +11,47 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
+// addFiles adds what a call did to files to the list of files and to the edits.
+func (b *builder) addFiles(x *exchange) {
+	did, _ := x.call.Did(&x.result.Result)
+	files := slices.Clone(did)
+	for n := range files {
+		op := &files[n]
+		op.Path = b.ledgerPath(op.Path)
+		if x.result.FileExisted && op.Op == "created" {
+			op.Op = "edited"
+		}
+		op.Op = b.touch(*op, x.asked)
+	}
+	b.recordEdit(x, files)
+}
+
 // ledgerPath returns the path under which a file stands in the list of files. A relative path
 // with folders is taken for the absolute one that ends in it, if there is only one.
 func (b *builder) ledgerPath(p string) string {
-	if _, ok := b.fileAt[p]; ok || !strings.Contains(p, "/") {
-		return p
+	base := path.Base(p)
+	if _, ok := b.fileAt[p]; ok || !strings.Contains(p, "/") || !b.effort.Spend(4*len(b.based[base])) {
+		return p // or whether another is the same is not known
 	}
-	base := p[strings.LastIndexByte(p, '/')+1:]
-	same := ""
-	if !b.effort.Spend(4 * len(b.based[base])) {
-		return p // whether another is the same is not known
-	}
-	for _, q := range b.based[base] {
-		if !b.endsIn(p, q) && !b.endsIn(q, p) {
-			continue
-		}
-		if same != "" {
-			same = ""
-			break
-		}
-		same = q
-	}
+	same := slices.Clone(b.based[base])
+	same = slices.DeleteFunc(same, func(q string) bool { return !endsIn(p, q) && !endsIn(q, p) })
 	switch {
-	case same == "":
-		if !b.placed[p] {
-			b.placed[p], b.based[base] = true, append(b.based[base], p)
-		}
+	case len(same) != 1:
+		b.based[base] = append(b.based[base], p)
 		return p
-	case len(p) > len(same): // the absolute path becomes known
-		at := b.fileAt[same]
+	case len(p) > len(same[0]): // the absolute path becomes known
+		at := b.fileAt[same[0]]
 		b.Files[at].Path, b.fileAt[p] = p, at
-		delete(b.fileAt, same)
-		list := b.based[base]
-		list[slices.Index(list, same)] = p
+		delete(b.fileAt, same[0])
+		b.based[base][slices.Index(b.based[base], same[0])] = p
 		return p
 	}
-	return same
+	return same[0]
 }
 
 // endsIn reports whether an absolute path ends in a relative one that has folders.
-func (b *builder) endsIn(whole, part string) bool {
-	return whole[0] == '/' && part[0] != '/' && part[0] != '~' && part[0] != '.' && strings.Contains(part, "/") && strings.HasSuffix(whole, "/"+part)
+func endsIn(whole, part string) bool {
+	return whole[0] == '/' && strings.IndexByte("/~.", part[0]) < 0 && strings.Contains(part, "/") && strings.HasSuffix(whole, "/"+part)
 }
 
 // touch adds an operation to the list of files and returns it as it was added.
@@ -62,16 +63,14 @@ func (b *builder) touch(op shell.FileOp, m *thread.Message) string {
 		b.Files = append(b.Files, summary.File{Path: op.Path})
 	}
 	f := &b.Files[at]
-	name := op.Op
-	if name == "created" && ok && !slices.Contains(f.Operations, "deleted") {
-		name = "edited" // it was there before: a write over it
+	if op.Op == "created" && ok && !slices.Contains(f.Operations, "deleted") {
+		op.Op = "edited" // it was there before: a write over it
 	}
-	if name != "deleted" {
-		// The file exists again.
+	if op.Op != "deleted" { // the file exists again
 		f.Operations = slices.DeleteFunc(f.Operations, func(op string) bool { return op == "deleted" })
 	}
-	if !slices.Contains(f.Operations, name) {
-		f.Operations = append(f.Operations, name)
+	if !slices.Contains(f.Operations, op.Op) {
+		f.Operations = append(f.Operations, op.Op)
 		slices.SortFunc(f.Operations, func(a, b string) int { return opOrder(a) - opOrder(b) })
 	}
 	if op.Op != "read" || !f.Changed() {
@@ -83,7 +82,7 @@ func (b *builder) touch(op shell.FileOp, m *thread.Message) string {
 	if n := len(f.Sources); n == 0 || f.Sources[n-1] != m.ID {
 		f.Sources = append(f.Sources, m.ID)
 	}
-	if name == "deleted" && b.effort.Spend(len(b.Files)) { // and what lies in it, if it is a folder
+	if op.Op == "deleted" && b.effort.Spend(len(b.Files)) { // and what lies in it, if it is a folder
 		for i := range b.Files {
 			in := &b.Files[i]
 			if strings.HasPrefix(in.Path, op.Path+"/") && in.Changed() && !slices.Contains(in.Operations, "deleted") {
@@ -92,7 +91,7 @@ func (b *builder) touch(op shell.FileOp, m *thread.Message) string {
 			}
 		}
 	}
-	return name
+	return op.Op
 }
 
 func opOrder(op string) int { return strings.Index("read created edited deleted", op) }

@@ -105,46 +105,26 @@ const (
 	lookUp                = 128 // what finding an identifier among the others takes, in units of effort
 )
 
-// learn finds the identifiers and their weights. It returns how many mentions it saw, and
-// in how many lines.
-func (n *names) learn(work *effort.Budget, in *Input, all []*facts, of func(*thread.Message) *facts) (seen, held int) {
-	steps := stepsBack(in)
-	total := 0 // to allocate once
-	for _, f := range all {
-		eachLine(f, func(line []mention, _ source) {
-			if len(line) > 0 {
-				total += len(line)
-				held++
-			}
-		})
+// learn finds the identifiers and their weights, and returns how many mentions it saw.
+func (n *names) learn(work *effort.Budget, in *Input, all []*facts, of func(*thread.Message) *facts) (seen int) {
+	for _, f := range all { // to allocate once
+		eachLine(f, func(line []mention, _ source) { seen += len(line) })
 	}
-	n.id = make(map[string]int32, total/6) // most come up more than once
-	n.stats = make([]stat, 0, total/6)
+	n.id = make(map[string]int32, seen/6) // most come up more than once
+	n.stats = make([]stat, 0, seen/6)
 	n.inMessage = make([][]int32, len(all))
+	steps := stepsBack(in)
 	recent := func(i int, m *thread.Message) bool {
 		return steps[i] <= agentSteps && m.Role == thread.Assistant || steps[i] <= userSteps && m.Role == thread.User
 	}
-	lines := make([][]int32, 0, held) // the identifiers of each line, message after message
-	ids := make([]int32, 0, total)
-	ends := make([]int, len(all))
 	for i, f := range all {
 		hot := recent(i, &in.Messages[i])
 		eachLine(f, func(line []mention, from source) {
-			if len(line) == 0 {
-				return
+			for k := 0; k < len(line) && work.Live(lookUp); k++ {
+				st := n.see(line[k], i, from)
+				st.inUse = st.inUse || hot
 			}
-			start := len(ids)
-			for _, x := range line {
-				if !work.Live(lookUp) {
-					break
-				}
-				id := n.see(x, i, from)
-				n.stats[id].inUse = n.stats[id].inUse || hot
-				ids = append(ids, id)
-			}
-			lines = append(lines, ids[start:len(ids):len(ids)])
 		})
-		ends[i] = len(lines)
 	}
 	note := func(m *thread.Message, what func(*stat)) {
 		eachLine(of(m), func(line []mention, _ source) {
@@ -164,10 +144,8 @@ func (n *names) learn(work *effort.Budget, in *Input, all []*facts, of func(*thr
 	for i := range shown {
 		note(&shown[i], func(st *stat) { st.inContext = true })
 	}
-	from := 0
-	for _, to := range ends {
-		n.measure(lines[from:to])
-		from = to
+	for i, f := range all {
+		n.measure(i, f)
 	}
 	n.weight = make([]float32, len(n.stats))
 	for id := range n.stats {
@@ -175,24 +153,22 @@ func (n *names) learn(work *effort.Budget, in *Input, all []*facts, of func(*thr
 			n.weight[id] = chance(st.traits(steps))
 		}
 	}
-	return len(ids), held
+	return seen
 }
 
 // stepsBack counts the agent's steps after each message of the span and the context.
 func stepsBack(in *Input) []int {
 	steps := make([]int, len(in.Messages)+len(in.Context))
 	n := 0
-	for i := len(steps) - 1; i >= 0; i-- {
-		steps[i] = n
-		m := &in.Context
-		at := i - len(in.Messages)
-		if at < 0 {
-			m, at = &in.Messages, i
-		}
-		if (*m)[at].Role == thread.Assistant {
-			n++
+	count := func(messages []thread.Message, steps []int) {
+		for i := range slices.Backward(messages) {
+			if steps[i] = n; messages[i].Role == thread.Assistant {
+				n++
+			}
 		}
 	}
+	count(in.Context, steps[len(in.Messages):])
+	count(in.Messages, steps)
 	return steps
 }
 
@@ -208,14 +184,13 @@ func (n *names) find(x mention, i int) (id int32, ok bool) {
 }
 
 // see notes that message i holds an identifier.
-func (n *names) see(x mention, i int, from source) int32 {
+func (n *names) see(x mention, i int, from source) *stat {
 	for int(x.nth) >= len(n.inMessage[i]) {
 		n.inMessage[i] = append(n.inMessage[i], -1) // there was no room for the pieces that hold some
 	}
-	id := n.inMessage[i][x.nth]
+	id, ok := n.inMessage[i][x.nth], true
 	if id < 0 {
-		known, ok := n.id[x.norm]
-		if id = known; !ok {
+		if id, ok = n.id[x.norm]; !ok {
 			id = int32(len(n.stats))
 			n.id[x.norm] = id
 			n.stats = append(n.stats, stat{norm: x.norm, kind: x.kind, last: -1, near: farOff})
@@ -236,29 +211,46 @@ func (n *names) see(x mention, i int, from source) int32 {
 	case inWords:
 		st.words = 1
 	}
-	return id
+	return st
 }
 
-// measure finds how near the identifiers of a message stand to one in use, before or after
-// them.
-func (n *names) measure(lines [][]int32) {
-	hot := func(id int32) bool { return n.stats[id].inUse }
-	for _, backwards := range [2]bool{false, true} {
-		since := int32(farOff)
-		for i := range lines {
-			line := lines[i]
-			if backwards {
-				line = lines[len(lines)-1-i]
+// measure finds how near the identifiers of message i stand to a line with one in use, before or after them.
+func (n *names) measure(i int, f *facts) {
+	var hot []int32 // the numbers of such lines
+	number := int32(0)
+	each := func(of func(line []mention)) {
+		number = 0
+		eachLine(f, func(line []mention, _ source) {
+			if len(line) > 0 {
+				of(line)
+				number++
 			}
-			since++
-			if slices.ContainsFunc(line, hot) {
-				since = 0
-			}
-			for _, id := range line {
-				n.stats[id].near = min(n.stats[id].near, since)
+		})
+	}
+	stat := func(x mention) *stat {
+		id, ok := n.find(x, i)
+		if !ok { // the work has ended
+			return &stat{}
+		}
+		return &n.stats[id]
+	}
+	each(func(line []mention) {
+		if slices.ContainsFunc(line, func(x mention) bool { return stat(x).inUse }) {
+			hot = append(hot, number)
+		}
+	})
+	each(func(line []mention) {
+		for len(hot) > 1 && hot[1] <= number {
+			hot = hot[1:]
+		}
+		for k := 0; k < len(hot) && k < 2; k++ {
+			away := max(hot[k]-number, number-hot[k])
+			for _, x := range line {
+				st := stat(x)
+				st.near = min(st.near, away)
 			}
 		}
-	}
+	})
 }
 
 // eachLine calls yield with the identifiers of every line of a message.

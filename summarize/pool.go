@@ -103,17 +103,15 @@ type builder struct {
 	read     func(*thread.Message) *facts // with a cache
 	messages []thread.Message             // of the span
 	facts    []*facts                     // of each of them
-	tasks    tasks                        // of a task list kept by single calls
-	listed   bool                         // the agent wrote a whole list of tasks at once
-	before   []summary.Step               // the plan of the previous summary
-	recaps   map[thread.ID]bool           // the agent's own summaries: whether the log holds what they sum up
-	calls    map[string]callRef
+	tasks    taskList
+	before   []summary.Step     // the plan of the previous summary
+	recaps   map[thread.ID]bool // the agent's own summaries: whether the log holds what they sum up
+	calls    map[string]asking
 	fileAt   map[string]int
 	based    map[string][]string // paths in the ledger by file name
-	placed   map[string]bool     // those that stand there
 	outcomes map[outcomeKey]int  // the newest outcome
 	latest   []int               // the candidate of each outcome
-	worked   []string            // of each outcome that is proved to be a success, work.Call.Same, else ""
+	failing  map[string][]int    // failed attempts that did not succeed later, by work.Call.Same
 	flags    map[string]bool     // tools of which a failure was flagged
 	origins  map[originKey]*origin
 	uses     map[originKey]int  // how often each origin is asked or changed
@@ -132,8 +130,6 @@ type builder struct {
 	entries    [sections]int                 // how many plain entries have a candidate
 }
 
-type callRef struct{ message, call int }
-
 // outcomeKey is what a call asked for.
 type outcomeKey struct{ tool, input string }
 
@@ -143,9 +139,9 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	unfolded.Messages = hosted.Unfold(in.Messages)
 	in = &unfolded
 	b := &builder{
-		pool: &pool{task: -1, attempts: map[int]*attempt{}, effort: effort.New(ctx, in.bytes())}, in: in, read: of, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
-		outcomes: map[outcomeKey]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{}, placed: map[string]bool{},
-		edits: map[editKey]*edits{}, flags: map[string]bool{}, progress: map[progressKey]progressCount{},
+		pool: &pool{task: -1, attempts: map[int]*attempt{}, effort: effort.New(ctx, in.bytes())}, in: in, read: of, messages: in.Messages, calls: map[string]asking{}, fileAt: map[string]int{},
+		outcomes: map[outcomeKey]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{},
+		edits: map[editKey]*edits{}, flags: map[string]bool{}, failing: map[string][]int{}, progress: map[progressKey]progressCount{},
 	}
 	var left room
 	b.facts, left = readSpan(in, of)
@@ -180,10 +176,10 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	b.lookAhead()
 	b.findCommandTexts()
 	b.seen = make(map[seenText]struct{}, pieces) // most of them; growing would hash all texts again
-	seen, held := b.names.learn(b.effort, in, b.facts, of)
+	seen := b.names.learn(b.effort, in, b.facts, of)
 	b.idents = make([]int32, 0, seen)
-	b.candidates = make([]candidate, 0, 256+held+outcomes)
-	b.ToolOutcomes, b.latest, b.worked = make([]summary.ToolOutcome, 0, outcomes), make([]int, 0, outcomes), make([]string, 0, outcomes)
+	b.candidates = make([]candidate, 0, 256+pieces+outcomes)
+	b.ToolOutcomes, b.latest = make([]summary.ToolOutcome, 0, outcomes), make([]int, 0, outcomes)
 	b.Requests, b.requests = make([]summary.Item, 0, users), make([]request, 0, users)
 	if in.Previous != nil {
 		b.previous(in.Previous)
@@ -211,7 +207,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 			b.assistant(i, m, f)
 		}
 		for c := range f.calls {
-			b.call(i, c, m, &f.calls[c])
+			b.call(i, m, &f.calls[c])
 		}
 		if f.result != nil {
 			b.result(i, m, f.result)
@@ -224,9 +220,6 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 		b.addWork()
 	}
 	b.applyLater()
-	if in.Log != nil {
-		b.updateTasks()
-	}
 	b.finish()
 	return b.pool
 }
@@ -401,12 +394,12 @@ func (b *builder) age(i int) float32 {
 	return 0.4 + 0.6*x*x
 }
 
-func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
-	b.calls[c.ID] = callRef{i, n}
+func (b *builder) call(i int, m *thread.Message, c *callFacts) {
+	b.calls[c.ID] = asking{c, m}
 	if c.Class != toolclass.Todo {
 		return
 	}
-	b.todo(m, c)
+	b.tasks.change(m, c)
 	if c.proposed != "" {
 		b.plan(i, m, c.proposed)
 	}
@@ -472,15 +465,8 @@ func (c *callFacts) path() string {
 
 // finish adds what is complete only at the end: edits, the plan, the files.
 func (b *builder) finish() {
-	b.noteLaterSuccess()
 	b.addEdits()
-	single := b.tasks.open()
-	if len(single) > 0 {
-		b.CurrentPlan = slices.DeleteFunc(single, func(s summary.Step) bool { return s.Status == "deleted" })
-	}
-	if b.listed || len(single) > 0 {
-		b.addProposedSteps()
-	}
+	b.addPlan()
 	for i := range b.CurrentPlan {
 		base := float32(5)
 		if b.CurrentPlan[i].Status == "completed" {

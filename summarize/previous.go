@@ -30,7 +30,7 @@ func (b *builder) previous(s *summary.Summary) {
 			call, why, _ := strings.Cut(whyFailed(it.Text), " => ")
 			tool, input, ok := strings.Cut(call, " ")
 			if ok && !strings.Contains(input, "…") && !strings.Contains(it.Text, thenWorked) && !strings.HasPrefix(why, "the user ") {
-				b.attempts[len(b.FailedAttempts)] = &attempt{call: tool + "\x00" + input, outcome: len(s.ToolOutcomes) - 1, why: it.Text}
+				b.remember(&attempt{why: it.Text}, tool+"\x00"+input)
 			}
 			b.FailedAttempts = append(b.FailedAttempts, it)
 			b.entry(secFailed, -1, 1.5, mentions(nil, it.Text))
@@ -39,7 +39,7 @@ func (b *builder) previous(s *summary.Summary) {
 	for _, o := range s.ToolOutcomes {
 		b.outcomes[outcomeKey{o.Tool, o.Input}] = len(b.ToolOutcomes)
 		b.ToolOutcomes = append(b.ToolOutcomes, o)
-		b.latest, b.worked = append(b.latest, len(b.candidates)), append(b.worked, "")
+		b.latest = append(b.latest, len(b.candidates))
 		b.entry(secOutcome, -1, 0.6, mentions(nil, o.Input))
 	}
 	carry(b, &b.OpenItems, s.OpenItems, secOpen, seenOpenItem, 1.5, false, func(o summary.OpenItem) string { return o.Description })

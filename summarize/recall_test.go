@@ -43,7 +43,7 @@ func plainText(m *thread.Message) string {
 // names of the arguments, which the tool's schema gives anyway.
 func values(arguments string) string {
 	var b strings.Builder
-	collect(nil, gjson.Parse(arguments), "", func(_, s string) { b.WriteString(s + "\n") })
+	collect(nil, gjson.Parse(arguments), maxDepth, "", func(_, s string) { b.WriteString(s + "\n") })
 	return b.String()
 }
 

@@ -1,7 +1,7 @@
 package summarize
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -10,6 +10,78 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// asking is a call, and the message in which the agent made it.
+type asking struct {
+	*callFacts
+	by *thread.Message
+}
+
+// exchange is a result with the call that it answers, and how the call ended.
+type exchange struct {
+	call   *callFacts // nil if it is not known
+	result *resultFacts
+	asked  *thread.Message // the message with the call; nil if it is not known
+	told   *thread.Message // the message with the result
+	at     int             // the position of told in the span
+	class  toolclass.Class
+	ended  thread.Outcome
+}
+
+func (b *builder) exchange(i int, m *thread.Message, r *resultFacts) *exchange {
+	c := b.calls[r.CallID]
+	x := &exchange{call: c.callFacts, result: r, asked: c.by, told: m, at: i, class: toolclass.ClassOf(r.tool)}
+	if x.call != nil {
+		x.class = c.Class
+	}
+	x.ended = judge(r, x.call, x.class)
+	return x
+}
+
+// sources are the messages of the call and of the result.
+func (x *exchange) sources() []thread.ID {
+	if x.asked == nil {
+		return []thread.ID{x.told.ID}
+	}
+	return []thread.ID{x.asked.ID, x.told.ID}
+}
+
+// The base values of a line that the user attached, of one that an edit wrote, and of a record of a JSON
+// document.
+const (
+	attachedBase = 0.35
+	changedBase  = 0.15
+	recordBase   = 0.4
+)
+
+// worths are what a class of tools tells: the base values of a line of its output and of a call that
+// succeeded, which has no entry of its own where other entries tell it.
+var worths = map[toolclass.Class]struct {
+	line, call float32
+	silent     bool
+}{
+	toolclass.Agent:    {line: 0.35, call: 0.9}, // cannot be had again
+	toolclass.Question: {line: 0.35, call: 0.9},
+	toolclass.Web:      {line: 0.35},
+	toolclass.Fetch:    {line: 0.35},
+	toolclass.Shell:    {call: 0.9},
+	toolclass.Other:    {call: 0.9},
+	toolclass.List:     {line: 0.04, silent: true},
+	toolclass.Poll:     {line: 0.04, silent: true},
+	toolclass.Read:     {silent: true},
+	toolclass.Edit:     {silent: true},
+	toolclass.Write:    {silent: true},
+	toolclass.Recall:   {silent: true},
+}
+
+// The base values of the other classes, of a call that failed, and of one whose tool declares what must
+// survive.
+const (
+	lineWorth     = 0.1
+	callWorth     = 0.5
+	failedWorth   = 1.6
+	declaredWorth = 1.2
 )
 
 // result adds what a result and its call tell: files, edits, the outcome, a failure, and lines
@@ -22,43 +94,21 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 		b.snippet(i, m, nil, "attached by the user (data, not instructions)", r.idLines, attachedBase)
 		return
 	}
-	var c *callFacts
-	var asked *thread.Message
-	if ref, ok := b.calls[r.CallID]; ok {
-		c = &b.facts[ref.message].calls[ref.call]
-		asked = &b.messages[ref.message]
-		if len(answersIn(m)) > 0 {
+	x := b.exchange(i, m, r)
+	if x.call != nil {
+		switch {
+		case len(answersIn(m)) > 0:
+			return
+		case x.class == toolclass.Todo:
+			b.tasks.answer(x.call, r)
 			return
 		}
+		b.addFiles(x)
 	}
-	class := toolclass.ClassOf(r.tool)
-	if c != nil {
-		class = c.Class
-	}
-	outcome := judge(r, c, class)
-	if c != nil {
-		if class == toolclass.Todo {
-			b.identifyTask(c, r)
-			b.readTaskList(r)
-			return
-		}
-		did, _ := c.Did(&r.Result)
-		files := slices.Clone(did)
-		for n := range files {
-			op := &files[n]
-			op.Path = b.ledgerPath(op.Path)
-			if r.FileExisted && op.Op == "created" {
-				op.Op = "edited"
-			}
-			op.Op = b.touch(*op, asked)
-		}
-		b.recordEdit(i, asked, c, files)
-	}
-	b.outcome(i, m, asked, c, r, class, outcome)
-
-	if c != nil && len(r.report) > 0 {
+	b.outcome(x)
+	if x.call != nil && len(r.report) > 0 {
 		if len(r.report) > 1 || len(r.report[0].text) >= fullWords { // else only a note that something was started
-			asked := c.Input
+			asked := x.call.Input
 			if rest, ok := strings.CutPrefix(asked, "description="); ok {
 				asked, _, _ = strings.Cut(rest, " prompt=")
 			}
@@ -66,34 +116,19 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 		}
 		return
 	}
-	base := float32(0.1)
-	switch class {
-	case toolclass.Agent, toolclass.Question, toolclass.Web, toolclass.Fetch:
-		base = 0.35 // cannot be had again
-	case toolclass.List, toolclass.Poll:
-		base = 0.04
-	}
+	base := cmp.Or(worths[x.class].line, lineWorth)
 	if r.records {
 		base = max(base, recordBase)
 	}
-	b.addLines(i, m, c, r, class, outcome == thread.Failure, base)
+	b.addLines(x, base)
 }
-
-// attachedBase is the base value of a line that the user attached.
-const attachedBase = 0.35
-
-// changedBase is the base value of a line that an edit wrote.
-const changedBase = 0.15
-
-// recordBase is the base value of a record of a JSON document.
-const recordBase = 0.4
 
 // judge decides how a call ended: by the provider's flag or the exit code, else by what the
 // output proves. Files and pages that were only printed prove nothing.
 func judge(r *resultFacts, c *callFacts, class toolclass.Class) thread.Outcome {
 	exit := r.Exit()
 	switch {
-	case (class == toolclass.Edit || class == toolclass.Write) && r.Edited():
+	case changesFile(class) && r.Edited():
 		return thread.Success
 	case class == toolclass.Shell && r.Stopped != "":
 		return thread.Partial
@@ -105,7 +140,7 @@ func judge(r *resultFacts, c *callFacts, class toolclass.Class) thread.Outcome {
 		return thread.Partial
 	case class == toolclass.Search && strings.HasPrefix(r.First, "Error performing "):
 		return thread.Failure // LSP
-	case class == toolclass.Edit || class == toolclass.Write:
+	case changesFile(class):
 		return thread.Failure
 	case class != toolclass.Shell && class != toolclass.Other:
 		return thread.Success
@@ -126,135 +161,93 @@ func judge(r *resultFacts, c *callFacts, class toolclass.Class) thread.Outcome {
 
 // outcome adds a call to the list of calls, unless the list of files says enough, and a
 // failed attempt if it failed.
-func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resultFacts, class toolclass.Class, ended thread.Outcome) {
-	if r.Canceled {
-		return // it says nothing of the call, which is asked again if it matters
+func (b *builder) outcome(x *exchange) {
+	r, c, failed := x.result, x.call, x.ended != thread.Success
+	if r.Canceled || worths[x.class].silent && !failed && len(r.fields) == 0 {
+		return // a canceled call is asked again if it matters
 	}
-	o := summary.ToolOutcome{Tool: r.tool, Outcome: ended, Turn: m.Turn, Sources: []thread.ID{m.ID}}
+	o := summary.ToolOutcome{Tool: r.tool, Outcome: x.ended, Turn: x.told.Turn, Sources: x.sources()}
 	var idents []mention
 	if c != nil {
-		o.Tool, o.Input = c.Name, c.Input
-		o.Sources = []thread.ID{asked.ID, m.ID}
-		idents = append(idents, c.inputIdents...)
+		o.Tool, o.Input, idents = c.Name, c.Input, slices.Clone(c.inputIdents)
 	}
-	failed := ended != thread.Success
-	declared := len(r.fields) > 0
-	base := float32(0.5)
-	switch class {
-	case toolclass.Read, toolclass.Edit, toolclass.Write, toolclass.List, toolclass.Poll, toolclass.Recall:
-		if !failed && !declared {
-			return
-		}
-	case toolclass.Shell, toolclass.Agent, toolclass.Other, toolclass.Question:
-		base = 0.9
-	}
+	base := cmp.Or(worths[x.class].call, callWorth)
 	if failed {
-		base = 1.6
-		text, more := errorText(r)
-		o.Error = text
-		idents = append(idents, more...)
+		var more []mention
+		o.Error, more = r.why("\n")
+		base, idents = failedWorth, append(idents, more...)
 	}
-	fields := thread.Fields{}
-	if exit := r.Exit(); exit > 0 {
-		fields["exit_code"] = exit
-	}
-	switch class {
-	case toolclass.Search, toolclass.Web:
-		if r.lines > 0 && !failed {
-			fields["lines"] = r.lines
-		}
-	case toolclass.Shell, toolclass.Other, toolclass.Question:
-		if !failed && r.last != "" && len(r.last) <= 110 && (r.lines <= 3 || sumsUp(r.last)) {
-			name := "output"
-			if r.lines > 1 {
-				name = "last"
-			}
-			fields[name] = clip.Brief(r.last, 110)
-			idents = append(idents, mentions(nil, r.last)...)
-		} else if line := b.answer(m, asked, c, r); !failed && line != "" {
-			fields["output"] = line
-			idents = append(idents, mentions(nil, line)...)
-		}
-	}
-
-	if declared {
-		// What a tool declared must survive, and says more than what was found.
-		base = max(base, 1.2)
-		maps.Copy(fields, r.fields)
-		for _, v := range r.fields {
+	var told string
+	o.KeyFields, told = x.fields()
+	idents = mentions(idents, told)
+	if len(r.fields) > 0 { // they say more than what was found
+		base = max(base, declaredWorth)
+		for name, v := range r.fields {
+			o.KeyFields[name] = v
 			if text, ok := v.(string); ok {
-				idents = append(idents, mentions(nil, text)...)
+				idents = mentions(idents, text)
 			}
 		}
 	}
-
+	if len(o.KeyFields) == 0 {
+		o.KeyFields = nil
+	}
 	key := outcomeKey{o.Tool, o.Input}
 	if at, ok := b.outcomes[key]; ok && !strings.Contains(o.Input, "…") {
 		// Run again: the newest outcome counts. Two that were cut may differ in the rest.
 		b.candidates[b.latest[at]].dead = true
 	}
-	if len(fields) > 0 {
-		o.KeyFields = fields
-	}
 	b.outcomes[key] = len(b.ToolOutcomes)
 	b.ToolOutcomes = append(b.ToolOutcomes, o)
-	b.worked = append(b.worked, b.proved(c, r, ended))
-	b.flags[r.tool] = b.flags[r.tool] || r.Outcome == thread.Failure
 	b.latest = append(b.latest, len(b.candidates))
-	b.entry(secOutcome, i, base*b.age(i), idents)
+	b.entry(secOutcome, x.at, base*b.age(x.at), idents)
 
-	if c != nil && (ended == thread.Failure || r.Stopped != "") {
-		b.failure(i, m, asked, c, r)
+	b.noteSuccess(x)
+	b.flags[r.tool] = b.flags[r.tool] || r.Outcome == thread.Failure
+	if c != nil && (x.ended == thread.Failure || r.Stopped != "") {
+		b.failure(x)
 	}
 }
 
-// answer is the line of a result that answers the call, as it is kept when the result is
-// cleared (toolclass.KeyFields).
-func (b *builder) answer(m, asked *thread.Message, c *callFacts, r *resultFacts) string {
-	if c == nil || r.records {
-		return ""
+// fields are what an output tells in few words: the exit status, how many lines, and the line that answers
+// the call or sums the output up, which is told beside them.
+func (x *exchange) fields() (fields thread.Fields, told string) {
+	r := x.result
+	fields = thread.Fields{}
+	if exit := r.Exit(); exit > 0 {
+		fields["exit_code"] = exit
 	}
-	result, _ := m.Result()
-	call, _ := asked.Parts[c.at].(thread.ToolCall)
-	return toolclass.Answer(call, result)
+	if x.ended != thread.Success {
+		return fields, ""
+	}
+	switch x.class {
+	case toolclass.Search, toolclass.Web:
+		if r.lines > 0 {
+			fields["lines"] = r.lines
+		}
+	case toolclass.Shell, toolclass.Other, toolclass.Question:
+		name := "output"
+		if r.last != "" && len(r.last) <= 110 && (r.lines <= 3 || sumsUp(r.last)) {
+			if told = clip.Brief(r.last, 110); r.lines > 1 {
+				name = "last"
+			}
+		} else if x.call != nil && !r.records {
+			// As it is kept when the result is cleared (toolclass.KeyFields).
+			result, _ := x.told.Result()
+			call, _ := x.asked.Parts[x.call.at].(thread.ToolCall)
+			told = toolclass.Answer(call, result)
+		}
+		if told != "" {
+			fields[name] = told
+		}
+	}
+	return fields, told
 }
 
 // sumsUp reports whether the last line of a long output sums it up, and so tells more than another
 // line. It says nothing of how the command went.
 func sumsUp(line string) bool {
 	line = strings.ToLower(line)
-	for _, w := range [...]string{"ok", "pass", "success", "done", "complete", "built", "finished", "total", "warning", "error", "fail", "commit"} {
-		if strings.Contains(line, w) {
-			return true
-		}
-	}
-	return false
-}
-
-// noteLaterSuccess adds to failed attempts that the same call succeeded later.
-func (b *builder) noteLaterSuccess() {
-	if len(b.attempts) == 0 {
-		return
-	}
-	worked := map[string][]int{} // the successes of a call
-	for at, call := range b.worked {
-		if call != "" {
-			worked[call] = append(worked[call], at)
-		}
-	}
-	for n, a := range b.attempts {
-		if later, _ := slices.BinarySearch(worked[a.call], a.outcome+1); a.call != "" && later < len(worked[a.call]) {
-			a.again, a.works = b.ToolOutcomes[worked[a.call][later]].Turn, true
-			b.FailedAttempts[n].Text = a.text(nil)
-		}
-	}
-}
-
-// proved returns what a call is the same as (work.Call.Same), if its result proves that it
-// succeeded, else "".
-func (b *builder) proved(c *callFacts, r *resultFacts, ended thread.Outcome) string {
-	if c == nil || ended != thread.Success || c.Class == toolclass.Shell && !c.Succeeded(&r.Result, b.flags[c.Name]) {
-		return ""
-	}
-	return c.Same()
+	return slices.ContainsFunc([]string{"ok", "pass", "success", "done", "complete", "built", "finished", "total", "warning", "error", "fail", "commit"},
+		func(w string) bool { return strings.Contains(line, w) })
 }

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -73,9 +74,15 @@ func checklist(s string) []todo {
 
 var boxes = map[string]string{"[ ]": "pending", "[x]": "completed", "[X]": "completed", "[-]": "in_progress", "[~]": "in_progress"}
 
-// taskStatus reads the rows "#3 [pending] Write the test" of a printed task list; nil if
-// there is none.
-func taskStatus(s string) map[string]string {
+// readTasks reads the id of a new task, "Task #3 created", and the rows "#3 [pending] Write the test" of a
+// task list that was printed.
+func (f *resultFacts) readTasks(s string) {
+	if rest, ok := strings.CutPrefix(f.First, "Task #"); ok {
+		f.taskID, _, _ = strings.Cut(rest, " ")
+	}
+	if toolclass.Normal(f.tool) != "tasklist" {
+		return
+	}
 	all := map[string]string{}
 	for line := range strings.Lines(s) {
 		id, rest, ok := strings.Cut(strings.TrimSpace(line), " [")
@@ -84,157 +91,89 @@ func taskStatus(s string) map[string]string {
 			all[strings.Trim(id, "#.")] = status
 		}
 	}
-	if len(all) == 0 && !strings.HasPrefix(s, "No tasks found") {
-		return nil
+	if len(all) > 0 || strings.HasPrefix(s, "No tasks found") {
+		f.tasks = all
 	}
-	return all
 }
 
-type task struct {
-	step summary.Step
-	gone bool
-}
-
-// tasks is the list that an agent keeps by single calls.
-type tasks struct {
-	all  []task
-	byID map[string]int  // the position of each that is not gone
-	told map[string]bool // the ids that a result told
+// taskList is the list that an agent keeps, written as a whole or by single calls.
+type taskList struct {
+	steps []summary.Step // those that are gone have the status "deleted"
+	byID  map[string]int // of a list kept by single calls, the steps that are not gone
 }
 
 // callMark and the id of the call stand for the id of a new task until the result tells it.
 const callMark = "call:"
 
-// open lists the tasks that are not gone.
-func (l *tasks) open() (steps []summary.Step) {
-	for _, t := range l.all {
-		if !t.gone {
-			steps = append(steps, t.step)
+// change applies a call in a message.
+func (l *taskList) change(m *thread.Message, c *callFacts) {
+	if c.todoID != "" {
+		if n, ok := l.byID[c.todoID]; ok {
+			step, to := &l.steps[n], c.todos[0]
+			step.Status, step.Text = cmp.Or(to.status, step.Status), cmp.Or(clip.Brief(to.text, maxSentence), step.Text)
+			step.Sources = append(step.Sources, m.ID)
+		}
+		return
+	}
+	if c.newTask {
+		if l.byID == nil {
+			l.byID = map[string]int{}
+		}
+		l.byID[callMark+c.ID] = len(l.steps)
+	} else if len(c.todos) > 0 {
+		*l = taskList{}
+	}
+	for _, t := range c.todos {
+		l.steps = append(l.steps, summary.Step{Text: clip.Brief(t.text, maxSentence), Status: t.status, Sources: []thread.ID{m.ID}})
+	}
+}
+
+// answer gives a new task the id that a result tells, and takes over the status of all tasks from a printed
+// list: other agents may have changed it.
+func (l *taskList) answer(c *callFacts, r *resultFacts) {
+	if n, ok := l.byID[callMark+c.ID]; ok && r.taskID != "" && !strings.HasPrefix(r.taskID, callMark) {
+		if _, again := l.byID[r.taskID]; again { // numbers begin anew in a new list
+			l.remove(nil)
+		}
+		delete(l.byID, callMark+c.ID)
+		l.byID[r.taskID] = n
+	}
+	if r.tasks == nil {
+		return
+	}
+	l.remove(r.tasks)
+	for id, status := range r.tasks {
+		if n, ok := l.byID[id]; ok && status != "" {
+			l.steps[n].Status = status
 		}
 	}
-	return steps
-}
-
-func (l *tasks) add(id string, step summary.Step) {
-	if l.byID == nil {
-		l.byID, l.told = map[string]int{}, map[string]bool{}
-	}
-	l.byID[id], l.all = len(l.all), append(l.all, task{step: step})
-}
-
-// find returns the task of an id; nil if there is none.
-func (l *tasks) find(id string) *task {
-	if i, ok := l.byID[id]; ok {
-		return &l.all[i]
-	}
-	return nil
 }
 
 // remove removes the tasks of which a result told the id, without those to keep.
-func (l *tasks) remove(keep map[string]string) {
-	for id := range l.told {
-		if keep[id] == "" {
-			l.find(id).gone = true
+func (l *taskList) remove(keep map[string]string) {
+	for id, n := range l.byID {
+		if keep[id] == "" && !strings.HasPrefix(id, callMark) {
+			l.steps[n].Status = "deleted"
 			delete(l.byID, id)
-			delete(l.told, id)
 		}
 	}
 }
 
-func (b *builder) todo(m *thread.Message, c *callFacts) {
-	source := []thread.ID{m.ID}
-	switch {
-	case c.newTask:
-		b.tasks.add(callMark+c.ID, summary.Step{Text: clip.Brief(c.todos[0].text, maxSentence), Status: c.todos[0].status, Sources: source})
-	case c.todoID != "":
-		if t := b.tasks.find(c.todoID); t != nil {
-			if s := c.todos[0].status; s != "" {
-				t.step.Status = s
-			}
-			if s := c.todos[0].text; s != "" {
-				t.step.Text = clip.Brief(s, maxSentence)
-			}
-			t.step.Sources = append(t.step.Sources, m.ID)
-		}
-	case len(c.todos) > 0:
-		b.CurrentPlan = b.CurrentPlan[:0:0]
-		for _, t := range c.todos {
-			b.CurrentPlan = append(b.CurrentPlan, summary.Step{Text: clip.Brief(t.text, maxSentence), Status: t.status, Sources: source})
-		}
-		b.listed = true
+// addPlan makes the agent's own list the plan, with the steps that a model read out of the span. Older
+// steps of the previous summary have given way to the list.
+func (b *builder) addPlan() {
+	if len(b.tasks.steps) == 0 {
+		return
 	}
-}
-
-// updateTasks brings the agent's list of tasks up to the end of the log. If another summary
-// follows, the list stands there.
-func (b *builder) updateTasks() {
-	in := b.in
-	calls := map[string]*callFacts{}
-	for i := range in.Context {
-		m := &in.Context[i]
-		f := b.read(m)
-		for n := range f.calls {
-			if c := &f.calls[n]; c.Class == toolclass.Todo {
-				calls[c.ID] = c
-				b.todo(m, c)
-			}
-		}
-		if f.result == nil {
-			continue
-		}
-		if c := calls[f.result.CallID]; c != nil {
-			b.identifyTask(c, f.result)
-			b.readTaskList(f.result)
-		}
-	}
-	if in.Continued && len(calls) > 0 {
-		b.tasks, b.CurrentPlan, b.listed = tasks{}, nil, false
-	}
-}
-
-// addProposedSteps adds to the agent's own list the steps that a model read out of the
-// span. Older steps of the previous summary have given way to the list.
-func (b *builder) addProposedSteps() {
-	inSpan := map[thread.ID]bool{}
-	for i := range b.messages {
-		inSpan[b.messages[i].ID] = true
-	}
+	b.CurrentPlan = slices.DeleteFunc(slices.Clone(b.tasks.steps), func(s summary.Step) bool { return s.Status == "deleted" })
+	inSpan := isAmong(spanOf(&Input{Messages: b.messages}).MessageIDs)
 	listed := map[string]bool{}
 	for _, s := range b.CurrentPlan {
 		listed[normalized(s.Text)] = true
 	}
 	for _, x := range b.before {
-		text := normalized(x.Text)
-		if x.Status != "completed" && slices.ContainsFunc(x.Sources, func(id thread.ID) bool { return inSpan[id] }) && !listed[text] {
+		if text := normalized(x.Text); x.Status != "completed" && !listed[text] && slices.ContainsFunc(x.Sources, inSpan) {
 			listed[text], b.CurrentPlan = true, append(b.CurrentPlan, x)
-		}
-	}
-}
-
-// identifyTask gives a new task the id that the result tells.
-func (b *builder) identifyTask(c *callFacts, r *resultFacts) {
-	if !c.newTask || r.taskID == "" {
-		return
-	}
-	if b.tasks.find(r.taskID) != nil { // numbers begin anew in a new list
-		b.tasks.remove(nil)
-	}
-	if i, ok := b.tasks.byID[callMark+c.ID]; ok && !strings.HasPrefix(r.taskID, callMark) {
-		delete(b.tasks.byID, callMark+c.ID)
-		b.tasks.byID[r.taskID], b.tasks.told[r.taskID] = i, true
-	}
-}
-
-// readTaskList takes over the status of all tasks from a printed list: other agents may have
-// changed it.
-func (b *builder) readTaskList(r *resultFacts) {
-	if r.tasks == nil {
-		return
-	}
-	b.tasks.remove(r.tasks)
-	for id, status := range r.tasks {
-		if t := b.tasks.find(id); t != nil && status != "" {
-			t.step.Status = status
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -16,8 +15,8 @@ import (
 // lies between two pieces of an item is marked.
 func TestWindows(t *testing.T) {
 	line := "first_word_of_it " + strings.Repeat("plain words here ", 20) + "last_word_of_it"
-	pieces := appendPieces(nil, line, scan.Span{From: 0, To: len(line)}, 1, 0, true)
-	pieces = appendPieces(pieces, "next_line()", scan.Span{From: 0, To: 11}, 2, 0, true)
+	pieces := appendPieces(nil, line, 1, 0, true)
+	pieces = appendPieces(pieces, "next_line()", 2, 0, true)
 	if len(pieces) != 3 {
 		t.Fatalf("%d pieces", len(pieces))
 	}
@@ -41,7 +40,7 @@ func TestWindows(t *testing.T) {
 		t.Error("the end of a line is left out, and nothing marks it")
 	}
 	long := strings.Repeat("x", maxSentence-10) + " tail"
-	if end := windowEnd(long, 0, len(long)); long[end-1] != ' ' {
+	if end := windowEnd(long); long[end-1] != ' ' {
 		t.Errorf("a long word is cut at %d", end)
 	}
 }

@@ -4,200 +4,187 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
+
+// kinds are the types that a chunk may have as a whole, in the order in which they are tried. norm returns the
+// normalized form; "" for a chunk that is of the type and says too little.
+var kinds = []struct {
+	Type
+	example string
+	is      func(c string, f features) bool
+	norm    func(c string) string // nil: as it stands
+}{
+	{Email, "ann@example.org", isEmail, strings.ToLower},
+	{Date, "2026-11-21T14:03", isDate, nil},
+	{Version, "v1.2.3-rc.1", isVersion, func(c string) string { return strings.TrimPrefix(c, "v") }},
+	{Number, "$1,250.50", isNumber, numberOf},
+	{Path, "src/client.go", isPath, path.Clean},
+	{Hex, "a3f29c1", isHex, strings.ToLower},
+	{Error, "ErrNotFound", isError, nil},
+	{Symbol, "parse_header", isSymbol, nil},
+	{ID, "TICKET-4821", isID, nil},
+}
 
 // classifyWhole reads a chunk as one identifier; ok is false when it is none as a whole.
 func classifyWhole(c string) (t Type, norm string, ok bool) {
-	if isEmail(c) {
-		return Email, strings.ToLower(c), true
-	}
 	f := featuresOf(c)
-	if f.letters == 0 && f.digits == 0 {
+	if f[letter]+f[digit] == 0 {
 		return 0, "", false
 	}
-	switch {
-	case isDate(c, f):
-		return Date, c, true
-	case isVersion(c, f):
-		return Version, strings.TrimPrefix(c, "v"), true
-	}
-	if n, is := parseNumber(c, f); is {
-		return Number, n, n != ""
-	}
-	if f.slashes > 0 || f.dots > 0 {
-		if p, is := filePath(c, f); is {
-			return Path, p, true
+	for i := range kinds {
+		if k := &kinds[i]; k.is(c, f) {
+			if norm = c; k.norm != nil {
+				norm = k.norm(c)
+			}
+			return k.Type, norm, norm != ""
 		}
-	}
-	switch {
-	case f.colons > 0 && !strings.Contains(c, "::"):
-		return 0, "", false
-	case isHex(c, f):
-		return Hex, strings.ToLower(c), true
-	case isError(c, f):
-		return Error, c, true
-	case isSymbol(c, f):
-		return Symbol, c, true
-	case f.letters > 0 && f.digits > 0 && len(c) >= 5 && f.other == 0 && f.slashes == 0 && f.colons == 0:
-		return ID, c, true
 	}
 	return 0, "", false
 }
 
-// features are what the characters of a chunk are.
-type features struct {
-	letters, digits, dots, slashes, dashes, scores, colons, other int
-	uppers                                                        int
-}
+// features counts the characters of a chunk, of maxChunk bytes at most, by their class; upper ones are letters too.
+type features [classes]uint16
+
+const (
+	other = iota
+	letter
+	upper
+	digit
+	dot
+	slash
+	dash
+	score
+	colon
+	classes
+)
+
+// classOf is the class of each byte.
+var classOf = func() (of [256]uint8) {
+	for c := range 256 {
+		switch b := byte(c); {
+		case scan.IsDigit(b):
+			of[c] = digit
+		case isUpper(b):
+			of[c] = upper
+		case isLetter(b):
+			of[c] = letter
+		}
+	}
+	of['.'], of['/'], of['-'], of['_'], of[':'] = dot, slash, dash, score, colon
+	return of
+}()
 
 func featuresOf(c string) (f features) {
 	for i := range len(c) {
-		switch b := c[i]; {
-		case isDigit(b):
-			f.digits++
-		case isLetter(b):
-			f.letters++
-			if isUpper(b) {
-				f.uppers++
-			}
-		case b == '.':
-			f.dots++
-		case b == '/':
-			f.slashes++
-		case b == '-':
-			f.dashes++
-		case b == '_':
-			f.scores++
-		case b == ':':
-			f.colons++
-		default:
-			f.other++
-		}
+		f[classOf[c[i]]]++
 	}
+	f[letter] += f[upper]
 	return f
 }
 
-func isEmail(c string) bool {
-	at := strings.IndexByte(c, '@')
-	if at < 1 || at+4 > len(c) || strings.IndexByte(c, '/') >= 0 || strings.Count(c, "@") != 1 {
-		return false
+// lacks reports whether there are no characters of some classes.
+func (f features) lacks(all ...int) bool {
+	n := uint16(0)
+	for _, class := range all {
+		n += f[class]
 	}
-	dot := strings.LastIndexByte(c, '.')
-	return dot > at+1 && dot < len(c)-1 && isLetter(c[dot+1])
+	return n == 0
+}
+
+func isEmail(c string, f features) bool {
+	at, end := strings.IndexByte(c, '@'), strings.LastIndexByte(c, '.')
+	return at > 0 && strings.LastIndexByte(c, '@') == at && f[slash] == 0 && end > at+1 && end < len(c)-1 && isLetter(c[end+1])
 }
 
 // isDate takes 2026-11-21, with or without a time, 2026/11/21, and 14:03 or
 // 14:03:59 alone.
 func isDate(c string, f features) bool {
-	if len(c) >= 10 && isDigit(c[0]) && isDigit(c[3]) && (c[4] == '-' || c[4] == '/') && isDigit(c[5]) && isDigit(c[6]) && c[7] == c[4] && isDigit(c[8]) && isDigit(c[9]) {
+	if len(c) >= 10 && c[4] == c[7] && (c[4] == '-' || c[4] == '/') && digits(c[:1]+c[3:4]+c[5:7]+c[8:10]) {
 		return len(c) == 10 || c[10] == 'T'
 	}
-	if f.colons == 0 || f.letters > 0 || f.digits < 3 || f.digits > 6 || f.slashes+f.dashes+f.scores+f.other+f.dots > 0 || f.colons > 2 {
+	if f[colon] == 0 || f[colon] > 2 || f[digit] < 3 || f[digit] > 6 || !f.lacks(letter, slash, dash, score, other, dot) {
 		return false
 	}
 	for part := range strings.SplitSeq(c, ":") {
-		if len(part) < 1 || len(part) > 2 || part[0] > '5' {
+		if part == "" || len(part) > 2 || part[0] > '5' {
 			return false
 		}
 	}
 	return len(c[strings.LastIndexByte(c, ':')+1:]) == 2
 }
 
+// digits reports whether a text is of figures.
+func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
+
 // isVersion takes 1.2.3, v1.2, 1.2.3-rc.1.
 func isVersion(c string, f features) bool {
-	v := c
-	if v[0] == 'v' {
-		v = v[1:]
-	}
-	if f.dots == 0 || v == "" || !isDigit(v[0]) || f.slashes+f.colons+f.scores > 0 {
+	v := strings.TrimPrefix(c, "v")
+	if f[dot] == 0 || v == "" || !scan.IsDigit(v[0]) || !f.lacks(slash, colon, score) {
 		return false
 	}
 	core, rest, _ := strings.Cut(v, "-")
-	if rest == "" && f.dashes > 0 {
-		return false
-	}
 	parts := strings.Split(core, ".")
-	if len(parts) < 2 || len(parts) < 3 && len(v) == len(c) {
+	if rest == "" && f[dash] > 0 || len(parts) < 2 || len(parts) < 3 && len(v) == len(c) {
 		return false
 	}
-	return !slices.ContainsFunc(parts, func(p string) bool { return p == "" || len(p) > 5 || strings.Trim(p, "0123456789") != "" })
+	return !slices.ContainsFunc(parts, func(p string) bool { return p == "" || len(p) > 5 || !digits(p) })
 }
 
-// parseNumber canonicalises a number. is reports whether the chunk is a number at
-// all; norm is empty for one that says too little: fewer than three significant
-// digits without a decimal, a unit or a currency, years, round powers of ten.
-func parseNumber(c string, f features) (norm string, is bool) {
-	if f.digits == 0 || f.slashes+f.colons+f.scores > 0 {
-		return "", false
-	}
+// units may stand behind a number.
+var units = scan.WordSet("% ms s us ns m h d B KB kB MB GB KiB MiB GiB K k M G kg g km px USD EUR")
+
+// cutNumber parts a number with its sign or currency, its figures and its unit.
+func cutNumber(c string) (sign, number, unit string) {
 	body := strings.TrimLeft(c, "$€£-+~")
-	money := len(body) < len(c) && strings.ContainsAny(c[:len(c)-len(body)], "$€£")
-	end := 0
-	for end < len(body) && (isDigit(body[end]) || body[end] == '.' || body[end] == ',') {
-		end++
-	}
-	unit := body[end:]
-	if end == 0 || len(unit) > 3 || strings.ContainsAny(unit, "-.,0123456789") || unit != "" && !isUnit(unit) {
-		return "", false
-	}
-	digits := strings.ReplaceAll(body[:end], ",", "")
-	if strings.Count(digits, ".") > 1 {
-		return "", false
-	}
-	decimal := false
-	if whole, part, ok := strings.Cut(digits, "."); ok {
-		part = strings.TrimRight(part, "0")
-		decimal = part != ""
-		digits = whole
-		if decimal {
-			digits += "." + part
-		}
-	}
-	digits = strings.TrimLeft(digits, "0")
-	significant := strings.Trim(strings.ReplaceAll(digits, ".", ""), "0")
-	switch {
-	case significant == "":
-		return "", true
-	case decimal || money || unit != "" && len(digits) >= 2:
-	case len(digits) < 3:
-		return "", true
-	case significant == "1":
-		return "", true
-	case len(digits) == 4 && (strings.HasPrefix(digits, "199") || strings.HasPrefix(digits, "20") && digits[2] < '4'):
-		return "", true
-	}
-	return digits + unit, true
+	unit = strings.TrimLeft(body, "0123456789.,")
+	return c[:len(c)-len(body)], body[:len(body)-len(unit)], unit
 }
 
-func isUnit(u string) bool {
-	return slices.Contains([]string{
-		"%", "ms", "s", "us", "ns", "m", "h", "d", "B", "KB", "kB", "MB", "GB", "KiB", "MiB", "GiB", "K", "k", "M", "G", "kg", "g", "km", "px", "USD", "EUR",
-	}, u)
+func isNumber(c string, f features) bool {
+	if f[digit] == 0 || !f.lacks(slash, colon, score) {
+		return false
+	}
+	_, number, unit := cutNumber(c)
+	return number != "" && (unit == "" || units[unit]) && strings.Count(number, ".") <= 1
+}
+
+// numberOf canonicalises a number. It is empty for one that says too little: fewer than three significant
+// digits without a decimal, a unit or a currency, years, round powers of ten.
+func numberOf(c string) string {
+	sign, number, unit := cutNumber(c)
+	whole, part, _ := strings.Cut(strings.ReplaceAll(number, ",", ""), ".")
+	if part = strings.TrimRight(part, "0"); part != "" {
+		part = "." + part
+	}
+	norm := strings.TrimLeft(whole+part, "0")
+	switch significant := strings.Trim(strings.ReplaceAll(norm, ".", ""), "0"); {
+	case significant == "":
+		return ""
+	case part != "" || strings.ContainsAny(sign, "$€£") || unit != "" && len(norm) >= 2:
+	case len(norm) < 3 || significant == "1":
+		return ""
+	case len(norm) == 4 && (strings.HasPrefix(norm, "199") || strings.HasPrefix(norm, "20") && norm[2] < '4'):
+		return ""
+	}
+	return norm + unit
 }
 
 // fileTypes are the endings by which a name without a slash is a file.
-var fileTypes = map[string]bool{
-	"go": true, "mod": true, "sum": true, "ts": true, "tsx": true, "js": true, "jsx": true, "mjs": true, "cjs": true, "py": true, "rb": true,
-	"rs": true, "java": true, "kt": true, "c": true, "h": true, "cc": true, "cpp": true, "hpp": true, "cs": true, "php": true, "swift": true,
-	"sh": true, "bash": true, "zsh": true, "sql": true, "md": true, "mdx": true, "txt": true, "rst": true, "json": true, "jsonl": true,
-	"yaml": true, "yml": true, "toml": true, "ini": true, "cfg": true, "conf": true, "env": true, "lock": true, "xml": true, "html": true,
-	"css": true, "scss": true, "svg": true, "png": true, "jpg": true, "jpeg": true, "gif": true, "pdf": true, "csv": true, "tsv": true,
-	"log": true, "diff": true, "patch": true, "zip": true, "gz": true, "tar": true, "proto": true, "vue": true, "ipynb": true, "db": true,
-	"sqlite": true, "gitignore": true, "example": true, "tmpl": true, "snap": true, "golden": true, "service": true, "exe": true, "wasm": true,
-}
+var fileTypes = scan.WordSet("go mod sum ts tsx js jsx mjs cjs py rb rs java kt c h cc cpp hpp cs php swift sh bash zsh sql md mdx txt rst json jsonl " +
+	"yaml yml toml ini cfg conf env lock xml html css scss svg png jpg jpeg gif pdf csv tsv log diff patch zip gz tar proto vue ipynb db " +
+	"sqlite gitignore example tmpl snap golden service exe wasm")
 
-func filePath(c string, f features) (string, bool) {
-	if i := strings.IndexByte(c, ':'); i >= 0 {
-		return "", false
-	}
-	if f.letters == 0 {
-		return "", false
+func isPath(c string, f features) bool {
+	if f[slash]+f[dot] == 0 || f[colon] > 0 || f[letter] == 0 {
+		return false
 	}
 	base := c[strings.LastIndexByte(c, '/')+1:]
 	ending := base[strings.LastIndexByte(base, '.')+1:]
 	file := len(ending) < len(base) && fileTypes[strings.ToLower(ending)]
-	if f.slashes == 0 {
-		return c, file && len(base) > len(ending)+1
+	if f[slash] == 0 {
+		return file && len(base) > len(ending)+1
 	}
 	parts := 0
 	for p := range strings.SplitSeq(c, "/") {
@@ -206,30 +193,27 @@ func filePath(c string, f features) (string, bool) {
 		}
 	}
 	rooted := c[0] == '/' || strings.HasPrefix(c, "~/") || strings.HasPrefix(c, "./") || strings.HasPrefix(c, "../")
-	if parts == 0 || parts == 1 && !rooted && !file || len(c) < 4 || strings.HasPrefix(c, "//") || strings.Contains(c, "//") && !rooted {
-		return "", false
+	switch {
+	case len(c) < 4, strings.HasPrefix(c, "//"), strings.Contains(c, "//") && !rooted:
+		return false
+	case parts == 1 && !file:
+		return rooted && len(c) > 4
 	}
-	if rooted && parts == 1 && !file && len(c) < 5 {
-		return "", false
-	}
-	return path.Clean(c), true
+	return parts > 0
 }
 
 // isHex takes UUIDs, and hexadecimal of at least 7 digits that has both letters
 // and figures.
 func isHex(c string, f features) bool {
-	if len(c) < 7 || f.digits == 0 || f.letters == 0 {
-		return false
-	}
-	if f.dashes > 0 && (len(c) != 36 || f.dashes != 4) {
-		return false
-	}
-	return strings.Trim(c, "0123456789abcdefABCDEF-") == ""
+	return len(c) >= 7 && f[digit] > 0 && f[letter] > 0 && (f[dash] == 0 || len(c) == 36 && f[dash] == 4) && strings.Trim(c, "0123456789abcdefABCDEF-") == ""
 }
+
+// joins reports whether the colons of a chunk, if it has any, join parts of a name.
+func joins(c string, f features) bool { return f[colon] == 0 || strings.Contains(c, "::") }
 
 // isError takes names of errors: ErrNotFound, TimeoutError, ENOENT, E0308.
 func isError(c string, f features) bool {
-	if f.slashes+f.dashes+f.other > 0 || len(c) < 5 || f.letters == 0 {
+	if !f.lacks(slash, dash, other) || len(c) < 5 || f[letter] == 0 || !joins(c, f) {
 		return false
 	}
 	last := c[strings.LastIndexByte(c, '.')+1:]
@@ -238,42 +222,35 @@ func isError(c string, f features) bool {
 		return true
 	case isUpper(last[0]) && len(last) > 6 && (strings.HasSuffix(last, "Error") || strings.HasSuffix(last, "Exception")):
 		return true
-	case last[0] == 'E' && f.dots+f.scores == 0 && len(c) <= 14 && f.uppers == f.letters && f.digits == 0:
-		return errnos[c]
-	case last[0] == 'E' && len(c) == 5 && f.digits == 4:
-		return true
 	}
-	return false
+	return last[0] == 'E' && (errnos[c] || len(c) == 5 && f[digit] == 4)
 }
 
-var errnos = map[string]bool{
-	"ENOENT": true, "EACCES": true, "EPERM": true, "EEXIST": true, "EISDIR": true, "ENOTDIR": true, "EINVAL": true, "EPIPE": true,
-	"ECONNREFUSED": true, "ECONNRESET": true, "ETIMEDOUT": true, "EADDRINUSE": true, "ENOTEMPTY": true, "ENOSPC": true, "EAGAIN": true,
-	"ERESOLVE": true, "ENOTFOUND": true, "EMFILE": true, "ELOOP": true, "EINTR": true, "EHOSTUNREACH": true, "ENOMEM": true,
-}
+var errnos = scan.WordSet("ENOENT EACCES EPERM EEXIST EISDIR ENOTDIR EINVAL EPIPE ECONNREFUSED ECONNRESET ETIMEDOUT EADDRINUSE ENOTEMPTY ENOSPC EAGAIN " +
+	"ERESOLVE ENOTFOUND EMFILE ELOOP EINTR EHOSTUNREACH ENOMEM")
 
 // isSymbol takes names in code: snake, camel, dotted or with ::, at least six
 // characters and two parts.
 func isSymbol(c string, f features) bool {
-	if len(c) < 6 || f.letters < 4 || f.slashes+f.dashes+f.other > 0 || isDigit(c[0]) {
+	if len(c) < 6 || f[letter] < 4 || !f.lacks(slash, dash, other) || scan.IsDigit(c[0]) || !joins(c, f) {
 		return false
 	}
-	parts, run := 0, 0
-	alpha := 0
+	parts, alpha := 0, 0 // those that begin with a letter
+	last := byte('_')
 	for i := range len(c) {
 		b := c[i]
-		switch {
-		case b == '_' || b == '.' || b == ':':
-			run = 0
-			continue
-		case run == 0, isUpper(b) && i > 0 && isLower(c[i-1]):
-			parts++
-			if isLetter(b) {
+		joint := b == '_' || b == '.' || b == ':'
+		if !joint && (strings.IndexByte("_.:", last) >= 0 || isUpper(b) && isLower(last)) {
+			if parts++; isLetter(b) {
 				alpha++
 			}
 		}
-		run++
+		last = b
 	}
 	// An id such as ab_12x has one part of letters and one of figures.
-	return parts >= 2 && alpha >= 2 && f.digits*2 <= f.letters
+	return parts >= 2 && alpha >= 2 && f[digit]*2 <= f[letter]
+}
+
+func isID(c string, f features) bool {
+	return f[letter] > 0 && f[digit] > 0 && len(c) >= 5 && f.lacks(other, slash, colon)
 }

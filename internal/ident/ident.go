@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
 // Type is the kind of an identifier.
@@ -90,13 +91,9 @@ const (
 
 // isSeparator marks the bytes that end a chunk.
 var isSeparator = func() (is [256]bool) {
-	for c := range 33 {
-		is[c] = true
+	for c := range 256 {
+		is[c] = c < 33 || strings.IndexByte("\"'`()[]{}<>|;,=\\!?*\x7f", byte(c)) >= 0 || c == symbolLead
 	}
-	for _, c := range "\"'`()[]{}<>|;,=\\!?*\x7f" {
-		is[c] = true
-	}
-	is[symbolLead] = true
 	return is
 }()
 
@@ -151,22 +148,13 @@ func (s *scanner) scanChunk() {
 	start := s.at
 	text := s.text
 	address := false
-	for s.at < len(text) {
+	for ; s.at < len(text); s.at++ {
 		c := text[s.at]
-		if isSeparator[c] {
-			switch {
-			case c == ',' && s.at > start && isDigit(text[s.at-1]) && groupOf3(text[s.at+1:]):
-			case address && (c == '=' || c == '?' || c == '!'):
-			default:
-				goto done
-			}
+		if isSeparator[c] && !(address && (c == '=' || c == '?' || c == '!')) && !(c == ',' && s.at > start && scan.IsDigit(text[s.at-1]) && groupOf3(text[s.at+1:])) {
+			break
 		}
-		if c == ':' && strings.HasPrefix(text[s.at:], "://") && s.at > start {
-			address = true
-		}
-		s.at++
+		address = address || c == ':' && s.at > start && strings.HasPrefix(text[s.at:], "://")
 	}
-done:
 	chunk, at := trimPunctuation(text[start:s.at], start)
 	if chunk == "" {
 		return
@@ -179,7 +167,7 @@ done:
 // groupOf3 reports whether a text begins with a group of three digits, as large
 // numbers are written.
 func groupOf3(s string) bool {
-	return len(s) >= 3 && isDigit(s[0]) && isDigit(s[1]) && isDigit(s[2]) && (len(s) == 3 || !isDigit(s[3]))
+	return len(s) >= 3 && digits(s[:3]) && (len(s) == 3 || !scan.IsDigit(s[3]))
 }
 
 // trimPunctuation takes punctuation off both ends.
@@ -201,12 +189,12 @@ const maxChunk = 2048
 func (s *scanner) classify(chunk string, at int, first bool) {
 	for s.live.Live(byteEffort * min(len(chunk), maxChunk) / 8) {
 		if i := strings.Index(chunk[:min(len(chunk), maxChunk)], "://"); i > 1 && len(chunk) > i+5 {
-			s.emit(URL, strings.TrimRight(chunk, "/"), chunk, at)
+			s.found(Ident{URL, strings.TrimRight(chunk, "/"), chunk, at})
 			return
 		}
 		if len(chunk) <= maxChunk {
 			if t, norm, ok := classifyWhole(chunk); ok {
-				s.emit(t, norm, chunk, at)
+				s.found(Ident{t, norm, chunk, at})
 				return
 			}
 		}
@@ -232,32 +220,27 @@ func (s *scanner) classify(chunk string, at int, first bool) {
 	}
 }
 
-func (s *scanner) emit(t Type, norm, surface string, at int) { s.found(Ident{t, norm, surface, at}) }
-
-// scanName takes a capitalised n-gram in the middle of a sentence: at least two
-// words, each with a small letter.
+// scanName takes a capitalised n-gram in the middle of a sentence: two to five words, each with a small
+// letter.
 func (s *scanner) scanName(chunk string, at int) {
 	if !capitalised(chunk) {
 		return
 	}
-	end := at + len(chunk)
-	words := 1
-	for words < 5 && end+1 < len(s.text) && s.text[end] == ' ' {
+	end, words := at+len(chunk), 1
+	for ; words < 5 && end+1 < len(s.text) && s.text[end] == ' '; words++ {
 		next := end + 1
 		for next < len(s.text) && isLetter(s.text[next]) {
 			next++
 		}
-		if !capitalised(s.text[end+1:next]) || next < len(s.text) && (isDigit(s.text[next]) || strings.IndexByte("_/", s.text[next]) >= 0) {
+		if !capitalised(s.text[end+1:next]) || next < len(s.text) && (scan.IsDigit(s.text[next]) || s.text[next] == '_' || s.text[next] == '/') {
 			break
 		}
 		end = next
-		words++
 	}
-	if words < 2 {
-		return
+	if words > 1 {
+		s.found(Ident{Name, s.text[at:end], s.text[at:end], at})
+		s.at = max(s.at, end)
 	}
-	s.emit(Name, s.text[at:end], s.text[at:end], at)
-	s.at = max(s.at, end)
 }
 
 func capitalised(w string) bool {
@@ -274,7 +257,6 @@ func capitalised(w string) bool {
 	return small
 }
 
-func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 }
 func isUpper(c byte) bool  { return c >= 'A' && c <= 'Z' }
 func isLower(c byte) bool  { return c >= 'a' && c <= 'z' }

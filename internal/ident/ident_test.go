@@ -48,6 +48,15 @@ func TestExtract(t *testing.T) {
 	}
 }
 
+// TestKinds: each type finds its example, and no type before it does.
+func TestKinds(t *testing.T) {
+	for _, k := range kinds {
+		if got, norm, ok := classifyWhole(k.example); got != k.Type || !ok {
+			t.Errorf("%s is read as %s %q", k.example, got, norm)
+		}
+	}
+}
+
 func FuzzExtract(f *testing.F) {
 	for _, s := range []string{"a/b.go:3", "1,200.50", "\"x y z w\"", "::", "..", "v", "Ada Lovelace", "a@b.cd", "\xff/\xfe.go", "1→a_b_c_d\xe2"} {
 		f.Add(s)
