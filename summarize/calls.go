@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -77,12 +76,7 @@ func readCall(live *effort.Budget, c *thread.ToolCall) callFacts {
 		args = gjson.Parse(c.Arguments)
 	}
 	f.changeFacts = &changeFacts{}
-	var line []shell.Command
-	if args.IsObject() {
-		line = f.readArguments(live, args)
-	} else {
-		line = f.readText(live, c.Arguments)
-	}
+	line := f.readArguments(live, args, c.Arguments)
 	if live.Live(len(c.Arguments)) {
 		f.Read(args, line)
 	}
@@ -92,37 +86,48 @@ func readCall(live *effort.Budget, c *thread.ToolCall) callFacts {
 	return f
 }
 
-// readArguments reads arguments in JSON. It returns the commands of a command line.
-func (f *callFacts) readArguments(live *effort.Budget, args gjson.Result) (line []shell.Command) {
-	path := ""
-	for _, k := range pathKeys {
-		if v := args.Get(k); v.Type == gjson.String && v.Str != "" {
-			path = shell.Clean(v.Str)
-			break
-		}
+// readArguments reads the arguments of a call: an object of JSON, or else a patch, a command line or another
+// text. It returns the commands of a command line.
+func (f *callFacts) readArguments(live *effort.Budget, args gjson.Result, text string) (line []shell.Command) {
+	script := text
+	if args.IsObject() {
+		script = command(args)
 	}
-	switch f.Class {
-	case toolclass.Shell:
-		line = f.readCommand(live, command(args))
-	case toolclass.Todo:
+	patch := ""
+	if changesFile(f.Class) {
+		patch = args.Get("patch").Str
+	}
+	if strings.Contains(script, "*** Begin Patch") && (f.Class == toolclass.Shell || changesFile(f.Class) || !args.IsObject()) {
+		patch = script
+	}
+	switch {
+	case patch != "":
+		f.readPatch(live, patch)
+	case f.Class == toolclass.Shell:
+		f.Input = clip.Brief(strings.TrimSpace(script), work.MaxInput)
+		line = shell.Read(script)
+		f.Files, f.onlyPrints = shell.Files(line), shell.OnlyPrints(line)
+	case !args.IsObject():
+		f.Input = clip.Brief(text, work.MaxInput)
+	case f.Class == toolclass.Todo:
 		f.readTodo(args)
-	case toolclass.Read:
-		if path != "" {
-			f.addFile(path, "read")
-		}
+	case f.Class == toolclass.Read:
+		f.addFile(pathOf(args), "read")
 		args.Get("paths").ForEach(func(_, v gjson.Result) bool {
-			if v.Type == gjson.String {
-				f.addFile(shell.Clean(v.Str), "read")
-			}
+			f.addFile(shell.Clean(v.Str), "read")
 			return true
 		})
-	case toolclass.Edit, toolclass.Write:
-		f.readEdit(live, args, path)
+	case changesFile(f.Class):
+		f.readEdit(live, args)
 	}
-	if f.Input == "" && f.Class != toolclass.Todo {
+	if f.Input == "" && f.Class != toolclass.Todo && args.IsObject() {
 		f.Input = describe(args, f.Class)
 	}
 	f.inputIdents = mentions(nil, f.Input)
+	if !args.IsObject() {
+		f.idents = mentionsWhile(live, nil, text)
+		return line
+	}
 	collect(live, args, maxDepth, "", func(key, s string) {
 		if !oldKeys[key] || !changesFile(f.Class) {
 			f.idents = mentionsWhile(live, f.idents, s)
@@ -131,32 +136,14 @@ func (f *callFacts) readArguments(live *effort.Budget, args gjson.Result) (line 
 	return line
 }
 
-// readText reads an argument of free text: a patch, or a command line.
-func (f *callFacts) readText(live *effort.Budget, text string) (line []shell.Command) {
-	switch {
-	case strings.Contains(text, patchMark):
-		f.readPatch(live, text)
-	case f.Class == toolclass.Shell:
-		line = f.readCommand(live, text)
-	default:
-		f.Input = clip.Brief(text, work.MaxInput)
+// pathOf is the file that arguments name, or "".
+func pathOf(args gjson.Result) string {
+	for _, k := range pathKeys {
+		if v := args.Get(k); v.Type == gjson.String && v.Str != "" {
+			return shell.Clean(v.Str)
+		}
 	}
-	f.inputIdents = mentions(nil, f.Input)
-	f.idents = mentionsWhile(live, f.idents, text)
-	return line
-}
-
-const patchMark = "*** Begin Patch"
-
-func (f *callFacts) readCommand(live *effort.Budget, s string) []shell.Command {
-	if strings.Contains(s, patchMark) {
-		f.readPatch(live, s)
-		return nil
-	}
-	f.Input = clip.Brief(strings.TrimSpace(s), work.MaxInput)
-	line := shell.Read(s)
-	f.Files, f.onlyPrints = shell.Files(line), shell.OnlyPrints(line)
-	return line
+	return ""
 }
 
 // command returns the command line of a shell call, whatever its shape.
@@ -181,12 +168,8 @@ func command(args gjson.Result) string {
 	return ""
 }
 
-func (f *callFacts) readEdit(live *effort.Budget, args gjson.Result, path string) {
-	input := args.Get("input").Str
-	if patch := args.Get("patch"); patch.Type == gjson.String || strings.Contains(input, patchMark) {
-		f.readPatch(live, cmp.Or(patch.Str, input))
-		return
-	}
+// readEdit reads the arguments of a tool that changes a file, or moves one.
+func (f *callFacts) readEdit(live *effort.Budget, args gjson.Result) {
 	op := "edited"
 	if f.Class == toolclass.Write {
 		op = "created"
@@ -197,9 +180,8 @@ func (f *callFacts) readEdit(live *effort.Budget, args gjson.Result, path string
 	case "create":
 		f.Class, op = toolclass.Write, "created"
 	}
-	if path != "" {
-		f.addFile(path, op)
-	}
+	path := pathOf(args)
+	f.addFile(path, op)
 	if source, to := args.Get("source").Str, args.Get("destination").Str; source != "" && to != "" {
 		f.Files = append(f.Files, shell.FileOp{Path: shell.Clean(source), Op: "deleted", Note: "moved to " + to}, shell.FileOp{Path: shell.Clean(to), Op: "created", Note: "moved from " + source})
 	}
@@ -249,8 +231,11 @@ func (f *callFacts) readPatch(live *effort.Budget, patch string) {
 	f.readReplacement(live, path, []string{removed.String()}, []string{added.String()})
 }
 
-// addFile adds a file of the call, unless it has very many, and reports whether it did.
+// addFile adds a file of the call, if there is one, unless it has very many, and reports whether it did.
 func (f *callFacts) addFile(path, op string) bool {
+	if path == "" {
+		return false
+	}
 	if len(f.Files) >= maxFiles {
 		f.moreFiles++
 		return false

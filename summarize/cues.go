@@ -17,57 +17,47 @@ const (
 	choiceCue                 // the assistant says that it chose
 )
 
-// phrases are the cues of English, German, French and Spanish, in lower case. They match
-// from the start of a word; a trailing space matches the end of a word. The list is short
+// phrases are the cues of English, German, French and Spanish, in lower case, by their first two bytes. They
+// match from the start of a word; a trailing space matches the end of a word. The list is short
 // on purpose: a missed rule still stands in the user's message, a false one takes room.
-var phrases = map[cue][]string{
-	choiceCue: {
-		"i'll use", "i will use", "i'll go with", "we'll go with", "i went with", "we'll use", "going with", "let's use", "let's go with", "decided ", "decision:", "i chose", "i've chosen", "we chose",
-		"we decided", "i opted", "opted for", "opting for", "i'm choosing", "i picked", "settled on",
-		"entschieden", "ich nehme", "wir nehmen", "j'ai choisi", "j'ai décidé", "decidí", "elegí", "he decidido",
-	},
-	openCue: {
-		"todo", "to do:", "next step", "remaining", "still need", "left to do", "not yet", "follow-up", "follow up", "open question", "pending", "blocked",
-		"would you like", "do you want", "should i ", "shall i ", "noch offen", "reste à", "queda por", "falta ",
-	},
-	reasonCue: {"because ", "since ", "so that ", "due to ", "as it ", "weil ", "parce que", "porque "},
-}
+var phrases = func() map[[2]byte][]phrase {
+	all := map[[2]byte][]phrase{}
+	for c, list := range map[cue]string{
+		choiceCue: "i'll use|i will use|i'll go with|we'll go with|i went with|we'll use|going with|let's use|let's go with|decided |decision:|i chose|i've chosen|" +
+			"we chose|we decided|i opted|opted for|opting for|i'm choosing|i picked|settled on|entschieden|ich nehme|wir nehmen|j'ai choisi|j'ai décidé|" +
+			"decidí|elegí|he decidido",
+		openCue: "todo|to do:|next step|remaining|still need|left to do|not yet|follow-up|follow up|open question|pending|blocked|would you like|do you want|" +
+			"should i |shall i |noch offen|reste à|queda por|falta ",
+		reasonCue: "because |since |so that |due to |as it |weil |parce que|porque ",
+	} {
+		for text := range strings.SplitSeq(list, "|") {
+			key := [2]byte{text[0], text[1]}
+			all[key] = append(all[key], phrase{text, c})
+		}
+	}
+	return all
+}()
 
-// phrase is one entry of the index below.
 type phrase struct {
 	text string
 	cue  cue
 }
 
-// index lists the phrases by their first two bytes.
-var index = func() map[[2]byte][]phrase {
-	m := map[[2]byte][]phrase{}
-	for _, c := range []cue{choiceCue, openCue, reasonCue} {
-		for _, p := range phrases[c] {
-			k := [2]byte{p[0], p[1]}
-			m[k] = append(m[k], phrase{p, c})
-		}
-	}
-	return m
-}()
-
-// cuesOf returns the cues of a sentence, and where its reason begins; -1 if it gives none.
+// cuesOf returns the cues of a sentence, and where its reason begins; 0 if it gives none, or begins with it.
 func cuesOf(s string) (found cue, reason int) {
-	reason = -1
 	start := true
 	for i := 0; i+1 < len(s); i++ {
 		c := scan.Lower(s[i])
 		if start {
-			for _, p := range index[[2]byte{c, scan.Lower(s[i+1])}] {
+			for _, p := range phrases[[2]byte{c, scan.Lower(s[i+1])}] {
 				if scan.MatchPhrase(s[i:], p.text) {
-					found |= p.cue
-					if p.cue == reasonCue && reason < 0 {
+					if found |= p.cue; p.cue == reasonCue && reason == 0 {
 						reason = i
 					}
 				}
 			}
 		}
-		start = !(c >= 'a' && c <= 'z' || c >= 0x80 || c >= '0' && c <= '9' || c == '\'' || c == '_')
+		start = !(c >= 0x80 || scan.IsLetter(c) || scan.IsDigit(c) || c == '\'' || c == '_')
 	}
 	return found, reason
 }

@@ -181,7 +181,7 @@ func (b *builder) applyEdit(x *exchange) {
 func (b *builder) addLines(x *exchange, base float32) {
 	c, r := x.call, x.result
 	if c == nil {
-		b.snippet(x.at, x.told, c, label(c, r.tool, x.failed()), r.idLines, base)
+		b.snippet(x.at, x.told, c, label(c, r.tool, x.failed()), r.plain(), base)
 		return
 	}
 	b.applyEdit(x)
@@ -201,9 +201,9 @@ func (b *builder) addLines(x *exchange, base float32) {
 	from := len(b.candidates)
 	o, whole := b.originOf(x)
 	if o != nil {
-		b.dropStale(o, r.idLines, whole, true)
+		b.dropStale(o, r.plain(), whole, true)
 	}
-	b.snippet(x.at, x.told, c, label(c, r.tool, x.failed()), r.idLines, base)
+	b.snippet(x.at, x.told, c, label(c, r.tool, x.failed()), r.plain(), base)
 	if o != nil {
 		b.track(o, from)
 	}
@@ -237,7 +237,7 @@ func (b *builder) applyLater() {
 		default:
 			b.applyEdit(x)
 			if o, whole := b.originOf(x); o != nil {
-				b.dropStale(o, f.result.idLines, whole, false)
+				b.dropStale(o, f.result.plain(), whole, false)
 			}
 		}
 	}

@@ -114,7 +114,7 @@ func (e *evidence) add(text string, by voices, talk int32) {
 	n := int32(len(e.passages))
 	e.passages = append(e.passages, passage{text: text, by: by, talk: [2]int32{talk}})
 	e.size += len(text) + 1
-	note := func(word string) {
+	note := func(word string) bool {
 		p := e.words[word]
 		if p == nil {
 			p = &posting{}
@@ -123,13 +123,11 @@ func (e *evidence) add(text string, by voices, talk int32) {
 		if p.by |= by; len(p.in) == 0 || p.in[len(p.in)-1] != n {
 			p.in = append(p.in, n)
 		}
+		return true
 	}
-	for w := range stems(text) {
-		note(w)
-	}
+	stems(text)(note)
 	numbers(text, func(x number) {
-		note("#" + x.value)
-		if x.unit != "" {
+		if note("#" + x.value); x.unit != "" {
 			note("#" + x.value + " " + x.unit)
 		}
 	})
@@ -137,83 +135,74 @@ func (e *evidence) add(text string, by voices, talk int32) {
 
 // aboutUser adds the sentences about the user in a text that is not the user's.
 func (e *evidence) aboutUser(text string) {
-	if size := e.size; mentionsUser(text) >= 0 {
-		for p := range scan.Sentences(text) {
-			if s := text[p.From:p.To]; mentionsUser(s) >= 0 {
-				e.add(s, byPeople|byUser, e.newTalk())
-			}
+	size := e.size
+	for p := range scan.Sentences(text) {
+		if s := text[p.From:p.To]; mentionsUser(s) >= 0 {
+			e.add(s, byPeople|byUser, e.newTalk())
 		}
-		e.size = size // it was counted
 	}
+	e.size = size // it was counted
 }
 
-// speech adds what the user or the assistant says in a message.
-func (e *evidence) speech(m *thread.Message) {
-	switch said := m.Said(); {
+// speech adds what the user or the assistant says in a message, and returns it.
+func (e *evidence) speech(m *thread.Message) string {
+	words, said := injected.UserWords(m), m.Said()
+	switch {
 	case m.Author() == thread.ByModel:
-		e.heard = len(e.passages)
-		e.add(m.Text(), byPeople, e.turn)
-		e.aboutUser(m.Text())
+		words, e.heard = m.Text(), len(e.passages)
+		e.add(words, byPeople, e.turn)
+		e.aboutUser(words)
 	case m.StartsTurn() && !ownformat.ShowsContent(m):
 		e.turn = e.newTalk()
 		if e.heard >= 0 && e.heard < len(e.passages) { // it may be what the user answers
 			e.passages[e.heard].talk[1] = e.turn
 		}
-		e.add(injected.UserWords(m), byPeople|byUser, e.turn)
+		e.add(words, byPeople|byUser, e.turn)
 	case said != "":
 		e.add(said, byPeople|byUser, e.turn)
 	default:
-		e.add(injected.UserWords(m), byPeople, 0)
+		e.add(words, byPeople, 0)
 	}
+	return strings.TrimSpace(words)
 }
 
 // message adds all text of a message but its reasoning. Arguments are included as they stand and with
 // their strings unescaped. Text that a harness wrote in the user's name is nobody's words.
 func (e *evidence) message(m *thread.Message) {
-	e.speech(m)
-	words := strings.TrimSpace(injected.UserWords(m))
+	words := e.speech(m)
 	for _, p := range m.Parts {
+		text, by := "", byAnybody
 		switch p := p.(type) {
 		case thread.Text:
 			switch {
 			case m.Author() == thread.ByModel:
 			case m.Kind == thread.Recap:
-				e.add(p.Text, byUser, 0)
 				e.aboutUser(p.Text)
+				text, by = p.Text, byUser
 			case strings.TrimSpace(p.Text) != words:
-				e.add(p.Text, byAnybody, 0)
+				text = p.Text
 			}
 		case thread.ToolCall:
-			text := p.Name + " " + p.Arguments + "\n"
-			if rawjson.Valid(p.Arguments) {
-				text += unescaped(gjson.Parse(p.Arguments))
-			}
-			e.add(text, byPeople, 0)
+			text, by = p.Name+" "+p.Arguments+"\n"+unescaped(p.Arguments), byPeople
 		case thread.ToolResult:
-			text := p.Tool + " " + string(p.Outcome) + " " + p.Text() + "\n" + p.Structured + "\n"
+			text = p.Tool + " " + string(p.Outcome) + " " + p.Text() + "\n" + p.Structured + "\n"
 			if doc, err := json.Marshal(p.KeyFields); len(p.KeyFields) > 0 && err == nil {
-				text += string(doc) + "\n" + unescaped(gjson.ParseBytes(doc))
+				text += string(doc) + "\n" + unescaped(string(doc))
 			}
-			e.add(text, byAnybody, 0)
 		case thread.Media:
-			e.add(p.Name+" "+p.Text, byAnybody, 0)
+			text = p.Name + " " + p.Text
 		case thread.Opaque:
-			e.add(p.Text, byAnybody, 0)
+			text = p.Text
 		}
+		e.add(text, by, 0)
 	}
 }
 
-// unescaped lists the strings of a JSON value, a line each.
-func unescaped(v gjson.Result) string {
-	if v.Type == gjson.String {
-		return v.Str + "\n"
-	}
+// unescaped lists the strings and numbers of a JSON document, a line each.
+func unescaped(doc string) string {
 	var b strings.Builder
-	if v.IsObject() || v.IsArray() {
-		v.ForEach(func(_, e gjson.Result) bool {
-			b.WriteString(unescaped(e))
-			return true
-		})
+	if rawjson.Valid(doc) {
+		collect(nil, gjson.Parse(doc), rawjson.MaxDepth, "", func(_, s string) { b.WriteString(s + "\n") })
 	}
 	return b.String()
 }
@@ -235,15 +224,15 @@ func (e *evidence) find(text string, by voices, cut bool, holds func(*passage) b
 	look := func(p *passage) bool {
 		return (by == byAnybody || p.by&by != 0) && e.effort.Spend(comparing+len(p.text)/searching) && holds(p)
 	}
-	if rarest == nil {
-		for i := range e.passages {
-			if look(&e.passages[i]) {
-				return true
-			}
-		}
-		return false
+	if rarest != nil {
+		return slices.ContainsFunc(rarest.in, func(i int32) bool { return look(&e.passages[i]) })
 	}
-	return slices.ContainsFunc(rarest.in, func(i int32) bool { return look(&e.passages[i]) })
+	for i := range e.passages {
+		if look(&e.passages[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // wrote reports whether a passage by such a voice holds a text as it stands.

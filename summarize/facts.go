@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ type piece struct {
 	text   string
 	idents []mention
 	terms  []string // of the assistant's words
-	reason int      // where in text the reason begins, or -1
+	reason int      // where in text the reason begins; 0 if it gives none
 	score  float32  // what its form tells: how clearly a line reports an error, or defines something
 	cues   cue
 	code   bool // inside a fenced block, or a line of a tree
@@ -69,38 +70,31 @@ type userFacts struct {
 	command bool      // the text of a slash command, which the user did not write
 	clauses []clause  // of it, as far as they may stand
 	idents  []mention // of it
-	*recapFacts
-}
-
-// recapFacts is what was read from a summary by the agent's own compaction.
-type recapFacts struct {
-	recap []piece // its lines
-	// artifacts are pointers in it. Those in tool output do not count: a web page could plant them.
+	recap   []piece   // the lines of a summary by the agent's own compaction
+	// artifacts are pointers in such a summary. Those in tool output do not count: a web page could plant them.
 	artifacts []artifactMention
 }
 
 // resultFacts is what was read from a tool result.
 type resultFacts struct {
 	work.Result
-	tool       string
-	added      bool   // not by a tool: see readAdded
-	fails      bool   // some line proves a failure
-	records    bool   // its lines are the records of a JSON document
-	source     source // what kind of tool said it
-	lines      int32
-	errorLines []piece           // lines that report a failure, in order
-	idLines    []piece           // lines with identifiers, in order
-	last       string            // the last line that is not empty
-	taskID     string            // "Task #3 created": the id that a task list gave
-	tasks      map[string]string // status by id, of a task list that was printed; else nil
-	report     []piece           // paragraphs of a sub-agent's answer
-	fields     thread.Fields
+	tool    string
+	added   bool   // not by a tool: see readAdded
+	fails   bool   // some line proves a failure
+	records bool   // its lines are the records of a JSON document
+	source  source // what kind of tool said it
+	lines   int32
+	idLines []piece           // lines with identifiers, and those that report a failure, which have a score
+	last    string            // the last line that is not empty
+	taskID  string            // "Task #3 created": the id that a task list gave
+	tasks   map[string]string // status by id, of a task list that was printed; else nil
+	report  []piece           // paragraphs of a sub-agent's answer
+	fields  thread.Fields
 }
 
 // What messages have that have none of it. Nobody writes to these.
 var (
-	noRecap   = &recapFacts{}
-	noUser    = &userFacts{recapFacts: noRecap}
+	noUser    = &userFacts{}
 	onlySpoke = &facts{userFacts: noUser, speaks: true} // the words had no room
 	noChange  = &changeFacts{}
 )
@@ -127,16 +121,14 @@ func readWhile(live *effort.Budget, m *thread.Message) *facts {
 	switch m.Author() {
 	case thread.ByCompaction:
 		text := scan.Clean(m.Text())
-		f.userFacts = &userFacts{recapFacts: &recapFacts{lines(live, text), mentionedArtifacts(text)}}
+		f.userFacts = &userFacts{recap: lines(live, text), artifacts: mentionedArtifacts(text)}
 	case thread.ByPerson:
-		f.userFacts = &userFacts{recapFacts: noRecap}
-		f.user = strings.TrimSpace(scan.Clean(injected.UserWords(m)))
+		user := strings.TrimSpace(scan.Clean(injected.UserWords(m)))
+		f.userFacts = &userFacts{user: user, clauses: readClauses(live, user), idents: mentionsWhile(live, nil, user)}
 		f.command = slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
 			text, ok := p.(thread.Text)
 			return ok && injected.Command(text.Text) != ""
 		})
-		f.clauses = readClauses(live, f.user)
-		f.idents = mentionsWhile(live, nil, f.user)
 	case thread.ByModel:
 		f.said = paragraphs(live, scan.Clean(m.Text()))
 	}
@@ -219,12 +211,8 @@ func lines(work *effort.Budget, s string) []piece {
 			fenced = !fenced
 			continue
 		}
-		p := piece{text: line, idents: mentionsWhile(work, nil, line), reason: -1, place: place{line: len(out)}}
-		p.code = fenced || isDrawing(line) || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "---")
-		if !p.code {
-			p.cues, p.reason = cuesOf(line)
-		}
-		out = append(out, p)
+		code := fenced || isDrawing(line) || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "---")
+		out = append(out, piece{text: line, idents: mentionsWhile(work, nil, line), code: code, place: place{line: len(out)}})
 	}
 	return out
 }
@@ -250,7 +238,7 @@ func isDrawing(s string) bool {
 
 // readResult extracts the facts of a tool result.
 func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
-	f := &resultFacts{tool: r.Tool, source: sourceOfResult(r.Tool), fields: r.KeyFields}
+	f := &resultFacts{tool: r.Tool, source: cmp.Or(classes[toolclass.ClassOf(r.Tool)].output, inResult), fields: r.KeyFields}
 	s := scan.Clean(r.Text())
 	if s == "" {
 		s = r.Structured
@@ -259,7 +247,7 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 	f.Result = work.ReadResult(live, &r, s)
 	if f.Claim != "" {
 		f.lines, f.First = 1, f.Claim
-		f.idLines = []piece{{text: clip.Brief(f.Claim, maxLine), idents: mentions(nil, f.Claim), reason: -1}}
+		f.idLines = []piece{{text: clip.Brief(f.Claim, maxLine), idents: mentions(nil, f.Claim)}}
 		return f
 	}
 	if toolclass.ClassOf(r.Tool) == toolclass.Agent && r.Outcome != thread.Failure && f.Started == "" && !f.DeniedByUser {
@@ -270,7 +258,7 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 	if s != "" && !strings.HasSuffix(s, "\n") {
 		f.lines++
 	}
-	line := 0 // counts lines that are not empty
+	line, errors := 0, 0 // lines that are not empty, and those that report a failure
 	var around blocks
 	for _, p := range textLines(live, s) {
 		line++
@@ -282,16 +270,20 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 			f.First = text[:min(len(text), maxLine)]
 		}
 		f.last = text[:min(len(text), maxLine)]
-		score, sure := errorScore(text[:min(len(text), maxSentence)])
-		f.fails = f.fails || sure
-		if score > 0 && len(f.errorLines) < maxErrorLines {
-			f.errorLines = appendPieces(f.errorLines, text[:clip.CutBefore(text, maxSentence)], line, score, true)
+		clearly, sure := toolclass.FailureScore(text[:min(len(text), maxSentence)])
+		score := float32(clearly)
+		f.fails, f.Failing = f.fails || sure, f.Failing || score > 0
+		if f.quotes() {
+			score = 0
 		}
-		if f.records || score > 0 && f.source != inRead && f.source != inSearch || f.source == inSearch && bareHit(text) {
+		if score > 0 {
+			errors++
+		}
+		if score > 0 && errors > maxErrorLines || score == 0 && f.records || f.source == inSearch && bareHit(text) {
 			continue
 		}
 		from := len(f.idLines)
-		f.addLine(text, line)
+		f.addLine(text, line, score)
 		if f.source == inRead && from < maxIDLines {
 			head := around.enter(s[:p.To-len(text)], text, from, len(f.idLines) > from)
 			for i := range f.idLines[from:] {
@@ -301,22 +293,32 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 	}
 	for n, row := range rows {
 		if live.Live(readingByte * len(row)) {
-			f.addLine(row, n)
+			f.addLine(row, n, 0)
 		}
 	}
 	f.readTasks(s)
-	f.Failing = len(f.errorLines) > 0
 	if class := toolclass.ClassOf(r.Tool); class == toolclass.Shell || r.Tool == "" {
 		f.Why, _ = f.why(" ; ")
 	}
 	return f
 }
 
-// addLine adds a line with identifiers.
-func (f *resultFacts) addLine(text string, line int) {
-	if len(f.idLines) < maxIDLines {
-		f.idLines = appendPieces(f.idLines, text, line, 0, false)
+// quotes reports whether an output is text of files, which says nothing of the call.
+func (f *resultFacts) quotes() bool { return f.source == inRead || f.source == inSearch }
+
+// addLine adds a line with identifiers, or one that reports a failure as clearly as the score says.
+func (f *resultFacts) addLine(text string, line int, score float32) {
+	if score > 0 || len(f.idLines) < maxIDLines {
+		f.idLines = appendPieces(f.idLines, text, line, score, score > 0)
 	}
+}
+
+// plain are the lines that report no failure: attempts tell of the others.
+func (f *resultFacts) plain() []piece {
+	if !f.Failing || f.quotes() {
+		return f.idLines
+	}
+	return slices.DeleteFunc(slices.Clone(f.idLines), func(p piece) bool { return p.score > 0 })
 }
 
 // withoutLineNumber skips the number that file tools write in front of each line ("12→", "12\t", "12|"): it is
@@ -362,7 +364,7 @@ func appendPieces(dst []piece, text string, line int, score float32, anyway bool
 			continue
 		}
 		if idents := mentions(nil, window); len(idents) > 0 || anyway && n == 0 {
-			dst = append(dst, piece{text: window, idents: idents, score: score, reason: -1, place: place{line, n, text != ""}})
+			dst = append(dst, piece{text: window, idents: idents, score: score, place: place{line, n, text != ""}})
 		}
 		n++
 	}

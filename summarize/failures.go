@@ -247,17 +247,17 @@ func (r *resultFacts) why(between string) (text string, idents []mention) {
 	case own != "":
 		return clip.Brief(own, maxReasonLine), mentions(nil, own)
 	}
-	found, lines := r.diagnostics(), []string(nil)
-	best := float32(0)
-	for _, p := range found {
-		best = max(best, p.telltale())
+	best, size := float32(1), 0
+	for n := range r.idLines {
+		best = max(best, r.telltale(&r.idLines[n]))
 	}
-	size := 0
-	for _, p := range found {
-		if p.telltale() < best || shell.StatusLine(p.text) || slices.Contains(lines, clip.Brief(p.text, maxReasonLine)) {
+	var lines []string
+	for n := range r.idLines {
+		p := &r.idLines[n]
+		line := clip.Brief(p.text, maxReasonLine)
+		if r.telltale(p) < best || shell.StatusLine(p.text) || slices.Contains(lines, line) {
 			continue
 		}
-		line := clip.Brief(p.text, maxReasonLine)
 		if size += len(line); len(lines) > 0 && size > maxReason {
 			break
 		}
@@ -289,29 +289,18 @@ func (r *resultFacts) ownError() string {
 	return ""
 }
 
-// diagnostics returns the lines of a failed output that report an error, and those of
-// compilers and linters, which name a column of a file but often no error, in order.
-func (r *resultFacts) diagnostics() []*piece {
-	all := make([]*piece, 0, len(r.errorLines))
-	for n := range r.errorLines {
-		all = append(all, &r.errorLines[n])
+// telltale says how much a line explains a failure, 0 for nothing: it reports an error, or a compiler or a linter
+// names a column of a file, often without an error; more if it names a position in a file.
+func (r *resultFacts) telltale(p *piece) float32 {
+	score := min(p.score, 2)
+	position := 0
+	if score > 0 || !r.quotes() && p.window == 0 {
+		position = filePosition(p.text)
 	}
-	for n := 0; n < len(r.idLines) && r.source != inSearch && r.source != inRead; n++ {
-		if p := &r.idLines[n]; p.window == 0 && filePosition(p.text) == 2 {
-			all = append(all, p)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b *piece) int { return a.line - b.line })
-	return all
-}
-
-// telltale says how much a line explains a failure: more if it names a position in a file.
-func (p *piece) telltale() float32 {
-	score, position := min(p.score, 2), filePosition(p.text)
-	if p.score == 0 && position == 2 {
+	if score == 0 && position == 2 {
 		score = 1
 	}
-	if position > 0 {
+	if score > 0 && position > 0 {
 		score += 2
 	}
 	return score

@@ -1,12 +1,12 @@
 package summarize
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
-	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -45,32 +45,6 @@ const (
 	inResult
 	sources
 )
-
-// sourceOfCall is the source of the arguments of a tool.
-func sourceOfCall(class toolclass.Class) source {
-	switch class {
-	case toolclass.Edit:
-		return inEdit
-	case toolclass.Write:
-		return inWrite
-	case toolclass.Shell:
-		return inCommand
-	}
-	return inArguments
-}
-
-// sourceOfResult is the source of the output of a tool.
-func sourceOfResult(tool string) source {
-	if s, ok := resultSources[toolclass.ClassOf(tool)]; ok {
-		return s
-	}
-	return inResult
-}
-
-var resultSources = map[toolclass.Class]source{
-	toolclass.Read: inRead, toolclass.Search: inSearch, toolclass.List: inList, toolclass.Shell: inOutput,
-	toolclass.Edit: inChange, toolclass.Write: inChange, toolclass.Web: inPage, toolclass.Fetch: inPage, toolclass.Agent: inPage,
-}
 
 // ofCall reports whether it is an argument of a call.
 func (s source) ofCall() bool { return s >= inEdit && s <= inArguments }
@@ -265,14 +239,12 @@ func eachLine(f *facts, yield func([]mention, source)) {
 	all(f.recap, inWords)
 	for i := range f.calls {
 		c := &f.calls[i]
-		yield(c.idents, sourceOfCall(c.Class))
-		all(c.changed, sourceOfCall(c.Class))
+		from := cmp.Or(classes[c.Class].arguments, inArguments)
+		yield(c.idents, from)
+		all(c.changed, from)
 	}
 	if f.result != nil {
 		all(f.result.idLines, f.result.source)
-		if f.result.records || len(f.result.idLines) >= maxIDLines || f.result.source != inRead && f.result.source != inSearch { // elsewhere they stand among the keys
-			all(f.result.errorLines, f.result.source)
-		}
 	}
 }
 

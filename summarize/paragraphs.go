@@ -27,7 +27,7 @@ func paragraphs(work *effort.Budget, s string) []piece {
 	var glued string // a heading that waits for its text
 	line := 0        // counts lines with text
 	add := func(text string, code bool) {
-		p := piece{text: text, reason: -1, code: code, place: place{line: line}}
+		p := piece{text: text, code: code, place: place{line: line}}
 		switch last := len(out) - 1; {
 		case glued != "":
 			p.text = strings.TrimSuffix(glued+"\n"+text, "\n")
@@ -50,29 +50,25 @@ func paragraphs(work *effort.Budget, s string) []piece {
 			return
 		}
 		at := line
-		number := 0 // the length of "1. " in front of the first sentence
+		from := 0 // "1. " goes with the first sentence
 		for p := range scan.Sentences(text) {
 			if p.From == 0 && strings.TrimLeft(text[:p.To], "0123456789") == "." {
-				number = p.To
 				continue
 			}
-			if number > 0 {
-				p.From, number = 0, 0
+			if line > at {
+				from = p.From
 			}
 			n := line - at
-			add(text[p.From:p.To], false)
-			last := &out[len(out)-1]
-			last.place = place{at, n, p.To < len(text)}
+			add(text[from:p.To], false)
+			out[len(out)-1].place = place{at, n, p.To < len(text)}
 		}
 		line = at + 1
 	}
 	open := -1 // where the text of a block of code begins
-	for _, p := range scan.Lines(s) {
-		if !work.Live(readingByte * (1 + p.To - p.From)) {
-			break
-		}
+	for _, p := range textLines(work, s) {
 		text := s[p.From:p.To]
-		_, at := scan.NextLine(s, p.To)
+		below, at := lineBelow(s, p.To)
+		said, next := cutAnnouncement(text)
 		fence := strings.HasPrefix(text, "```")
 		switch {
 		case fence && open < 0:
@@ -84,23 +80,19 @@ func paragraphs(work *effort.Budget, s string) []piece {
 		case fence:
 			addBlock(strings.TrimRight(s[open:p.From], " \t"), add)
 			open = -1
-		case open >= 0, text == "", ruler(text):
-		case leadsIn(text) && announcedAt(text) == 0, text[0] == '|' && rulerAt(s, at), strings.HasPrefix(text, "**") && len(text) <= maxGlued && listAt(s, at):
-			text = strings.TrimLeft(text, "# ")
-			if glued != "" { // a heading of headings
+		case open >= 0, ruler(text):
+		case leadsIn(text) && next == "", text[0] == '|' && below != "" && ruler(below), strings.HasPrefix(text, "**") && len(text) <= maxGlued && listItem(below) && below[0] != '|':
+			if text = strings.TrimLeft(text, "# "); glued != "" { // a heading of headings
 				text = glued + "\n" + text
 			}
-			glued = text
-			if len(glued) > 2*maxGlued {
+			if glued = text; len(glued) > 2*maxGlued {
 				glued = ""
 				line++ // it is left out
 			}
-		default:
-			at := announcedAt(text)
-			if at > 0 { // a finding weighs more than the announcement after it
-				passage(strings.TrimRight(text[:at], " "))
-			}
-			if next := text[at:]; at > 0 && leadsIn(next) {
+		case next == "":
+			passage(text)
+		default: // a finding weighs more than the announcement after it
+			if passage(said); leadsIn(next) {
 				glued = next
 			} else {
 				passage(next)
@@ -116,17 +108,24 @@ func paragraphs(work *effort.Budget, s string) []piece {
 	return out
 }
 
-// announcedAt is where the last of several sentences of a line begins, if it only announces
-// what will be done next; else 0.
-func announcedAt(line string) int {
-	from, last := 0, 0
+// lineBelow returns the line below that of a position, trimmed, and where it begins.
+func lineBelow(s string, at int) (line string, from int) {
+	_, from = scan.NextLine(s, at)
+	p, _ := scan.NextLine(s, from)
+	p = scan.Trim(s, p)
+	return s[p.From:p.To], from
+}
+
+// cutAnnouncement parts the last of several sentences of a line, if it only announces what will be done next.
+func cutAnnouncement(line string) (said, next string) {
+	last := 0
 	for p := range scan.Sentences(line) {
-		from, last = last, p.From
+		last = p.From
 	}
-	if last > from && announcing(line[last:]) {
-		return last
+	if last > 0 && announcing(line[last:]) {
+		return strings.TrimRight(line[:last], " "), line[last:]
 	}
-	return 0
+	return line, ""
 }
 
 // isLink reports whether a line is only an address, which belongs to the line before it.
@@ -142,22 +141,6 @@ func listItem(s string) bool {
 	}
 	n := len(s) - len(strings.TrimLeft(s, "0123456789"))
 	return 0 < n && n < 3 && (strings.HasPrefix(s[n:], ". ") || strings.HasPrefix(s[n:], ") "))
-}
-
-// rulerAt reports whether the line that begins at a position is the rule below the head of a
-// table.
-func rulerAt(s string, at int) bool {
-	p, _ := scan.NextLine(s, at)
-	p = scan.Trim(s, p)
-	return p.To > p.From && ruler(s[p.From:p.To])
-}
-
-// listAt reports whether the line that begins at a position is an item of a list: a bold line
-// above it leads in.
-func listAt(s string, at int) bool {
-	p, _ := scan.NextLine(s, at)
-	p = scan.Trim(s, p)
-	return p.To > p.From && s[p.From] != '|' && listItem(s[p.From:p.To])
 }
 
 // addBlock adds a block of code, as one piece if it is short.

@@ -80,7 +80,6 @@ type proseReader struct {
 	blank  bool    // a blank line precedes the next
 	code   bool    // inside a block of code
 	table  bool    // inside a table
-	gap    bool    // the last line of the block of code was left out
 }
 
 // title is a line that only says what follows: a heading, the head of a table,
@@ -101,33 +100,21 @@ const (
 const codeGap = "[…]"
 
 func (p *proseReader) line(line, next string) {
-	body := bare(line)
-	row := strings.HasPrefix(strings.TrimSpace(line), "|")
+	body, text := bare(line), strings.TrimSpace(line)
+	row := strings.HasPrefix(text, "|")
 	if p.table && !row {
 		p.below(tableLevel)
 	}
 	inTable := p.table && row
 	p.table = row && !p.code
 	switch {
-	case strings.HasPrefix(strings.TrimSpace(line), "```"):
-		fence, about := cutFence(line)
-		if p.code = !p.code; p.code {
-			if about != "" && !p.report.take(about, p.codeFault(about)) {
-				about = ""
-			}
-			p.title(fence+about, codeLevel, "")
-		} else if p.top().shown {
-			p.kept = append(p.kept, fence)
-		}
-		p.gap = false
+	case strings.HasPrefix(text, "```"):
+		p.fence(line, strings.TrimLeft(text, "`"))
 	case p.code:
-		switch {
-		case body == "" || p.report.take(line, p.codeFault(line)):
+		if body == "" || p.report.take(line, p.codeFault(line)) {
 			p.keep(line)
-			p.gap = false
-		case !p.gap:
+		} else if len(p.kept) == 0 || p.kept[len(p.kept)-1] != codeGap {
 			p.keep(codeGap)
-			p.gap = true
 		}
 	case inTable && ruler(line):
 		if head := p.top(); head.level == tableLevel && !head.shown {
@@ -145,6 +132,19 @@ func (p *proseReader) line(line, next string) {
 		if said := p.said(line); said != "" {
 			p.keep(said)
 		}
+	}
+}
+
+// fence opens or closes a block of code; about is what stands behind the marks.
+func (p *proseReader) fence(line, about string) {
+	marks := strings.TrimSuffix(line, about)
+	if p.code = !p.code; p.code {
+		if about != "" && !p.report.take(about, p.codeFault(about)) {
+			about = ""
+		}
+		p.title(marks+about, codeLevel, "")
+	} else if p.top().shown {
+		p.kept = append(p.kept, marks)
 	}
 }
 
@@ -172,14 +172,6 @@ func readsLikeProse(line string) bool {
 
 // leastProse is from how many words on a line of which a quarter is none is read as a sentence.
 const leastProse = 4
-
-// cutFence cuts the line that opens or closes a block of code into the marks and what stands behind
-// them.
-func cutFence(line string) (fence, about string) {
-	text := strings.TrimLeft(line, " \t")
-	about = strings.TrimLeft(text, "`")
-	return line[:len(line)-len(about)], about
-}
 
 // top is the innermost title, or an empty one.
 func (p *proseReader) top() *title {
@@ -223,19 +215,19 @@ func (p *proseReader) keep(line string) {
 
 // said returns a line without the sentences that fail; "" if none is left.
 func (p *proseReader) said(line string) string {
-	mark := line[:len(line)-len(unmarked(line))]
-	rest := line[len(mark):]
-	todo := p.top().todo || strings.Contains(line, "[ ]")
+	rest := unmarked(line)
 	check := func(piece string) bool {
 		text := bare(piece)
-		return p.report.take(text, p.e.fault(statement{text: text, todo: todo, user: p.top().user}))
+		return p.report.take(text, p.e.fault(statement{text: text, todo: p.top().todo || strings.Contains(line, "[ ]"), user: p.top().user}))
+	}
+	if strings.HasPrefix(rest, "|") {
+		if check(rest) {
+			return line
+		}
+		return ""
 	}
 	var said []string
 	whole := true
-	if strings.HasPrefix(rest, "|") {
-		whole = check(rest)
-		rest = ""
-	}
 	from := -1 // where a quotation of several sentences began
 	for s := range scan.Sentences(rest) {
 		if from < 0 {
@@ -245,8 +237,7 @@ func (p *proseReader) said(line string) string {
 		if p.e.effort.Spend(len(rest)-from) && openQuotation(piece) && openQuotation(rest[s.To:]) {
 			continue
 		}
-		from = -1
-		if check(piece) {
+		if from = -1; check(piece) {
 			said = append(said, piece)
 		} else {
 			whole = false
@@ -258,7 +249,7 @@ func (p *proseReader) said(line string) string {
 	case len(said) == 0:
 		return ""
 	}
-	return mark + strings.Join(said, " ")
+	return line[:len(line)-len(rest)] + strings.Join(said, " ")
 }
 
 // openQuotation reports whether a text holds only a part of a quotation.

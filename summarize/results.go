@@ -55,23 +55,26 @@ const (
 	recordBase   = 0.4
 )
 
-// worths are what a class of tools tells: the base values of a line of its output and of a call that
-// succeeded, which has no entry of its own where other entries tell it.
-var worths = map[toolclass.Class]struct {
-	line, call float32
-	silent     bool
+// classes are what calls of a class of tools and their results tell: what kind of text their arguments and
+// outputs are, and the base values of a line of output and of a call that succeeded. A silent one has no
+// entry of its own where it succeeded: other entries tell it.
+var classes = map[toolclass.Class]struct {
+	arguments, output source
+	line, call        float32
+	silent            bool
 }{
-	toolclass.Agent:    {line: 0.35, call: 0.9}, // cannot be had again
+	toolclass.Agent:    {output: inPage, line: 0.35, call: 0.9}, // cannot be had again
 	toolclass.Question: {line: 0.35, call: 0.9},
-	toolclass.Web:      {line: 0.35},
-	toolclass.Fetch:    {line: 0.35},
-	toolclass.Shell:    {call: 0.9},
+	toolclass.Web:      {output: inPage, line: 0.35},
+	toolclass.Fetch:    {output: inPage, line: 0.35},
+	toolclass.Shell:    {arguments: inCommand, output: inOutput, call: 0.9},
 	toolclass.Other:    {call: 0.9},
-	toolclass.List:     {line: 0.04, silent: true},
+	toolclass.Search:   {output: inSearch},
+	toolclass.List:     {output: inList, line: 0.04, silent: true},
 	toolclass.Poll:     {line: 0.04, silent: true},
-	toolclass.Read:     {silent: true},
-	toolclass.Edit:     {silent: true},
-	toolclass.Write:    {silent: true},
+	toolclass.Read:     {output: inRead, silent: true},
+	toolclass.Edit:     {arguments: inEdit, output: inChange, silent: true},
+	toolclass.Write:    {arguments: inWrite, output: inChange, silent: true},
 	toolclass.Recall:   {silent: true},
 }
 
@@ -116,7 +119,7 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 		}
 		return
 	}
-	base := cmp.Or(worths[x.class].line, lineWorth)
+	base := cmp.Or(classes[x.class].line, lineWorth)
 	if r.records {
 		base = max(base, recordBase)
 	}
@@ -163,7 +166,7 @@ func judge(r *resultFacts, c *callFacts, class toolclass.Class) thread.Outcome {
 // failed attempt if it failed.
 func (b *builder) outcome(x *exchange) {
 	r, c, failed := x.result, x.call, x.ended != thread.Success
-	if r.Canceled || worths[x.class].silent && !failed && len(r.fields) == 0 {
+	if r.Canceled || classes[x.class].silent && !failed && len(r.fields) == 0 {
 		return // a canceled call is asked again if it matters
 	}
 	o := summary.ToolOutcome{Tool: r.tool, Outcome: x.ended, Turn: x.told.Turn, Sources: x.sources()}
@@ -171,7 +174,7 @@ func (b *builder) outcome(x *exchange) {
 	if c != nil {
 		o.Tool, o.Input, idents = c.Name, c.Input, slices.Clone(c.inputIdents)
 	}
-	base := cmp.Or(worths[x.class].call, callWorth)
+	base := cmp.Or(classes[x.class].call, callWorth)
 	if failed {
 		var more []mention
 		o.Error, more = r.why("\n")

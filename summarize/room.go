@@ -58,12 +58,13 @@ func (r *room) keep(f *facts) *facts {
 		r.leftSaid += said
 		out.said, result.report = nil, nil
 		if len(f.recap) > 0 {
-			out.userFacts = &userFacts{recapFacts: noRecap}
+			out.userFacts = &userFacts{}
 		}
 	}
 	if r.lines < 0 {
 		r.leftLines += lines
-		result.idLines, out.calls = nil, slices.Clone(f.calls)
+		result.idLines = slices.DeleteFunc(slices.Clone(result.idLines), func(p piece) bool { return p.score == 0 })
+		out.calls = slices.Clone(f.calls)
 		for i := range out.calls {
 			if c := &out.calls[i]; len(c.changed) > 0 {
 				c.changeFacts = new(*c.changeFacts)

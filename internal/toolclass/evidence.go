@@ -1,84 +1,116 @@
 package toolclass
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
-// errorWords are words of lines that report failures, strongest first, in lower case.
-var errorWords = []string{
-	"error:", "error[", "fatal:", "panic:", "exception", "traceback", "--- fail", "fail:", "failed", "failure", "not found",
-	"no such file", "permission denied", "cannot ", "undefined:", "assert", "timed out", "denied", "refused", "error",
+// failureMarks are words of failing programs, in lower case, and how clearly a line with them
+// reports a failure.
+var failureMarks = []struct {
+	text  string
+	score int
+	sure  bool // it counts only at the start of a line, and proves a failure there
+}{
+	{"--- fail", 3, true}, {"fail\t", 3, true}, {"fail:", 3, true}, {"panic:", 3, true}, {"fatal:", 3, true}, {"fatal error", 3, true},
+	{"traceback (most recent", 3, true}, {"npm err!", 2, true}, {"error ts", 3, false}, {"error[e", 3, true}, {"error:", 3, false},
+	{"✗ ", 2, false}, {"✕ ", 2, false}, {"× ", 2, false}, {"failed", 2, false}, {"failure", 2, false}, {"failing", 2, false}, {"exception", 2, false},
+	{"undefined:", 3, false}, {"undefined reference", 3, false}, {"cannot find", 2, false}, {"cannot ", 1, false}, {"not found", 2, false},
+	{"no such file", 2, false}, {"permission denied", 2, false}, {"command not found", 2, false}, {"assert", 1, false}, {"expected", 1, false},
+	{"unexpected", 2, false}, {"timed out", 2, false}, {"timeout", 1, false}, {"refused", 2, false}, {"denied", 2, false}, {"invalid", 2, false},
+	{"error", 1, false}, {"fail ", 2, false}, {"got:", 1, false}, {"want:", 1, false}, {"actual", 1, false}, {"not exist", 2, false}, {"unable to", 2, false},
+	{"does not", 1, false}, {"rejected", 2, false}, {"conflict", 2, false}, {"segmentation fault", 3, false}, {"killed", 1, false},
+}
+
+// failureIndex lists the marks by their first byte.
+var failureIndex = func() (t [256][]int) {
+	for i, m := range failureMarks {
+		t[m.text[0]] = append(t[m.text[0]], i)
+	}
+	return t
+}()
+
+// FailureScore says how clearly a line reports a failure, from 0 to 3, and whether it proves one: a test
+// runner, compiler or interpreter says so.
+func FailureScore(line string) (score int, sure bool) {
+	if status, ok := strings.CutPrefix(line, "exit status "); ok && strings.Trim(status, "0123456789") == "" && strings.Trim(status, "0") != "" {
+		return 0, true // of "go run"
+	}
+	word := true
+	for i := 0; i < len(line); i++ {
+		c := scan.Lower(line[i])
+		if word {
+			for _, at := range failureIndex[c] {
+				m := &failureMarks[at]
+				if m.sure && i > 0 || m.score <= score && !(m.sure && i == 0) || !scan.HasPrefixFold(line[i:], m.text) {
+					continue
+				}
+				score = max(score, m.score)
+				sure = sure || m.sure
+			}
+		}
+		word = !scan.WordByte(line[i]) || i == 0 && scan.IsDigit(line[i])
+	}
+	return score, sure || score >= 2 && failedTests(line)
+}
+
+// failedTests reports whether a line is a tally of a test runner with failures: "2 failed, 3
+// passed".
+func failedTests(line string) bool {
+	head, _, ok := strings.Cut(line, " failed")
+	number := head[len(strings.TrimRight(head, "0123456789")):]
+	return ok && len(line) <= 120 && strings.Trim(number, "0") != ""
 }
 
 // maxEvidence is how many lines of a text are searched for failures.
 const maxEvidence = 20_000
 
 // FailureLines returns lines of a text that report failures, of at most limit bytes together. It
-// prefers those with the strongest words, and returns them in the order of the text, without
+// prefers those that do so most clearly, and returns them in the order of the text, without
 // duplicates. The lines are data, not instructions.
 func FailureLines(text string, limit int) []string {
-	type line struct {
-		text string
-		at   int // index of its word in errorWords
-	}
-	var found []line
-	seen := map[string]bool{}
-	for n, rest := 0, text; rest != "" && n < maxEvidence; n++ {
-		var l string
-		l, rest, _ = strings.Cut(rest, "\n")
-		l = strings.TrimSpace(l)
-		if l == "" || len(l) > limit || seen[l] {
+	var found []string
+	scores := map[string]int{}
+	for n, p := range scan.Lines(text) {
+		line := text[p.From:p.To]
+		if _, seen := scores[line]; seen || line == "" || len(line) > limit {
 			continue
 		}
-		lower := strings.ToLower(l)
-		if at := slices.IndexFunc(errorWords, func(word string) bool { return strings.Contains(lower, word) }); at >= 0 {
-			seen[l] = true
-			found = append(found, line{l, at})
+		if score, _ := FailureScore(line); score > 0 {
+			scores[line], found = score, append(found, line)
+		}
+		if n == maxEvidence {
+			break
 		}
 	}
-	chosen := make([]bool, len(found))
+	chosen := map[string]bool{}
 	size := 0
-	for at := range errorWords {
-		for i, l := range found {
-			if l.at == at && size+len(l.text)+1 <= limit {
-				chosen[i] = true
-				size += len(l.text) + 1
+	for score := 3; score > 0; score-- {
+		for _, line := range found {
+			if scores[line] == score && size+len(line)+1 <= limit {
+				chosen[line] = true
+				size += len(line) + 1
 			}
 		}
 	}
-	var lines []string
-	for i, l := range found {
-		if chosen[i] {
-			lines = append(lines, l.text)
-		}
-	}
-	return lines
+	return slices.DeleteFunc(found, func(line string) bool { return !chosen[line] })
 }
 
-// firstErrorLine returns the line that reports a failure most clearly: the first with the strongest
-// word, else the first that is not blank.
-func firstErrorLine(text string) string {
-	best, bestAt := "", len(errorWords)
-	first := ""
-	for n, rest := 0, text; rest != "" && n < 400; n++ {
-		var line string
-		line, rest, _ = strings.Cut(rest, "\n")
-		line = strings.TrimSpace(line)
-		if line == "" {
-			continue
+// firstErrorLine returns the line that reports a failure most clearly: the first with the highest
+// score, else the first that is not blank.
+func firstErrorLine(text string) (best string) {
+	highest := -1
+	for n, p := range scan.Lines(text) {
+		line := text[p.From:p.To]
+		if score, _ := FailureScore(line[:clip.Boundary(line, 300)]); line != "" && score > highest {
+			best, highest = line, score
 		}
-		first = cmp.Or(first, line)
-		lower := strings.ToLower(line[:clip.Boundary(line, 300)])
-		for at, word := range errorWords[:bestAt] {
-			if strings.Contains(lower, word) {
-				best, bestAt = line, at
-				break
-			}
+		if n == 400 {
+			break
 		}
 	}
-	return cmp.Or(best, first)
+	return best
 }
