@@ -48,9 +48,6 @@ const (
 	maxDepth   = 24  // levels of arguments that are read
 )
 
-// pathKeys are the arguments that name a file.
-var pathKeys = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "notebook_path", "target_file", "filename", "file", "file_name"}
-
 // bodyKeys are the arguments with the new text of a file.
 var bodyKeys = scan.WordSet("new_string newText newString new_str content contents file_text text new_source insert_text code_edit replace insert")
 
@@ -112,7 +109,7 @@ func (f *callFacts) readArguments(live *effort.Budget, args gjson.Result, text s
 	case f.Class == toolclass.Todo:
 		f.readTodo(args)
 	case f.Class == toolclass.Read:
-		f.addFile(pathOf(args), "read")
+		f.addFile(pathIn(args), "read")
 		args.Get("paths").ForEach(func(_, v gjson.Result) bool {
 			f.addFile(shell.Clean(v.Str), "read")
 			return true
@@ -136,14 +133,9 @@ func (f *callFacts) readArguments(live *effort.Budget, args gjson.Result, text s
 	return line
 }
 
-// pathOf is the file that arguments name, or "".
-func pathOf(args gjson.Result) string {
-	for _, k := range pathKeys {
-		if v := args.Get(k); v.Type == gjson.String && v.Str != "" {
-			return shell.Clean(v.Str)
-		}
-	}
-	return ""
+// pathIn is the file that arguments name, or "".
+func pathIn(args gjson.Result) string {
+	return shell.Clean(toolclass.Path(thread.ToolCall{Arguments: args.Raw}))
 }
 
 // command returns the command line of a shell call, whatever its shape.
@@ -180,7 +172,7 @@ func (f *callFacts) readEdit(live *effort.Budget, args gjson.Result) {
 	case "create":
 		f.Class, op = toolclass.Write, "created"
 	}
-	path := pathOf(args)
+	path := pathIn(args)
 	f.addFile(path, op)
 	if source, to := args.Get("source").Str, args.Get("destination").Str; source != "" && to != "" {
 		f.Files = append(f.Files, shell.FileOp{Path: shell.Clean(source), Op: "deleted", Note: "moved to " + to}, shell.FileOp{Path: shell.Clean(to), Op: "created", Note: "moved from " + source})

@@ -4,17 +4,21 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"unique"
 
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
+// name is the normalized form of an identifier. Equal names are one: most come up in many messages, and
+// are looked up for each.
+type name = unique.Handle[string]
+
 // mention is an identifier in a text.
 type mention struct {
-	norm string
+	norm name
 	kind ident.Type
-	nth  int32 // its number among the different identifiers of its message (see facts.number)
 }
 
 // mentions appends the identifiers of a text.
@@ -22,7 +26,7 @@ func mentions(to []mention, text string) []mention { return mentionsWhile(nil, t
 
 // mentionsWhile is mentions as long as the work goes on.
 func mentionsWhile(live *effort.Budget, to []mention, text string) []mention {
-	ident.ExtractWhile(live, text, func(x ident.Ident) { to = append(to, mention{norm: x.Norm, kind: x.Type}) })
+	ident.ExtractWhile(live, text, func(x ident.Ident) { to = append(to, mention{unique.Make(x.Norm), x.Type}) })
 	return to
 }
 
@@ -52,15 +56,13 @@ func (s source) ofCall() bool { return s >= inEdit && s <= inArguments }
 // names are the identifiers of a span and their weights: the chance that the agent soon
 // writes one in a call.
 type names struct {
-	id        map[string]int32
-	inMessage [][]int32 // by message of the span: the ids of its different identifiers
-	stats     []stat
-	weight    []float32
+	id     map[name]int32
+	stats  []stat
+	weight []float32
 }
 
 // stat is what is known of an identifier.
 type stat struct {
-	norm            string
 	kind            ident.Type
 	source          source // where it stood last
 	user, words     uint8  // 1 if the user, the agent mentioned it in words
@@ -84,9 +86,8 @@ func (n *names) learn(work *effort.Budget, in *Input, all []*facts, of func(*thr
 	for _, f := range all { // to allocate once
 		eachLine(f, func(line []mention, _ source) { seen += len(line) })
 	}
-	n.id = make(map[string]int32, seen/6) // most come up more than once
+	n.id = make(map[name]int32, seen/6) // most come up more than once
 	n.stats = make([]stat, 0, seen/6)
-	n.inMessage = make([][]int32, len(all))
 	steps := stepsBack(in)
 	recent := func(i int, m *thread.Message) bool {
 		return steps[i] <= agentSteps && m.Role == thread.Assistant || steps[i] <= userSteps && m.Role == thread.User
@@ -103,8 +104,8 @@ func (n *names) learn(work *effort.Budget, in *Input, all []*facts, of func(*thr
 	note := func(m *thread.Message, what func(*stat)) {
 		eachLine(of(m), func(line []mention, _ source) {
 			for _, x := range line {
-				if id, ok := n.id[x.norm]; ok {
-					what(&n.stats[id])
+				if st := n.stat(x); st != nil {
+					what(st)
 				}
 			}
 		})
@@ -118,8 +119,8 @@ func (n *names) learn(work *effort.Budget, in *Input, all []*facts, of func(*thr
 	for i := range shown {
 		note(&shown[i], func(st *stat) { st.inContext = true })
 	}
-	for i, f := range all {
-		n.measure(i, f)
+	for _, f := range all {
+		n.measure(f)
 	}
 	n.weight = make([]float32, len(n.stats))
 	for id := range n.stats {
@@ -146,32 +147,22 @@ func stepsBack(in *Input) []int {
 	return steps
 }
 
-// find returns the id of an identifier; if the message at i holds it, without a look-up.
-func (n *names) find(x mention, i int) (id int32, ok bool) {
-	if i >= 0 && i < len(n.inMessage) && int(x.nth) < len(n.inMessage[i]) {
-		if id = n.inMessage[i][x.nth]; id >= 0 && n.stats[id].norm == x.norm {
-			return id, true
-		}
+// stat is what is known of an identifier; nil for one that was not seen.
+func (n *names) stat(x mention) *stat {
+	if id, ok := n.id[x.norm]; ok {
+		return &n.stats[id]
 	}
-	id, ok = n.id[x.norm]
-	return id, ok
+	return nil
 }
 
 // see notes that message i holds an identifier.
 func (n *names) see(x mention, i int, from source) *stat {
-	for int(x.nth) >= len(n.inMessage[i]) {
-		n.inMessage[i] = append(n.inMessage[i], -1) // there was no room for the pieces that hold some
+	st := n.stat(x)
+	if st == nil {
+		n.id[x.norm] = int32(len(n.stats))
+		n.stats = append(n.stats, stat{kind: x.kind, last: -1, near: farOff})
+		st = &n.stats[len(n.stats)-1]
 	}
-	id, ok := n.inMessage[i][x.nth], true
-	if id < 0 {
-		if id, ok = n.id[x.norm]; !ok {
-			id = int32(len(n.stats))
-			n.id[x.norm] = id
-			n.stats = append(n.stats, stat{norm: x.norm, kind: x.kind, last: -1, near: farOff})
-		}
-		n.inMessage[i][x.nth] = id
-	}
-	st := &n.stats[id]
 	if st.last != int32(i) {
 		st.messages++
 		if from.ofCall() {
@@ -188,43 +179,33 @@ func (n *names) see(x mention, i int, from source) *stat {
 	return st
 }
 
-// measure finds how near the identifiers of message i stand to a line with one in use, before or after them.
-func (n *names) measure(i int, f *facts) {
-	var hot []int32 // the numbers of such lines
-	number := int32(0)
-	each := func(of func(line []mention)) {
-		number = 0
-		eachLine(f, func(line []mention, _ source) {
-			if len(line) > 0 {
-				of(line)
-				number++
-			}
-		})
-	}
-	stat := func(x mention) *stat {
-		id, ok := n.find(x, i)
-		if !ok { // the work has ended
-			return &stat{}
+// measure finds how near the identifiers of a message stand to a line with one in use, before or after them.
+func (n *names) measure(f *facts) {
+	var lines [][]mention
+	var hot []int // those with an identifier in use
+	eachLine(f, func(line []mention, _ source) {
+		if len(line) == 0 {
+			return
 		}
-		return &n.stats[id]
-	}
-	each(func(line []mention) {
-		if slices.ContainsFunc(line, func(x mention) bool { return stat(x).inUse }) {
-			hot = append(hot, number)
+		if slices.ContainsFunc(line, func(x mention) bool { st := n.stat(x); return st != nil && st.inUse }) {
+			hot = append(hot, len(lines))
 		}
+		lines = append(lines, line)
 	})
-	each(func(line []mention) {
-		for len(hot) > 1 && hot[1] <= number {
+	for k := 0; k < len(lines) && len(hot) > 0; k++ {
+		for len(hot) > 1 && hot[1] <= k {
 			hot = hot[1:]
 		}
-		for k := 0; k < len(hot) && k < 2; k++ {
-			away := max(hot[k]-number, number-hot[k])
-			for _, x := range line {
-				st := stat(x)
-				st.near = min(st.near, away)
+		away := max(hot[0]-k, k-hot[0])
+		if len(hot) > 1 {
+			away = min(away, hot[1]-k)
+		}
+		for _, x := range lines[k] {
+			if st := n.stat(x); st != nil { // else the work has ended
+				st.near = min(st.near, int32(away))
 			}
 		}
-	})
+	}
 }
 
 // eachLine calls yield with the identifiers of every line of a message.
@@ -246,22 +227,6 @@ func eachLine(f *facts, yield func([]mention, source)) {
 	if f.result != nil {
 		all(f.result.idLines, f.result.source)
 	}
-}
-
-// number numbers the different identifiers of a message, so that names looks each up once.
-func (f *facts) number() {
-	nth := map[string]int32{}
-	eachLine(f, func(line []mention, _ source) {
-		for i := range line {
-			x := &line[i]
-			n, ok := nth[x.norm]
-			if !ok {
-				n = int32(len(nth))
-				nth[x.norm] = n
-			}
-			x.nth = n
-		}
-	})
 }
 
 // traits are the bins that an identifier falls into, one for each trait of the table of
@@ -338,9 +303,9 @@ func Observe(in Input) []Traits {
 	n.learn(nil, &in, facts, read)
 	steps := stepsBack(&in)
 	all := make([]Traits, len(n.stats))
-	for name, id := range n.id {
+	for x, id := range n.id {
 		bins := n.stats[id].traits(steps)
-		all[id] = Traits{name, bins[:]}
+		all[id] = Traits{x.Value(), bins[:]}
 	}
 	id := -1
 	return slices.DeleteFunc(all, func(Traits) bool { id++; return n.stats[id].inContext })

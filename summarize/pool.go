@@ -348,7 +348,7 @@ func (b *builder) piece(sec section, g *group, at int, base float32, p piece) *c
 func (b *builder) add(c candidate, idents []mention) *candidate {
 	from := len(b.idents)
 	for _, x := range idents {
-		if id, ok := b.names.find(x, c.at); ok {
+		if id, ok := b.names.id[x.norm]; ok {
 			b.idents = append(b.idents, id)
 		}
 	}
@@ -414,7 +414,7 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 	if c != nil {
 		g.path = c.path()
 		for _, x := range c.inputIdents {
-			if id, ok := b.names.id[x.norm]; ok && strings.Contains(g.label, x.norm) {
+			if id, ok := b.names.id[x.norm]; ok && strings.Contains(g.label, x.norm.Value()) {
 				g.idents = append(g.idents, id)
 			}
 		}

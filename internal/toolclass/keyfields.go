@@ -213,7 +213,7 @@ func lines(s string) int {
 }
 
 // pathArguments are the names of arguments that are a file.
-var pathArguments = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "filename", "file", "target_file", "notebook_path"}
+var pathArguments = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "filename", "file", "file_name", "target_file", "notebook_path"}
 
 // Path returns the file among the arguments of a call, or "".
 func Path(call thread.ToolCall) string {

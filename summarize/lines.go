@@ -1,0 +1,125 @@
+package summarize
+
+import (
+	"iter"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+)
+
+// textLines yields the lines of a text that are not empty, trimmed, with their number, as long as the work
+// goes on.
+func textLines(live *effort.Budget, s string) iter.Seq2[int, scan.Span] {
+	return func(yield func(int, scan.Span) bool) {
+		for n, p := range scan.Lines(s) {
+			if !live.Live(readingByte*(1+p.To-p.From)) || p.From < p.To && !yield(n, p) {
+				return
+			}
+		}
+	}
+}
+
+// lines splits text into lines.
+func lines(work *effort.Budget, s string) []piece {
+	var out []piece
+	fenced := false
+	for _, at := range textLines(work, s) {
+		line := s[at.From:at.To]
+		if strings.HasPrefix(line, "```") {
+			fenced = !fenced
+			continue
+		}
+		code := fenced || isDrawing(line) || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "---")
+		out = append(out, piece{text: line, idents: mentionsWhile(work, nil, line), code: code, place: place{line: len(out)}})
+	}
+	return out
+}
+
+// isDrawing reports whether a line is part of a tree or a frame.
+func isDrawing(s string) bool {
+	first, _ := utf8.DecodeRuneInString(s)
+	return strings.ContainsRune("│├└┌", first)
+}
+
+// withoutLineNumber skips the number that file tools write in front of each line ("12→", "12\t", "12|"): it is
+// stale after the next edit.
+func withoutLineNumber(line string) string {
+	rest := strings.TrimLeft(line, "0123456789")
+	for _, mark := range [...]string{"\t", "|", "→"} {
+		if text, ok := strings.CutPrefix(rest, mark); ok && len(rest) < len(line) {
+			return strings.TrimLeft(text, " \t\r\n")
+		}
+	}
+	return line
+}
+
+// leastHit is the shortest text of a hit without identifiers that is kept, in bytes.
+const leastHit = 12
+
+// bareHit reports whether a line of a search's output has a position but no text worth
+// keeping: around a hit there is often only a closing brace.
+func bareHit(line string) bool {
+	for i := 1; i < len(line); i++ {
+		mark := line[i]
+		if mark != ':' && mark != '-' {
+			continue
+		}
+		number := line[i+1:]
+		rest := strings.TrimLeft(number, "0123456789")
+		if rest != "" && len(rest) < len(number) && rest[0] == mark {
+			rest = strings.TrimSpace(rest[1:])
+			return len(mentions(nil, rest)) == 0 && (mark == '-' || len(rest) < leastHit)
+		}
+	}
+	return false
+}
+
+// appendPieces adds a line as one piece, or as windows if it is long. Pieces without
+// identifiers are left out, except for the first if anyway is set.
+func appendPieces(dst []piece, text string, line int, score float32, anyway bool) []piece {
+	for n := 0; text != "" && (n == 0 || len(dst) < maxIDLines); {
+		end := windowEnd(text)
+		window := strings.TrimSpace(text[:end])
+		if text = text[end:]; window == "" {
+			continue
+		}
+		if idents := mentions(nil, window); len(idents) > 0 || anyway && n == 0 {
+			dst = append(dst, piece{text: window, idents: idents, score: score, place: place{line, n, text != ""}})
+		}
+		n++
+	}
+	return dst
+}
+
+// windowEnd is where the first window of a long line ends: behind a comma near the end of maxLine bytes, or another
+// mark or a space there, or before, or the first one after them. A line without any is cut at maxLine.
+func windowEnd(s string) int {
+	const near, marks = maxLine - 40, ",;} \t\r\n"
+	if len(s) <= maxLine {
+		return len(s)
+	}
+	if i := strings.LastIndexByte(s[near:maxLine], ','); i >= 0 {
+		return near + i + 1
+	}
+	if i := strings.IndexAny(s[near:maxLine], marks); i >= 0 {
+		return near + i + 1
+	}
+	if i := strings.LastIndexAny(s[maxLine/2:near], marks); i >= 0 {
+		return maxLine/2 + i + 1
+	}
+	if i := strings.IndexAny(s[maxLine:min(len(s), maxSentence)], marks); i >= 0 {
+		return maxLine + i + 1
+	}
+	if len(s) <= maxSentence {
+		return len(s)
+	}
+	end := clip.Boundary(s, maxLine)
+	if end < maxLine/2 { // one endless grapheme
+		for end = maxLine; end > 1 && !utf8.RuneStart(s[end]); end-- {
+		}
+	}
+	return end
+}
