@@ -4,20 +4,15 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"unique"
 
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// name is the normalized form of an identifier. Equal names are one: most come up in many messages, and
-// are looked up for each.
-type name = unique.Handle[string]
-
 // mention is an identifier in a text.
 type mention struct {
-	norm name
+	norm string
 	kind ident.Type
 }
 
@@ -26,7 +21,7 @@ func mentions(to []mention, text string) []mention { return mentionsWhile(nil, t
 
 // mentionsWhile is mentions as long as the work goes on.
 func mentionsWhile(live *effort.Budget, to []mention, text string) []mention {
-	ident.ExtractWhile(live, text, func(x ident.Ident) { to = append(to, mention{unique.Make(x.Norm), x.Type}) })
+	ident.ExtractWhile(live, text, func(x ident.Ident) { to = append(to, mention{x.Norm, x.Type}) })
 	return to
 }
 
@@ -56,7 +51,7 @@ func (s source) ofCall() bool { return s >= inEdit && s <= inArguments }
 // names are the identifiers of a span and their weights: the chance that the agent soon
 // writes one in a call.
 type names struct {
-	id     map[name]int32
+	id     map[string]int32
 	stats  []stat
 	weight []float32
 }
@@ -86,7 +81,7 @@ func (n *names) learn(work *effort.Budget, in *Input, all []*facts, of func(*thr
 	for _, f := range all { // to allocate once
 		eachLine(f, func(line []mention, _ source) { seen += len(line) })
 	}
-	n.id = make(map[name]int32, seen/6) // most come up more than once
+	n.id = make(map[string]int32, seen/6) // most come up more than once
 	n.stats = make([]stat, 0, seen/6)
 	steps := stepsBack(in)
 	recent := func(i int, m *thread.Message) bool {
@@ -305,7 +300,7 @@ func Observe(in Input) []Traits {
 	all := make([]Traits, len(n.stats))
 	for x, id := range n.id {
 		bins := n.stats[id].traits(steps)
-		all[id] = Traits{x.Value(), bins[:]}
+		all[id] = Traits{x, bins[:]}
 	}
 	id := -1
 	return slices.DeleteFunc(all, func(Traits) bool { id++; return n.stats[id].inContext })

@@ -414,7 +414,7 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 	if c != nil {
 		g.path = c.path()
 		for _, x := range c.inputIdents {
-			if id, ok := b.names.id[x.norm]; ok && strings.Contains(g.label, x.norm.Value()) {
+			if id, ok := b.names.id[x.norm]; ok && strings.Contains(g.label, x.norm) {
 				g.idents = append(g.idents, id)
 			}
 		}
