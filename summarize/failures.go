@@ -254,8 +254,11 @@ func (r *resultFacts) why(between string) (text string, idents []mention) {
 	var lines []string
 	for n := range r.idLines {
 		p := &r.idLines[n]
+		if r.telltale(p) < best || shell.StatusLine(p.text) {
+			continue
+		}
 		line := clip.Brief(p.text, maxReasonLine)
-		if r.telltale(p) < best || shell.StatusLine(p.text) || slices.Contains(lines, line) {
+		if slices.Contains(lines, line) {
 			continue
 		}
 		if size += len(line); len(lines) > 0 && size > maxReason {
