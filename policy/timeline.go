@@ -393,7 +393,7 @@ func (w *timelineWriter) summarizeByModel(ctx context.Context, task string, limi
 // addRequests adds the first and the latest request to the summary of a split turn where the text lacks them: a turn
 // of a few words has no room for a summary by rule.
 func (w *timelineWriter) addRequests(r *plan.Range, at, limit int) string {
-	said := w.situation.userRequests(at, min(limit, maxRequestBytes(w.policy.Limit(w.situation))), 0)
+	said := w.situation.userRequests(at, min(limit, maxRequestBytes(w.policy.Limit(w.situation.Situation))), 0)
 	block := w.situation.clipText(userBlock(userHeading, joinBlocks(r.Text, r.TurnContext), said), limit/2)
 	if block == "" {
 		return r.TurnContext
