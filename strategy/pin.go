@@ -16,10 +16,10 @@ import (
 type Protection uint8
 
 const (
-	// generous protects the newest part up to 30 % of the room, in whole steps: agents
+	// generous protects the newest part up to 30 % of the room (parts.newest), in whole steps: agents
 	// mostly refer to what they have just seen.
 	generous Protection = iota
-	// lean protects the newest 15 %.
+	// lean protects half of that.
 	lean
 	// LastStep protects the user's last message and the last step of the model.
 	LastStep
@@ -36,7 +36,6 @@ const (
 	pinTask     = 0.35
 	pinLast     = 0.5
 	pinCommand  = 0.2 // a command that was typed, with the text that it stands for, which is not the user's
-	pinStep     = 0.4
 	pinPreface  = 0.15
 	pinAttached = 0.3 // all of what the user attached, the newest first, where the room is small
 
@@ -86,12 +85,13 @@ func (v *View) Protect(level Protection, whole ...int) {
 	}
 	if level < bare {
 		v.pinPreface(task)
-		if len(whole) == 0 && step < n && v.Sizes[step] > v.part(pinStep) {
-			step = n // a file written, say, would take the room of all that was said
+		most := v.part(v.parts().step)
+		if len(whole) == 0 && step < n && v.Sizes[step] > most {
+			step = n
 		} else {
 			v.Tail = v.tail(level, min(step, n))
 		}
-		if step > last && step < n && v.Sizes[step] <= v.part(pinStep) {
+		if step > last && step < n && v.Sizes[step] <= most {
 			v.pin(step)
 		}
 		if words >= 0 && v.Sizes[words] <= v.part(pinTask) {
@@ -170,8 +170,11 @@ func (v *View) pinRequest(i, room int, share float64) {
 // tail is the position where the protected newest part begins.
 func (v *View) tail(level Protection, step int) int {
 	points := cut.Legal(v.Thread, v.Pairs)
-	share := map[Protection]float64{generous: 0.3, lean: 0.15}[level]
-	if share == 0 {
+	share := v.parts().newest
+	switch {
+	case level == lean:
+		share /= 2
+	case level > lean:
 		return cut.LastMessages{N: len(v.messages) - step}.Cut(points, nil)
 	}
 	p := cut.LastTokens{N: v.part(share), SplitTurns: true}.Cut(points, func(i int) int {

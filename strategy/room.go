@@ -47,12 +47,17 @@ type parts struct {
 	// pointers: what a summary names as externalized, as a share of the summary. With
 	// Summarize.Pointers it is that of a large room.
 	pointers float64
+	// newest: the newest steps that the most generous level protects; the next protects half of it.
+	newest float64
+	// step: the last step of the model, as far as it is pinned. A larger one, such as a file written,
+	// would take the room of all that was said.
+	step float64
 }
 
 var (
-	largeParts = parts{lasting: 0.1, tail: 0.3, pointers: 0.25}
+	largeParts = parts{lasting: 0.1, tail: 0.3, pointers: 0.25, newest: 0.3, step: 0.4}
 	// smallParts are those of a small room: the summary needs what there is.
-	smallParts = parts{lasting: 0, tail: 0.15, pointers: 0.125}
+	smallParts = parts{lasting: 0, tail: 0.15, pointers: 0.125, newest: 0.15, step: 0.15}
 )
 
 // smallRoom is the size below which a room is small, in tokens.

@@ -32,6 +32,11 @@ const (
 	// paragraphs that are not mostly of words only those with which the message begins or ends, or that
 	// likely stand.
 	fewClauses, longStanding = 12, -100
+	// shortAnswer is up to how many words a clause is told with the question that it answers.
+	shortAnswer = 8
+	// leastQuotation is the length, in bytes, from which the assistant's words in a message of the user are
+	// known as quoted.
+	leastQuotation = 24
 	// mostClauses is how many clauses of one message are kept, those with the highest score.
 	mostClauses = 64
 )
@@ -192,7 +197,8 @@ func (b *builder) sentences() (all []summary.Item) {
 		}
 	}
 	log, of := b.logged()
-	before, command := "", false // what was said before a message
+	var answer *thread.Message   // of the assistant, before a message of the user
+	before, command := "", false // the last that it says
 	for i := range log {
 		if !b.effort.Live(messageEffort) {
 			return nil
@@ -202,18 +208,14 @@ func (b *builder) sentences() (all []summary.Item) {
 		_, inside := inSpan[m.ID]
 		switch {
 		case len(f.said) > 0:
-			before = f.said[len(f.said)-1].text
+			before, answer = f.said[len(f.said)-1].text, m
 		case f.user != "":
 			if inside && !f.command && !command {
-				for _, c := range f.clauses {
-					if before != "" && c.Index == 0 {
-						c.Before = before
-						c.score = standing.Score(c.Clause)
-					}
-					add(summary.Item{Text: c.Text, Turn: m.Turn, Sources: []thread.ID{m.ID}, Score: c.score})
+				for _, it := range b.ownWords(m, f, answer, before) {
+					add(it)
 				}
 			}
-			before = ""
+			before, answer = "", nil
 		case inside:
 			for _, it := range answersIn(m) {
 				add(it)
@@ -227,6 +229,39 @@ func (b *builder) sentences() (all []summary.Item) {
 		command = f.command
 	}
 	slices.SortStableFunc(all, func(x, y summary.Item) int { return cmp.Compare(x.Turn, y.Turn) })
+	return all
+}
+
+// ownWords lists what of a message of the user may stand, which follows that answer of the assistant with
+// those last words. The assistant's words in it, shown to it again, are not the user's; a single word
+// says nothing without the question before it.
+func (b *builder) ownWords(m *thread.Message, f *facts, answer *thread.Message, before string) (all []summary.Item) {
+	letters := "" // of the answer
+	for _, c := range f.clauses {
+		it := summary.Item{Text: c.Text, Turn: m.Turn, Sources: []thread.ID{m.ID}, Score: c.score}
+		words := strings.Count(c.Text, " ") + 1
+		if before != "" && c.Index == 0 {
+			c.Before = before
+			it.Score = standing.Score(c.Clause)
+			if c.Count == 1 && words <= shortAnswer && strings.HasSuffix(before, "?") && !strings.HasSuffix(c.Text, "?") {
+				for q := range scan.Sentences(before) {
+					it.Asked = clip.Brief(oneLine(before[q.From:q.To]), maxSentence) // the last
+				}
+			}
+		}
+		if words == 1 && it.Asked == "" && !strings.ContainsFunc(c.Text, wide) {
+			continue
+		}
+		if len(c.Text) >= leastQuotation && answer != nil {
+			if letters == "" {
+				letters = lettersOf(answer.Text())
+			}
+			if !b.effort.Live(len(letters)) || strings.Contains(letters, lettersOf(c.Text)) {
+				continue
+			}
+		}
+		all = append(all, it)
+	}
 	return all
 }
 
@@ -290,6 +325,16 @@ func linked(live *effort.Budget, all []summary.Item, in *Input) standingSentence
 		}
 	}
 	return standingSentences{all, changedBy}
+}
+
+// lettersOf is a text without anything but letters and digits: quotations are often wrapped and marked otherwise.
+func lettersOf(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, s)
 }
 
 // answersIn lists what the user answered through a tool that asks.

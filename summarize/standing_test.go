@@ -141,3 +141,42 @@ func TestBriefs(t *testing.T) {
 		}
 	}
 }
+
+// TestQuotedBack: the assistant's words that the user shows it again, wrapped and marked otherwise, are not the
+// user's; a short answer stands with its question, and a bare "yes" without one says nothing.
+func TestQuotedBack(t *testing.T) {
+	said := func(role thread.Role, text string) thread.Message {
+		return thread.Message{Role: role, Parts: []thread.Part{thread.Text{Text: text}}}
+	}
+	log, err := thread.New("quoted").Append(
+		said(thread.User, "Please look at how checkpoints are made."),
+		said(thread.Assistant, "**The safety mechanism:** Each checkpoint stores the *whole* transcript of its session, never a part of it.\n\nShall I write that down?"),
+		said(thread.User, "Can you clarify this:\n\n  The safety mechanism: Each checkpoint stores the whole transcript\n  of its session, never a part of it.\n\nAlways keep the old files as well."),
+		said(thread.Assistant, "It stores all. Which format do you want, JSON or YAML?"),
+		said(thread.User, "YAML, always"),
+		said(thread.Assistant, "Done."),
+		said(thread.User, "yes"),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := new(Extractive).Summarize(t.Context(), Input{Messages: log.Messages()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, it := range out.Standing() {
+		listed = append(listed, it.Text+"|"+it.Asked)
+	}
+	all := strings.Join(listed, "\n")
+	for _, want := range []string{"Always keep the old files as well.|", "YAML, always|Which format do you want, JSON or YAML?"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is not listed:\n%s", want, all)
+		}
+	}
+	for _, not := range []string{"stores the whole", "yes|"} {
+		if strings.Contains(all, not) {
+			t.Errorf("%q is listed:\n%s", not, all)
+		}
+	}
+}
