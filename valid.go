@@ -225,7 +225,10 @@ func firstAnswered(s *policy.Situation, from int) int {
 			if first, _ := s.Pairs().Unit(i); !ok || first < call {
 				call = first
 			}
-			start = min(start, call, slices.Min(append(s.Pairs().Late(i), i)))
+			start = min(start, call, i)
+			for _, late := range s.Pairs().Late(i) {
+				start = min(start, late.At)
+			}
 		}
 	}
 	return start

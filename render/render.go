@@ -351,22 +351,17 @@ func (r *renderer) orphan(i int, ref plan.Ref) {
 	r.push(synthetic(&m, thread.Assistant, ownformat.ResultText(result.Tool, text)), Origin{ID: m.ID, Record: ref, Synthetic: true})
 }
 
-// hiddenCalls are the ids of hosted calls, and "" for one of the client, that the plan hides while the
-// message at i has a late result of them.
+// hiddenCalls are the ids of the calls that the plan hides while the message at i has a late result of them.
 func hiddenCalls(r *renderer, i int) map[string]bool {
 	var hidden map[string]bool
-	for _, at := range r.pairs.Late(i) {
-		if r.stays(at) {
+	for _, late := range r.pairs.Late(i) {
+		if r.stays(late.At) {
 			continue
 		}
 		if hidden == nil {
-			hidden = map[string]bool{"": true}
+			hidden = map[string]bool{}
 		}
-		for _, part := range r.messages[at].Parts {
-			if o, ok := part.(thread.Opaque); ok && !o.Answers {
-				hidden[o.Call] = true
-			}
-		}
+		hidden[late.ID] = true
 	}
 	return hidden
 }

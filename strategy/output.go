@@ -69,13 +69,18 @@ func (v *View) subject(i int) string {
 // maxSubject bounds each part of a subject, in bytes.
 const maxSubject = 80
 
+// noFields are those of results that have none. Nobody writes to it.
+var noFields = thread.Fields{}
+
 // keyFields are the fields that survive in place of the result at i, without what the call
 // beside it says anyway.
 func (v *View) keyFields(i int) thread.Fields {
 	r, _ := v.messages[i].Result()
 	call := v.call(i)
 	if v.fields[i] == nil {
-		v.fields[i] = v.Tools.KeyFields(call, r)
+		if v.fields[i] = v.Tools.KeyFields(call, r); len(v.fields[i]) == 0 {
+			v.fields[i] = noFields
+		}
 	}
 	fields := maps.Clone(v.fields[i])
 	if v.inPlace(i) {

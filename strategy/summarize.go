@@ -240,6 +240,7 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	for len(refs) > 0 && v.referenceTokens(refs) > most {
 		refs = refs[:len(refs)*3/4] // the rest can be found by a search
 	}
+	refs = slices.Clone(refs) // the others may be very many
 	frame, _ := v.cost(record, at[:1])
 	in.Budget = p.Room - frame - v.referenceTokens(refs)
 	in.Continued = v.summarizedFrom(end)

@@ -17,6 +17,7 @@ import (
 func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 	messages := t.Messages()
 	why := make([]string, len(messages))
+	said := reasons{}
 	lastCall := map[string]int{} // exact call → turn of its latest run that did not fail
 	lastFailure := map[string]int{}
 	lastRead := map[string]int{}
@@ -46,14 +47,14 @@ func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 				again, repeated = lastFailure[exact]
 			}
 			if repeated {
-				reason = fmt.Sprintf("the same call was made again in turn %d", again)
+				reason = said.in("the same call was made again", again)
 			}
 			if class == toolclass.Read && path != "" {
 				if turn, again := lastRead[path]; again && reason == "" && wholeFile(c) {
-					reason = fmt.Sprintf("the file was read again in turn %d", turn)
+					reason = said.in("the file was read again", turn)
 				}
 				if turn, changed := lastEdit[path]; changed {
-					reason = fmt.Sprintf("the file was changed in turn %d", turn)
+					reason = said.in("the file was changed", turn)
 				}
 			}
 			for _, r := range answers {
@@ -75,6 +76,24 @@ func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 		}
 	}
 	return why
+}
+
+// reasons are texts that very many results may share.
+type reasons map[reason]string
+
+type reason struct {
+	what string
+	turn int
+}
+
+// in says what was done in a turn.
+func (r reasons) in(what string, turn int) string {
+	text, known := r[reason{what, turn}]
+	if !known {
+		text = fmt.Sprintf("%s in turn %d", what, turn)
+		r[reason{what, turn}] = text
+	}
+	return text
 }
 
 // answersTo are the positions of the results of the message at i, by the id of the call that

@@ -9,18 +9,26 @@ import (
 // unit: a hosted call, its result, and what its program called in between. It is safe for
 // concurrent use. One from PairFrom must not be asked about messages before its position.
 type Pairing struct {
-	from     int           // position of the first message that was looked at
-	messages []Message     // from there on
-	call     []int         // per message from there on: position of the message whose call it answers, or -1
-	part     []int         // and which of its parts the call is
-	results  map[int][]int // per message with calls: positions of its results, in log order
-	extra    map[int]bool  // tool messages that answer a call answered before
+	from     int          // position of the first message that was looked at
+	messages []Message    // from there on
+	call     []int32      // per message from there on: position of the message whose call it answers, or -1
+	part     []int32      // and which of its parts the call is
+	results  []int        // positions of all results that answer a call, by the message of the call and in log order
+	ends     []int32      // per message from there on: where its results end
+	extra    map[int]bool // tool messages that answer a call answered before
 	missing  map[int][]ToolCall
 	tail     int          // position of the last assistant message if nothing but results follows it, else -1
 	hosted   map[int]bool // tool messages that answer a hosted call
-	late     map[int][]int
+	late     map[int][]LateCall
 	units    map[int]*unit
 	waiting  int // position of the first hosted call that waits for its result; beyond the end if none does
+}
+
+// LateCall is a call of which a message has the result, or a nested call, after somebody else has spoken, or the
+// model has gone on without it.
+type LateCall struct {
+	ID string
+	At int // position of its message
 }
 
 // unit is a stretch of messages around a hosted call.
@@ -45,13 +53,12 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 	whole := true
 	p := &Pairing{
 		from: from, messages: messages,
-		call:    make([]int, len(messages)),
-		part:    make([]int, len(messages)),
-		results: map[int][]int{},
+		call:    make([]int32, len(messages)),
+		part:    make([]int32, len(messages)),
 		extra:   map[int]bool{},
 		missing: map[int][]ToolCall{},
 		hosted:  map[int]bool{},
-		late:    map[int][]int{},
+		late:    map[int][]LateCall{},
 		tail:    -1,
 	}
 	given := map[string]int{}               // all hosted calls so far, by id: where they stand
@@ -75,8 +82,9 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 		at, part int
 		answered bool
 	}
-	open := map[string]*asked{}
-	all := map[int][]*asked{} // per message: of each of its calls
+	var calls []asked        // one for each id in a message
+	open := map[string]int{} // the latest of them by id
+	var all []int            // for each call, in log order, which of them it is
 	for n := range messages {
 		m, i := &messages[n], from+n
 		p.call[n] = -1
@@ -105,17 +113,17 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 					p.comesLate(i, given, c.Parent)
 					whole = false
 				}
-				if a := open[c.ID]; a == nil || a.at != i {
-					open[c.ID] = &asked{at: i, part: k}
+				if a, ok := open[c.ID]; !ok || calls[a].at != i {
+					open[c.ID], calls = len(calls), append(calls, asked{at: i, part: k})
 				}
-				all[i] = append(all[i], open[c.ID])
+				all = append(all, open[c.ID])
 			}
 			// A message that has nothing to do with a call goes on without its result.
 			maps.DeleteFunc(hosted, func(id string, _ int) bool { return !goesOn[id] })
 		case Tool:
 			r, _ := m.Result()
-			a := open[r.CallID]
-			if a == nil {
+			at, known := open[r.CallID]
+			if !known {
 				if p.hosted[i] = within(r.CallID, i); !p.hosted[i] {
 					p.hosted[i] = p.comesLate(i, given, r.CallID)
 					whole = false
@@ -123,14 +131,14 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 				delete(hosted, r.CallID)
 				break
 			}
-			p.call[n], p.part[n] = a.at, a.part
+			a := &calls[at]
+			p.call[n], p.part[n] = int32(a.at), int32(a.part)
 			if p.tail != a.at {
-				p.late[i] = []int{a.at}
+				p.late[i] = []LateCall{{r.CallID, a.at}}
 			}
 			if c, _ := messages[a.at-from].Parts[a.part].(ToolCall); c.Parent != "" {
 				within(c.Parent, i)
 			}
-			p.results[a.at] = append(p.results[a.at], i)
 			if a.answered {
 				p.extra[i] = true
 				break
@@ -151,25 +159,48 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 		reach[p.waiting] = t.Len() - 1
 	}
 	p.units = units(reach)
-	for i, list := range all {
-		n := 0
-		for _, part := range messages[i-from].Parts {
-			if c, ok := part.(ToolCall); ok {
-				if !list[n].answered {
-					p.missing[i] = append(p.missing[i], c)
+	for n := range messages {
+		for _, part := range messages[n].Parts {
+			if c, ok := part.(ToolCall); ok && messages[n].Role == Assistant {
+				if !calls[all[0]].answered {
+					p.missing[from+n] = append(p.missing[from+n], c)
 				}
-				n++
+				all = all[1:]
 			}
 		}
 	}
+	p.sortResults()
 	return p, whole
+}
+
+// sortResults finds the results of each message from the calls that they answer.
+func (p *Pairing) sortResults() {
+	p.ends = make([]int32, len(p.messages))
+	count := int32(0)
+	for _, at := range p.call {
+		if at >= 0 {
+			p.ends[int(at)-p.from]++
+			count++
+		}
+	}
+	p.results = make([]int, count)
+	for n, begin := 0, int32(0); n < len(p.ends); n++ {
+		begin, p.ends[n] = begin+p.ends[n], begin
+	}
+	for n, at := range p.call {
+		if at >= 0 {
+			end := &p.ends[int(at)-p.from]
+			p.results[*end] = p.from + n
+			*end++
+		}
+	}
 }
 
 // comesLate notes that the message at i answers a hosted call that was given up, if there is one.
 func (p *Pairing) comesLate(i int, given map[string]int, id string) bool {
 	at, ok := given[id]
 	if ok {
-		p.late[i] = append(p.late[i], at)
+		p.late[i] = append(p.late[i], LateCall{id, at})
 	}
 	return ok
 }
@@ -211,14 +242,16 @@ func (p *Pairing) Beside(i int) (from, to int) {
 
 // Call returns the position of the message whose call the tool message at i
 // answers. It is false for orphans and for messages that are no results.
-func (p *Pairing) Call(i int) (int, bool) { return p.call[i-p.from], p.call[i-p.from] >= 0 }
+func (p *Pairing) Call(i int) (int, bool) {
+	at := int(p.call[i-p.from])
+	return at, at >= 0
+}
 
 // Hosted reports whether the tool message at i answers a hosted call, which is no ToolCall.
 func (p *Pairing) Hosted(i int) bool { return p.hosted[i] }
 
-// Late returns the positions of the calls of which the message at i has the result, or a nested call, after
-// somebody else has spoken, or the model has gone on without it. They may be hidden while it stays.
-func (p *Pairing) Late(i int) []int { return p.late[i] }
+// Late returns the calls that the message at i is late for. They may be hidden while it stays.
+func (p *Pairing) Late(i int) []LateCall { return p.late[i] }
 
 // Answered returns the call that the tool message at i answers. It is false for
 // orphans and for messages that are no results.
@@ -233,7 +266,13 @@ func (p *Pairing) Answered(i int) (ToolCall, bool) {
 
 // Results returns the positions of the messages that answer calls of the
 // message at i, in log order, duplicates included.
-func (p *Pairing) Results(i int) []int { return p.results[i] }
+func (p *Pairing) Results(i int) []int {
+	begin := int32(0)
+	if i > p.from {
+		begin = p.ends[i-p.from-1]
+	}
+	return p.results[begin:p.ends[i-p.from]:p.ends[i-p.from]]
+}
 
 // Duplicate reports whether the tool message at i answers a call that an
 // earlier message answered.

@@ -34,10 +34,10 @@ type linker struct {
 	log *thread.Thread
 	// ids maps local ids of calls among the messages to those that they got here.
 	ids map[string]string
-	// nextNumber is the number of the next call without an id, unanswered are such calls
-	// of the log that have no result. scanned says that both were read from the log.
+	// nextNumber is the number of the next call without an id. waiting are such calls of the log,
+	// by tool and all of them under "", in order. scanned says that both were read from the log.
 	nextNumber int
-	unanswered []thread.ToolCall
+	waiting    map[string][]*waitingCall
 	scanned    bool
 	// tools are the names of tools by the id of the call; the last call counts where
 	// several share an id. The log is read backwards, and the messages before the position
@@ -46,23 +46,50 @@ type linker struct {
 	unread int
 }
 
+// waitingCall is a call that may have its result already.
+type waitingCall struct {
+	id       string
+	answered bool
+}
+
 // scanLog reads the calls without ids from the log.
 func (l *linker) scanLog() {
 	if l.scanned {
 		return
 	}
-	l.scanned = true
+	l.scanned, l.waiting = true, map[string][]*waitingCall{}
+	open := map[string][]*waitingCall{} // by id
 	for _, m := range l.log.All() {
 		for _, c := range m.Calls() {
 			if thread.IsLocalID(c.ID) {
 				l.nextNumber++
-				l.unanswered = append(l.unanswered, c)
+				w := &waitingCall{id: c.ID}
+				open[c.ID] = append(open[c.ID], w)
+				l.waiting[""] = append(l.waiting[""], w)
+				if c.Name != "" {
+					l.waiting[c.Name] = append(l.waiting[c.Name], w)
+				}
 			}
 		}
 		if r, ok := m.Result(); ok {
-			l.unanswered = slices.DeleteFunc(l.unanswered, func(c thread.ToolCall) bool { return c.ID == r.CallID })
+			for _, w := range open[r.CallID] {
+				w.answered = true
+			}
+			delete(open, r.CallID)
 		}
 	}
+}
+
+// answer takes the first call of a tool, or of any for "", that waits for its result; nil if none does.
+func (l *linker) answer(tool string) *waitingCall {
+	for list := l.waiting[tool]; len(list) > 0; list = l.waiting[tool] {
+		l.waiting[tool] = list[1:]
+		if w := list[0]; !w.answered {
+			w.answered = true
+			return w
+		}
+	}
+	return nil
 }
 
 func (l *linker) linkCall(c thread.ToolCall) thread.ToolCall {
@@ -81,9 +108,8 @@ func (l *linker) linkResult(r thread.ToolResult) thread.ToolResult {
 		l.scanLog()
 		if id, here := l.ids[r.CallID]; here {
 			r.CallID = id
-		} else if at := slices.IndexFunc(l.unanswered, func(c thread.ToolCall) bool { return r.Tool == "" || c.Name == r.Tool }); at >= 0 {
-			r.CallID = l.unanswered[at].ID
-			l.unanswered = slices.Delete(l.unanswered, at, at+1)
+		} else if w := l.answer(r.Tool); w != nil {
+			r.CallID = w.id
 		}
 	}
 	if r.Tool == "" {

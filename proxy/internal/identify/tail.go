@@ -116,34 +116,11 @@ func decodeTail(codec wire.Codec, elements string, before []thread.Message) ([]t
 				return nil, false
 			}
 		}
-		r, ok := m.Result()
-		if !ok {
-			continue
-		}
-		if thread.IsLocalID(r.CallID) {
+		if r, ok := m.Result(); ok && thread.IsLocalID(r.CallID) {
 			return nil, false
 		}
-		if r.Tool != "" {
-			continue
-		}
-		if name := toolOfCall(before, r.CallID); name != "" {
-			r.Tool = name
-			m.Parts = []thread.Part{r}
-		}
 	}
-	return p.Messages, true
-}
-
-// toolOfCall is the tool of the last call with an id.
-func toolOfCall(messages []thread.Message, id string) string {
-	for i := len(messages) - 1; i >= 0; i-- {
-		for _, part := range slices.Backward(messages[i].Parts) {
-			if c, ok := part.(thread.ToolCall); ok && c.ID == id {
-				return c.Name
-			}
-		}
-	}
-	return ""
+	return withToolNames(before, p.Messages), true
 }
 
 // numberCalls gives Gemini's calls without ids, and their results, the numbers that they have behind other
