@@ -18,7 +18,7 @@ import (
 
 // withBody is the request with a body of ours in place of the client's.
 func (x received) withBody(body string) received {
-	x.body, x.plainBody, x.work, x.rewritten = body, body, workBytes(body), true
+	x.body, x.plainBody, x.work, x.rewritten = body, body, workBytes(x.endpoint.dialect.API(), body), true
 	h := x.request.Header.Clone()
 	h.Del("Content-Encoding")
 	own := *x.request

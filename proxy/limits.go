@@ -11,47 +11,47 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 const (
-	// timesBytes is how much memory the work on a request may take, in multiples of its bytes, and
-	// bytesOfText what texts take of that.
-	timesBytes, bytesOfText = 20, 4
-	// bytesOfObject is what the work takes for each JSON object of a request, however small: a
-	// message, a part or a call, and what is found in it.
-	bytesOfObject = 3 << 10
+	// timesBytes is how much memory the work on a request may take, in multiples of its bytes.
+	timesBytes = 12
 	// freeBytes may be taken by any request.
 	freeBytes = 96 << 20
 	// defaultMaxBody is Options.MaxBody, where that is 0.
 	defaultMaxBody = 64 << 20
+	// tooMuchWork is more than any room.
+	tooMuchWork = math.MaxInt
 )
 
-// canBeHeld reports whether the work on a request takes no more memory than one of its size may.
-// Requests of agents have more than 200 bytes to an object, also the longest; one of very many tiny
-// messages, parts or calls would take a hundred times its bytes.
-func canBeHeld(body string) bool {
-	most := max(timesBytes*len(body), freeBytes) - bytesOfText*len(body)
-	return bytesOfObject*strings.Count(body, "{") <= most || bytesOfObject*objects(body) <= most // braces in texts are no objects
+// bytesOfObject is what the work takes for each JSON object of a request, however small: a message, a part or a
+// call, and what is found in it. Of the Responses API a call and its output are a message each.
+func bytesOfObject(api string) int {
+	if api == wire.Responses {
+		return 3 << 10
+	}
+	return 2 << 10
 }
 
 // workBytes is about how much memory the work on a request takes, besides its body; 0 for a small one,
-// which is not counted, and tooMuchWork if the request cannot be held.
-func workBytes(body string) int {
+// which is not counted, and tooMuchWork if it is more than a request of its size may take. Recorded
+// requests of agents have more than 220 bytes to an object, of the Responses API more than 400, also the
+// longest; one of very many tiny messages, parts or calls would take a hundred times its bytes.
+func workBytes(api, body string) int {
+	usual, each := timesBytes*len(body), bytesOfObject(api)
+	work := len(body) + each*strings.Count(body, "{")
+	if work > usual { // braces in texts are no objects
+		work = len(body) + each*objects(body)
+	}
 	switch {
-	case !canBeHeld(body):
+	case work > max(usual, freeBytes):
 		return tooMuchWork
 	case len(body) < 256<<10:
 		return 0
 	}
-	return max(usualTimes*len(body), bytesOfText*len(body)+bytesOfObject*objects(body))
+	return max(usual, work)
 }
-
-// tooMuchWork is more than any room.
-const tooMuchWork = math.MaxInt
-
-// usualTimes is how much memory the work on a request takes that is not of very many tiny things, in
-// multiples of its bytes.
-const usualTimes = 12
 
 // objects counts the objects of a JSON document.
 func objects(doc string) (n int) {

@@ -61,7 +61,7 @@ func (t *Transport) roundTrip(r *http.Request, e endpoint, start time.Time) (*ht
 	if err == nil && whole {
 		x.body = body
 		x.plainBody, x.decompressErr = httpbody.Decompress(r.Header, body, t.options.MaxBody, room.reserve)
-		x.work = workBytes(x.plainBody)
+		x.work = workBytes(e.dialect.API(), x.plainBody)
 	}
 	if errors.Is(err, httpbody.ErrBusy) || errors.Is(x.decompressErr, httpbody.ErrBusy) {
 		room.release()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // TestWork: the work on large requests waits until it fits into the memory for it; small ones need
@@ -41,8 +43,8 @@ func TestWork(t *testing.T) {
 		t.Errorf("%d of 100 are free", m.freeWork)
 	}
 	text := strings.Repeat("a", 1<<20)
-	for body, want := range map[string]int{"{}": 0, text: 12 << 20, text + strings.Repeat("{}", 20_000): 4*(1<<20+40_000) + 20_000*(3<<10), strings.Repeat("{}", 1<<19): tooMuchWork} {
-		if got := workBytes(body); got != want {
+	for body, want := range map[string]int{"{}": 0, text: 12 << 20, text + strings.Repeat("{}", 20_000): 1<<20 + 40_000 + 20_000*(2<<10), strings.Repeat("{}", 1<<19): tooMuchWork} {
+		if got := workBytes(wire.Chat, body); got != want {
 			t.Errorf("%.10s: %d bytes, want %d", body, got, want)
 		}
 	}

@@ -23,7 +23,7 @@ import (
 
 // timesBytes is how much memory a request may take, in multiples of its bytes: 12, and what a busy machine adds
 // because garbage is collected later there.
-const timesBytes = 12 + 1.5
+const timesBytes = 12 + 1
 
 // repeatedCalls is a Chat request of about n bytes that repeats a call of a tool and its result.
 func repeatedCalls(tool string, arguments, result func(i int) string) func(n int) []byte {
@@ -89,30 +89,29 @@ var manyThings = map[string]func(n int) []byte{
 }
 
 // shortThings are requests of messages and calls that are as short as those that the proxy still looks
-// at, with how much memory each may take, in multiples of its bytes: the pieces are small beside what
-// is known of each. A call of the Responses API and its output are two items, each a message here.
+// at: the pieces are small beside what is known of each.
 var shortThings = map[string]struct {
 	api  string
 	body func(n int) []byte
-	most float64
 }{
-	"messages":              {wire.Chat, short(`"messages":`, 2, `{"role":"assistant","content":"b %[2]s"},{"role":"user","content":"Go on with %[1]d."}`), timesBytes},
-	"messages of Anthropic": {wire.Anthropic, short(`"messages":`, 2, `{"role":"user","content":"%[2]s"},{"role":"assistant","content":"b"}`), timesBytes},
-	"blocks of Anthropic":   {wire.Anthropic, short(`"messages":`, 4, `{"role":"user","content":[{"type":"text","text":"%[2]s"}]},{"role":"assistant","content":[{"type":"text","text":"b"}]}`), timesBytes},
-	"messages of Responses": {wire.Responses, short(`"input":`, 2, `{"role":"assistant","content":"b %[1]d"},{"role":"user","content":"%[2]s"}`), timesBytes},
-	"messages of Gemini":    {wire.Gemini, short(`"contents":`, 4, `{"role":"user","parts":[{"text":"%[2]s"}]},{"role":"model","parts":[{"text":"b %[1]d"}]}`), timesBytes},
-	"calls":                 {wire.Chat, short(`"messages":`, 4, `{"role":"assistant","content":"","tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"fetch","arguments":"{\"text\":\"%[2]s\"}"}}]},{"role":"tool","tool_call_id":"c%[1]d","content":"ok"}`), timesBytes},
-	"calls of a shell":      {wire.Chat, short(`"messages":`, 4, `{"role":"assistant","content":"","tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"Bash","arguments":"{\"command\":\"make %[2]s\"}"}}]},{"role":"tool","tool_call_id":"c%[1]d","content":"ok"}`), timesBytes},
-	"calls of Anthropic":    {wire.Anthropic, short(`"messages":`, 5, `{"role":"assistant","content":[{"type":"tool_use","id":"c%[1]d","name":"fetch","input":{"text":"%[2]s"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%[1]d","content":"ok"}]}`), timesBytes},
-	"calls of Responses":    {wire.Responses, short(`"input":`, 2, `{"type":"function_call","call_id":"c%[1]d","name":"fetch","arguments":"{\"text\":\"%[2]s\"}"},{"type":"function_call_output","call_id":"c%[1]d","output":"ok"}`), 19},
-	"calls of Gemini":       {wire.Gemini, short(`"contents":`, 8, `{"role":"model","parts":[{"functionCall":{"name":"fetch","args":{"text":"%[2]s"}}}]},{"role":"user","parts":[{"functionResponse":{"name":"fetch","response":{"result":"ok %[1]d"}}}]}`), timesBytes},
+	"messages":              {wire.Chat, short(`"messages":`, 2*shortBytes, `{"role":"assistant","content":"b %[2]s"},{"role":"user","content":"Go on with %[1]d."}`)},
+	"messages of Anthropic": {wire.Anthropic, short(`"messages":`, 2*shortBytes, `{"role":"user","content":"%[2]s"},{"role":"assistant","content":"b"}`)},
+	"blocks of Anthropic":   {wire.Anthropic, short(`"messages":`, 4*shortBytes, `{"role":"user","content":[{"type":"text","text":"%[2]s"}]},{"role":"assistant","content":[{"type":"text","text":"b"}]}`)},
+	"messages of Responses": {wire.Responses, short(`"input":`, 2*shortItem, `{"role":"assistant","content":"b %[1]d"},{"role":"user","content":"%[2]s"}`)},
+	"messages of Gemini":    {wire.Gemini, short(`"contents":`, 4*shortBytes, `{"role":"user","parts":[{"text":"%[2]s"}]},{"role":"model","parts":[{"text":"b %[1]d"}]}`)},
+	"calls":                 {wire.Chat, short(`"messages":`, 4*shortBytes, `{"role":"assistant","content":"","tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"fetch","arguments":"{\"text\":\"%[2]s\"}"}}]},{"role":"tool","tool_call_id":"c%[1]d","content":"ok"}`)},
+	"calls of a shell":      {wire.Chat, short(`"messages":`, 4*shortBytes, `{"role":"assistant","content":"","tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"Bash","arguments":"{\"command\":\"make %[2]s\"}"}}]},{"role":"tool","tool_call_id":"c%[1]d","content":"ok"}`)},
+	"calls of Anthropic":    {wire.Anthropic, short(`"messages":`, 5*shortBytes, `{"role":"assistant","content":[{"type":"tool_use","id":"c%[1]d","name":"fetch","input":{"text":"%[2]s"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%[1]d","content":"ok"}]}`)},
+	"calls of Responses":    {wire.Responses, short(`"input":`, 2*shortItem, `{"type":"function_call","call_id":"c%[1]d","name":"fetch","arguments":"{\"text\":\"%[2]s\"}"},{"type":"function_call_output","call_id":"c%[1]d","output":"ok"}`)},
+	"calls of Gemini":       {wire.Gemini, short(`"contents":`, 8*shortBytes, `{"role":"model","parts":[{"functionCall":{"name":"fetch","args":{"text":"%[2]s"}}}]},{"role":"user","parts":[{"functionResponse":{"name":"fetch","response":{"result":"ok %[1]d"}}}]}`)},
 }
 
-// shortBytes is a little more than each object has at least in a request that the proxy looks at.
-const shortBytes = 200
+// shortBytes is a little more than each object has at least in a request that the proxy looks at, and shortItem
+// in one of the Responses API, where a call and its output are two messages.
+const shortBytes, shortItem = 200, 290
 
-// short makes requests of about n bytes that repeat a form of so many objects, with a number and a text.
-func short(list string, objects int, form string) func(n int) []byte {
+// short makes requests of about n bytes that repeat a form, with a number and a text, in so many bytes each.
+func short(list string, each int, form string) func(n int) []byte {
 	return func(n int) []byte {
 		first := `{"role":"user","content":"Do all of it."}`
 		if list == `"contents":` {
@@ -121,7 +120,7 @@ func short(list string, objects int, form string) func(n int) []byte {
 		var b strings.Builder
 		b.WriteString(`{"model":"m","max_tokens":100,` + list + `[` + first)
 		for i := 10_000; b.Len() < n; i++ {
-			room := objects*shortBytes - len(fmt.Sprintf(form, i, ""))
+			room := each - len(fmt.Sprintf(form, i, ""))
 			b.WriteString("," + fmt.Sprintf(form, i, strings.Repeat("b c ", room/4+1)[:room]))
 		}
 		return []byte(b.String() + "]}")
@@ -137,7 +136,7 @@ func TestMemoryFollowsBytes(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(shortThings)) {
 		t.Run("short "+name, func(t *testing.T) {
 			short := shortThings[name]
-			takesAtMost(t, short.most, short.api, short.body(8_000_000), proxy.Compacted)
+			takesAtMost(t, timesBytes, short.api, short.body(8_000_000), proxy.Compacted)
 		})
 	}
 }
