@@ -37,6 +37,9 @@ const (
 	// leastQuotation is the length, in bytes, from which the assistant's words in a message of the user are
 	// known as quoted.
 	leastQuotation = 24
+	// mostSentences is how many sentences of a conversation are weighed against each other, those with the highest
+	// score: more than any summary holds.
+	mostSentences = 2048
 	// mostClauses is how many clauses of one message are kept, those with the highest score.
 	mostClauses = 64
 )
@@ -228,6 +231,8 @@ func (b *builder) sentences() (all []summary.Item) {
 		}
 		command = f.command
 	}
+	slices.SortStableFunc(all, func(x, y summary.Item) int { return cmp.Or(cmp.Compare(y.Score, x.Score), cmp.Compare(y.Turn, x.Turn)) })
+	all = all[:min(len(all), mostSentences)]
 	slices.SortStableFunc(all, func(x, y summary.Item) int { return cmp.Compare(x.Turn, y.Turn) })
 	return all
 }
