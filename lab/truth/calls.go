@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/plan/state"
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -21,14 +24,11 @@ var (
 )
 
 // calledWith are the calls that a text begins with the name of, and whose arguments the rest of
-// it tells; named are the messages that they must be of, if there are any.
-func (x *index) calledWith(said string, turn int, named []int) (out []*call) {
+// it tells.
+func (x *index) calledWith(said string, o origin) (out []*call) {
 	for _, d := range x.calls {
 		input, ok := strings.CutPrefix(said, d.Name)
-		if !ok || turn > 0 && d.turn != turn || len(named) > 0 && !slices.Contains(named, d.at) && !slices.Contains(named, d.result) {
-			continue
-		}
-		if (input == "" || input[0] == ' ') && d.takes(input) {
+		if ok && o.includes(d.turn, d.at, d.result) && (input == "" || input[0] == ' ') && d.takes(input) {
 			out = append(out, d)
 		}
 	}
@@ -89,75 +89,40 @@ func (d *call) not(told thread.Outcome) string {
 	return ""
 }
 
-var (
-	ended     = regexp.MustCompile(`(?s)^(.*) => (failure|partial|no result)$`)
-	fieldForm = regexp.MustCompile(`(?s)^([a-z_]+)=(.*)$`)
-)
-
-// cuts are the ways to part a line at a mark in two: whole, and at each mark, the last first.
-func cuts(line, mark string) (out [][2]string) {
-	out = append(out, [2]string{line, ""})
-	for i := len(line); ; {
-		n := strings.LastIndex(line[:i], mark)
-		if n < 0 {
-			return out
-		}
-		out = append(out, [2]string{line[:n], line[n+len(mark):]})
-		i = n
+// called looks for a call, its outcome, and what is told of its result.
+func called(x *index, told summary.ToolOutcome, o origin) string {
+	head := strings.TrimRight(told.Tool+" "+told.Input, " ")
+	if head == "" {
+		return "" // the log has the result alone
 	}
-}
-
-// called looks for a call, its outcome, and what is told of its result. A command may hold the
-// marks between parts, so any way to read the line will do.
-func called(x *index, c claim) string {
 	reason := "the log has no such call"
-	for _, cut := range cuts(c.parts["call"], " | ") {
-		head, told := cut[0], thread.Success
-		if m := ended.FindStringSubmatch(head); m != nil {
-			head, told = m[1], map[string]thread.Outcome{"failure": thread.Failure, "partial": thread.Partial}[m[2]]
+	for _, d := range x.calledWith(head, o) {
+		if reason = d.not(told.Outcome); told.Outcome == thread.Partial {
+			reason = ""
 		}
-		if strings.TrimSpace(head) == "" {
-			return "" // the log has the result alone
+		for name, v := range told.KeyFields {
+			reason = cmp.Or(reason, x.field(d, head, name, fieldText(v)))
 		}
-		for _, d := range x.calledWith(head, c.turn, c.from(head)) {
-			why := d.not(told)
-			if told == thread.Partial {
-				why = ""
-			}
-			if why == "" && cut[1] != "" {
-				why = x.told(d, head, cut[1])
-			}
-			if why == "" {
-				return ""
-			}
-			reason = why
-		}
-	}
-	return reason
-}
-
-// told says what of the fields and the error that are told of a call does not stand in its result.
-func (x *index) told(d *call, head, rest string) string {
-	if text, ok := strings.CutPrefix(rest, "error: "); ok {
-		if !d.shows(text) {
-			return "its result does not say so: " + clip(text, 120)
-		}
-		return ""
-	}
-	reason := "this is no field of a call: " + clip(rest, 120)
-	for _, cut := range cuts(rest, " | ") {
-		m := fieldForm.FindStringSubmatch(cut[0])
-		if m == nil {
-			continue
-		}
-		if reason = x.field(d, head, m[1], m[2]); reason == "" && cut[1] != "" {
-			reason = x.told(d, head, cut[1])
+		if told.Error != "" && !d.shows(told.Error) {
+			reason = cmp.Or(reason, "its result does not say so: "+clip(told.Error, 120))
 		}
 		if reason == "" {
 			return ""
 		}
 	}
 	return reason
+}
+
+// fieldText is a value of a field as a summary writes it.
+func fieldText(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(data)
 }
 
 // field says why a field is not what a call's result shows.
@@ -187,7 +152,7 @@ func (x *index) field(d *call, head, name, v string) string {
 	if n, err := strconv.Atoi(v); err == nil && slices.Contains([]string{"lines", "matches", "files", "results"}, name) && (n == lines || n == filled) {
 		return ""
 	}
-	if newText(d.out).shows(v) || newText(res.Structured).shows(v) {
+	if d.shows(v) || newText(res.Structured).shows(v) {
 		return ""
 	}
 	var list []any
@@ -200,10 +165,12 @@ func (x *index) field(d *call, head, name, v string) string {
 // statusSaid is an exit status where a harness writes it.
 var statusSaid = regexp.MustCompile(exitCode.String() + `|(?m)^\[.*ommand .* with exit code (\d+)|<returncode>(\d+)`)
 
-// shows reports whether words stand in a text, or as fields of one of its records.
+// shows reports whether words stand in a text, line by line or as fields of one of its records.
 func (t text) shows(words string) bool {
-	if holds(t.norm(), words) {
-		return true
+	for _, w := range []string{words, strings.ReplaceAll(words, " ; ", "\n")} {
+		if _, _, ok := inOrder(t.norm(), quotedLines(w)); ok {
+			return true
+		}
 	}
 	if rec := t.records(); rec != nil {
 		one, _ := rec.holds(words)
@@ -212,24 +179,19 @@ func (t text) shows(words string) bool {
 	return false
 }
 
-// shows reports whether all lines of a quotation stand in a result, in order.
+// shows reports whether a result says something, or is quoted with it.
 func (d *call) shows(words string) bool {
 	if rest, ok := strings.CutPrefix(words, `the result says: "`); ok {
 		words = strings.TrimSuffix(rest, `"`)
 	}
-	out := normal(d.out)
-	for _, w := range []string{words, strings.ReplaceAll(words, " ; ", "\n")} {
-		if _, _, ok := inOrder(out, quotedLines(w)); ok {
-			return true
-		}
-	}
-	return false
+	return newText(d.out).shows(words)
 }
 
-// timesCalled says why a call was not made that often, with the arguments that are told.
+// timesCalled says why a call was not made that often, with the arguments that are told: all of them
+// may be meant, those that were answered, those that were not refused, or those that ended like it.
 func (x *index) timesCalled(d *call, head string, said int) string {
-	var counts [4]int // made; answered; answered and not refused; with this ending
-	for _, o := range x.calledWith(head, 0, nil) {
+	var counts [4]int
+	for _, o := range x.calledWith(head, origin{}) {
 		for i, yes := range []bool{true, o.result >= 0, o.result >= 0 && !o.refused, o.end == d.end} {
 			if yes && o.Name == d.Name && (o.line == "" || o.main() == d.main()) {
 				counts[i]++
@@ -246,8 +208,8 @@ var laterForm = regexp.MustCompile(`^it succeeded later(?:, in turn (\d+))?$`)
 
 // attempted looks for a call that failed. The form is "call => lines | then the assistant: words |
 // edited next: file change | it succeeded later, in turn N".
-func attempted(x *index, c claim) string {
-	text := c.parts["words"]
+func attempted(x *index, it summary.Item, o origin) string {
+	text := it.Text
 	reason := "the messages that it names hold no such call"
 	for i := 0; ; {
 		n := strings.Index(text[i:], " => ")
@@ -256,7 +218,7 @@ func attempted(x *index, c claim) string {
 		}
 		head, rest := text[:i+n], text[i+n+4:]
 		i += n + 4
-		for _, d := range x.calledWith(head, c.turn, c.named) {
+		for _, d := range x.calledWith(head, o) {
 			if reason = d.not(thread.Failure); reason == "" {
 				reason = x.afterFailure(d, rest)
 			}
@@ -275,10 +237,10 @@ func (x *index) afterFailure(d *call, rest string) string {
 		edit, edited := strings.CutPrefix(part, "edited next: ")
 		m := laterForm.FindStringSubmatch(part)
 		switch {
-		case k == 0 && !d.shows(part) && !(d.refused && part == "the user did not allow it"):
+		case k == 0 && !d.shows(part) && !(d.refused && part == notAllowed):
 			return "its result does not say so: " + clip(part, 120)
 		case k == 0:
-		case said && !x.saidAfter(d, words):
+		case said && x.said(words, modelWords, 0, d.at, nil) != "":
 			return "no later message of the assistant holds these words"
 		case edited && !x.editedAfter(d, edit):
 			return "no later call that succeeded edits the file so"
@@ -302,28 +264,6 @@ func (x *index) afterFailure(d *call, rest string) string {
 		k = n
 	}
 	return ""
-}
-
-func orFirst(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
-}
-
-func (x *index) saidAfter(d *call, words string) bool {
-	said := seek(words)
-	for i := d.at + 1; i < len(x.log); i++ {
-		if x.log[i].Role != thread.Assistant {
-			continue
-		}
-		for _, t := range x.quotable(i) {
-			if said.in(t.norm()) || strings.Contains(t.raw, "```") && said.in(normal(fence.ReplaceAllString(t.raw, ""))) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // editedAfter reports whether a call after a failed one put the words into the file that they
@@ -378,3 +318,27 @@ func (x *index) notLater(d *call, turn int) string {
 	}
 	return "the same call did not succeed then"
 }
+
+// operated looks for a call that changed something in a system, and how it ended.
+func operated(x *index, told state.Operation, o origin) string {
+	reason := "the log has no such call"
+	canceled := told.Outcome == "" && told.Reason != ""
+	for _, d := range x.calledWith(strings.TrimRight(told.Tool+" "+told.Input, " "), o) {
+		switch {
+		case canceled && (d.end != unclear || told.Reason != "a call beside it failed"):
+			reason = "it was not canceled"
+		case canceled:
+			return ""
+		case told.Reason != "" && !d.shows(told.Reason) && !(d.refused && told.Reason == notAllowed):
+			reason = "its result does not say: " + told.Reason
+		default:
+			if reason = d.not(told.Outcome); reason == "" {
+				return ""
+			}
+		}
+	}
+	return reason
+}
+
+// notAllowed is told of a call that the user refused without a word.
+const notAllowed = "the user did not allow it"

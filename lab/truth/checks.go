@@ -6,6 +6,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/plan/state"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // idle are commands that do nothing of their own.
@@ -84,108 +87,89 @@ func (d *call) printsStatus() string {
 
 // ranSo says why a call did not run a check as it is told. doubtful says that nothing tells how it
 // ended, or that it ran.
-func (d *call) ranSo(at int, outcome, line string) (reason string, doubtful bool) {
+func (d *call) ranSo(at int, k state.Check) (reason string, doubtful bool) {
 	says, status := failing.MatchString(d.out), d.printsStatus()
 	doubtful = at < 0 || d.end == failed && d.goesOn(at) || alternative(d, at) || d.end == unclear
-	switch outcome {
-	case "passed", "succeeded":
-		if d.end == failed && !d.goesOn(at) {
-			return "that run failed: " + clip(strings.TrimSpace(d.out), 120), false
-		}
-		if at >= 0 && d.commands[at].Piped && says && !passing.MatchString(d.out) {
-			return "its output says: " + clip(strings.TrimSpace(failing.FindString(d.out)), 120), false
-		}
-	case "failed":
-		if d.end != failed && !says && (status == "" || status == "0") {
-			return "nothing in its output says that it failed", doubtful
-		}
-	}
-	if line != "" && !d.shows(line) {
-		return "its output does not say: " + line, true
+	switch {
+	case k.Outcome == thread.Success && d.end == failed && !d.goesOn(at):
+		return "that run failed: " + clip(strings.TrimSpace(d.out), 120), false
+	case k.Outcome == thread.Success && at >= 0 && d.commands[at].Piped && says && !passing.MatchString(d.out):
+		return "its output says: " + clip(strings.TrimSpace(failing.FindString(d.out)), 120), false
+	case k.Outcome == thread.Failure && d.end != failed && !says && (status == "" || status == "0"):
+		return "nothing in its output says that it failed", doubtful
+	case k.Line != "" && !d.shows(k.Line):
+		return "its output does not say: " + k.Line, true
 	}
 	return "", doubtful
 }
 
 // checked looks for the last run of a check, how it ended, and what was changed after it.
-func checked(x *index, c claim) string {
-	x.places() // where commands ran
-	command := c.parts["command"]
-	line, since, calm := "", "", false
-	for part := range strings.SplitSeq(c.parts["tail"], " | ") {
-		switch rest, ok := strings.CutPrefix(part, "edited since: "); {
-		case ok:
-			since = rest
-		case part == "no edit seen since":
-			calm = true
-		default:
-			line = strings.TrimPrefix(line+" | "+part, " | ")
-		}
-	}
+func checked(x *index, k state.Check, o origin) string {
 	reason := "the log has no such command"
-	for i := len(x.calls) - 1; i >= 0; i-- {
-		d := x.calls[i]
-		if d.line == "" || d.result < 0 {
-			continue
-		}
-		at, ok := d.runsCommand(command)
-		if !ok || c.parts["dir"] != "" && !x.ranIn(d, at, c.parts["dir"], c.home) {
+	for _, d := range slices.Backward(x.calls) {
+		at, ok := d.runsCommand(k.Command)
+		if !ok || d.line == "" || d.result < 0 || k.Dir != "" && !x.ranIn(d, at, k.Dir) {
 			continue
 		}
 		if d.aside {
 			reason = "it ran while changes were put aside, and they are back"
 			continue
 		}
-		why, doubtful := d.ranSo(at, c.parts["outcome"], line)
-		if why == "" && c.turn > 0 && d.turn != c.turn {
+		why, doubtful := d.ranSo(at, k)
+		if why == "" && o.turn > 0 && d.turn != o.turn {
 			why = fmt.Sprintf("it ran last in turn %d", d.turn)
 		}
 		if why == "" {
-			return x.since(d, c, since, calm)
+			return x.changedAfter(d, k.Since)
 		}
-		reason = why
-		if !doubtful {
+		if reason = why; !doubtful {
 			break
 		}
 	}
 	return reason
 }
 
-// since says which of some files was not changed after a check.
-func (x *index) since(d *call, c claim, list string, calm bool) string {
-	if calm {
-		for _, t := range x.touches {
-			if t.at > d.result && t.typed && t.sure() && t.what != "read" && x.places().cwd != "" && inside(t.path, x.places().cwd) && path.Ext(t.path) != ".md" {
-				return "it was edited: " + t.path
-			}
-		}
-	}
-	list, more, _ := strings.Cut(list, " and ")
-	if n := number(strings.TrimSuffix(more, " more")); n > len(x.touches)+len(x.calls) {
-		return fmt.Sprintf("%d files more were not touched", n)
-	}
-	for _, name := range sinceNames.FindAllString(list, -1) {
+// changedAfter says which of some files was not changed after a call.
+func (x *index) changedAfter(d *call, list []string) string {
+	for _, name := range list {
 		if by := matched(byCommand, name); by != "" {
-			if x.ranWith(by, 0, d.at) == nil {
-				return "no such command ran after it: " + by
+			if reason := x.mustRun(by, 0, d.at); reason != "" {
+				return reason
 			}
-		} else if file := c.below(name); !slices.ContainsFunc(x.of(file), func(t touch) bool { return t.at > d.result && !t.failed && t.what != "read" }) && !x.mayHave(file, 0, d.result-1) {
+		} else if !slices.ContainsFunc(x.of(name), func(t touch) bool { return t.at > d.result && !t.failed && t.what != "read" }) && !x.mayHave(name, 0, d.result-1) {
 			return "it was not changed after the last run: " + name
 		}
 	}
 	return ""
 }
 
-var (
-	sinceNames = regexp.MustCompile("what `[^`]*` (?:may have )?changed|[^, ][^,]*")
-	byCommand  = regexp.MustCompile("^what `(.*)` ")
-)
+// calmSince says which file was changed after the last run of a check that stands among others and
+// names none, while one that ran then or later does: a summary says that no edit was seen.
+func (x *index) calmSince(k state.Check, all []state.Check) string {
+	if k.Turn == 0 || len(k.Since) > 0 || !slices.ContainsFunc(all, func(other state.Check) bool { return len(other.Since) > 0 && other.Turn >= k.Turn }) {
+		return ""
+	}
+	for _, d := range slices.Backward(x.calls) {
+		if _, ran := d.runsCommand(k.Command); !ran || d.turn != k.Turn || d.result < 0 {
+			continue
+		}
+		for _, t := range x.touches {
+			if t.at > d.result && t.sure() && t.what != "read" && inside(t.path, x.cwd) && path.Ext(t.path) != ".md" {
+				return "it was edited: " + t.path
+			}
+		}
+		break
+	}
+	return ""
+}
+
+var byCommand = regexp.MustCompile("^what `(.*)` ")
 
 // ranIn reports whether a call ran a command in a folder, as far as can be told: where its
 // folder is not known, it or a call before it went there.
-func (x *index) ranIn(d *call, at int, dir, home string) bool {
-	dir = claim{home: home}.below(dir)
+func (x *index) ranIn(d *call, at int, dir string) bool {
 	if at >= 0 && path.IsAbs(d.dirs[at]) && path.IsAbs(dir) {
 		return d.dirs[at] == dir
 	}
-	return dir == x.places().cwd || slices.ContainsFunc(x.places().dirs, func(s seen) bool { return s.at <= d.result && (tail(dir, s.text) || strings.HasPrefix(s.text, ".")) })
+	return dir == x.cwd || slices.ContainsFunc(x.places.dirs, func(s seen) bool { return s.at <= d.result && (tail(dir, s.text) || strings.HasPrefix(s.text, ".")) })
 }

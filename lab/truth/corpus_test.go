@@ -27,7 +27,7 @@ var (
 	session = flag.String("session", "", "for TestShow: what the path of the transcript contains")
 	number  = flag.Int("number", -1, "for TestShow: which conversation of the file; -1 is all")
 	budget  = flag.Int("budget", 8000, "for TestShow: the budget of the summary in tokens")
-	kind    = flag.String("kind", "", "for TestShow: only findings of this form")
+	kind    = flag.String("kind", "", "for TestShow: only findings of this kind")
 )
 
 // sample are the transcripts of a default run.
@@ -156,7 +156,7 @@ func TestShow(t *testing.T) {
 				report := truth.Read(log, end).Check(s)
 				t.Logf("%s %s, %d tokens\n%s", filepath.Base(path), tr.Name, *budget, report)
 				for _, f := range report.Findings {
-					if *kind == "" || f.Form == *kind {
+					if *kind == "" || f.Kind == *kind {
 						t.Logf("%s", f)
 					}
 				}

@@ -16,19 +16,20 @@ import (
 
 // index says what stands where in a log.
 type index struct {
-	log   []thread.Message
-	calls []*call
-	at    map[int][]*call // by the message of the call
-	ended map[int]*call   // by the message of the result
+	log      []thread.Message
+	position map[thread.ID]int
+	calls    []*call
+	at       map[int][]*call // by the message of the call
+	ended    map[int]*call   // by the message of the result
 
 	texts   map[int][]text // what a message says, once it was asked
 	sources map[int][]text // what it holds for quotation
 
 	touches []touch // of files, in order
-	seen    *places // once it was asked
-	todo    []todo  // the agent's list of things to do, as last written
-	listed  bool
-	stops   []int // interruptions and rejections by the user
+	*places
+	todo   []todo // the agent's list of things to do, as last written
+	listed bool
+	stops  []int // interruptions and rejections by the user
 }
 
 type ending int
@@ -80,10 +81,11 @@ var (
 )
 
 func newIndex(log []thread.Message) *index {
-	x := &index{log: log, at: map[int][]*call{}, ended: map[int]*call{}, texts: map[int][]text{}, sources: map[int][]text{}}
+	x := &index{log: log, position: map[thread.ID]int{}, at: map[int][]*call{}, ended: map[int]*call{}, texts: map[int][]text{}, sources: map[int][]text{}}
 	open := map[string]*call{}
 	for i := range log {
 		m := &log[i]
+		x.position[m.ID] = i
 		for _, tc := range m.Calls() {
 			c := newCall(tc, i, m.Turn)
 			x.calls = append(x.calls, c)
@@ -103,7 +105,7 @@ func newIndex(log []thread.Message) *index {
 			x.stops = append(x.stops, i)
 		}
 	}
-	x.places() // where commands ran
+	x.places = newPlaces(x) // before files are: it says where commands ran
 	for _, c := range x.calls {
 		x.touch(c)
 	}
@@ -306,27 +308,4 @@ func (x *index) lists(c *call) {
 			}
 		}
 	}
-}
-
-// planned looks for a step in the agent's last list, or, where it has none, in its words.
-func planned(x *index, c claim) string {
-	words := normal(c.parts["words"])
-	for _, t := range x.todo {
-		if sameLine(words, normal(t.text)) {
-			if t.status == c.parts["status"] || t.status == "" {
-				return ""
-			}
-			return "its status is " + t.status
-		}
-	}
-	if x.listed {
-		return "the agent's last list does not hold it"
-	}
-	said := seek(words)
-	for i := range x.log {
-		if x.log[i].Role == thread.Assistant && said.inAny(x.quotable(i)) {
-			return ""
-		}
-	}
-	return "no list and no words of the assistant hold it"
 }

@@ -3,7 +3,6 @@ package truth
 import (
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
@@ -16,8 +15,7 @@ type places struct {
 	dirs     []seen
 	branches []seen
 	commits  []commit
-	pushes   []seen // text is the folder
-	started  []started
+	pushes   []seen  // text is the folder
 	open     []*call // since changes were put aside
 	aside    bool
 }
@@ -36,12 +34,6 @@ type commit struct {
 	only               []shell.Word // the files that it names, if it takes no others
 }
 
-// started is a process or an agent in the background.
-type started struct {
-	id, what string
-	ended    bool
-}
-
 var (
 	directory  = regexp.MustCompile(`(?i)(?:working directory|current directory|cwd)\W{1,4}(/[^\s<>"')]+)`)
 	backAt     = regexp.MustCompile(`(?m)^Shell cwd was reset to (/.*)$`)
@@ -54,20 +46,11 @@ var (
 	newBranch  = regexp.MustCompile(`^git (?:-C \S+ )?(?:checkout|switch) -[bBcC] ([\w./-]+)`)
 	pushFailed = regexp.MustCompile(`(?im)^\s*(?:!|fatal:|error:|remote: error)|\[(?:remote )?rejected\]|failed to push`)
 	pullURL    = regexp.MustCompile(`https?://[^\s"'<>()]+/(?:pull|merge_requests|pulls)/\d+`)
-
-	background = regexp.MustCompile(`(?i)running in (?:the )?background with (?:task )?ID: ?([\w-]+)|^Async agent launched successfully\.?\s+agentId: ?([\w-]+)|Process running with session ID (\d+)`)
-	endedNote  = regexp.MustCompile(`(?s)<task-notification>.*?<task-id>([\w-]+)</task-id>.*?<status>(\w+)</status>`)
-	shellNote  = regexp.MustCompile(`Background (?:Bash|command|shell)[^\n]{0,80}?\b([\w-]{5,})\b[^\n]{0,200}?\(?status: (completed|failed|killed)`)
-	overStatus = regexp.MustCompile(`<status>(completed|failed|killed|stopped)</status>`)
 )
 
-// places reads the log for what it shows of them.
-func (x *index) places() *places {
-	if x.seen != nil {
-		return x.seen
-	}
+// newPlaces reads a log for what it shows of them.
+func newPlaces(x *index) *places {
 	p := &places{}
-	x.seen = p
 	for i := range x.log {
 		if c := x.ended[i]; c != nil {
 			p.ran(c)
@@ -78,9 +61,6 @@ func (x *index) places() *places {
 			if d := matched(directory, s); p.cwd == "" && d != "" {
 				p.cwd = path.Clean(d)
 			}
-			for _, m := range slices.Concat(endedNote.FindAllStringSubmatch(s, -1), shellNote.FindAllStringSubmatch(s, -1)) {
-				p.over(m[1])
-			}
 			for _, m := range onBranch.FindAllStringSubmatch(s, -1) {
 				p.branches = append(p.branches, seen{m[1], i})
 			}
@@ -89,22 +69,8 @@ func (x *index) places() *places {
 	return p
 }
 
-func (p *places) over(id string) {
-	for i := range p.started {
-		p.started[i].ended = p.started[i].ended || p.started[i].id == id
-	}
-}
-
 // ran takes in the result of a call.
 func (p *places) ran(c *call) {
-	if m := background.FindStringSubmatch(c.out[:min(len(c.out), 600)]); m != nil {
-		p.started = append(p.started, started{id: m[1] + m[2] + m[3], what: c.Name + "\n" + c.said})
-	} else if id := c.str("task_id", "bash_id", "shell_id", "agentId", "agent_id", "id", "session_id"); id != "" {
-		name := strings.ToLower(c.Name)
-		if overStatus.MatchString(c.out) || (strings.Contains(name, "kill") || strings.Contains(name, "stop")) && !c.flagged || exitCode.MatchString(c.out[:min(len(c.out), 400)]) {
-			p.over(id)
-		}
-	}
 	if c.line == "" {
 		return
 	}
@@ -223,16 +189,12 @@ var commitValue = regexp.MustCompile(`^(?:-[a-zA-Z]*[mFCct]|--message|--file|--a
 
 // namedFiles are the files that the arguments of "git commit" name.
 func namedFiles(cmd *shell.Command) (files []shell.Word) {
-	past := false
-	for i := 1; i < len(cmd.Words); i++ {
-		switch w := cmd.Words[i]; {
-		case w.Text == "--":
-			return append(files, cmd.Words[i+1:]...)
-		case !past:
-			past = w.Text == "commit"
-		case commitValue.MatchString(w.Text):
-			i++
-		case !strings.HasPrefix(w.Text, "-"):
+	begun := false
+	for i, w := range cmd.Words[1:] {
+		switch {
+		case !begun:
+			begun = w.Text == "commit"
+		case !strings.HasPrefix(w.Text, "-") && !commitValue.MatchString(cmd.Words[i].Text):
 			files = append(files, w)
 		}
 	}

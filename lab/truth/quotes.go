@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -67,25 +68,23 @@ func splitLabel(s string) (label, body string) {
 
 // quoted looks for the lines of an item in the messages that it names, or in those of its turn,
 // and for the call that its label names.
-func quoted(x *index, c claim) string {
-	from := c.named
+func quoted(x *index, it summary.Item, o origin) string {
+	from := o.named
 	if len(from) == 0 {
 		for i := range x.log {
-			if m := &x.log[i]; (c.turn == 0 || m.Turn == c.turn) && (m.Role == thread.Tool || m.Role == thread.Assistant || m.Kind == thread.Recap) {
+			if m := &x.log[i]; (o.turn == 0 || m.Turn == o.turn) && (m.Role == thread.Tool || m.Role == thread.Assistant || m.Kind == thread.Recap) {
 				from = append(from, i)
 			}
 		}
 	}
-	label, body := splitLabel(c.parts["words"])
+	label, body := splitLabel(it.Text)
 	if label != "" && !x.labelled(label, from) {
 		return "no message that it names has to do with " + label
 	}
 	lines := quotedLines(body)
 	var texts []text
 	for _, i := range from {
-		if i < len(x.log) {
-			texts = append(texts, x.holdsFor(i)...)
-		}
+		texts = append(texts, x.holdsFor(i)...)
 	}
 	gaps, gap, ok := fewestGaps(texts, lines)
 	if ok && gaps == 0 {
@@ -169,14 +168,11 @@ var ofOthers = map[string]func(*thread.Message) bool{
 func (x *index) labelled(label string, from []int) bool {
 	for begin, is := range ofOthers {
 		if strings.HasPrefix(label, begin) {
-			return slices.ContainsFunc(from, func(i int) bool { return i < len(x.log) && is(&x.log[i]) })
+			return slices.ContainsFunc(from, func(i int) bool { return is(&x.log[i]) })
 		}
 	}
 	name := strings.TrimSpace(strings.TrimPrefix(label, "failed "))
 	for _, i := range from {
-		if i >= len(x.log) {
-			continue
-		}
 		for _, d := range x.callsAt(i) {
 			rest := name
 			if n := len(d.Name); len(rest) >= n && strings.EqualFold(rest[:n], d.Name) {

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -36,9 +38,12 @@ func (x *index) quotable(at int) []text {
 	return out
 }
 
+// voice is what somebody says in a message.
+type voice func(x *index, at int) []text
+
 // userWords are what the user said in a message: a plain message of theirs, or what
 // a tool hands on in their name.
-func (x *index) userWords(at int) []text {
+func userWords(x *index, at int) []text {
 	switch m := &x.log[at]; {
 	case m.StartsTurn():
 		return x.quotable(at)
@@ -50,47 +55,82 @@ func (x *index) userWords(at int) []text {
 	return nil
 }
 
-// byUser looks for words in what the user said.
-func byUser(x *index, c claim) string {
-	words, asked := c.parts["words"], c.parts["asked"]
+// modelWords are what the assistant said in a message, plans included that it put before the user.
+func modelWords(x *index, at int) []text {
+	if x.log[at].Role != thread.Assistant {
+		return nil
+	}
+	texts := slices.Clip(x.quotable(at))
+	for _, t := range texts {
+		if strings.Contains(t.raw, "```") {
+			texts = append(texts, newText(fence.ReplaceAllString(t.raw, "")))
+		}
+	}
+	for _, d := range x.at[at] {
+		texts = append(texts, newText(d.str("plan")))
+	}
+	return texts
+}
+
+// said looks for words in what a voice says after a message, in a turn (0 is any). What holds them
+// must pass more, unless it is nil: that says what else is wrong. It returns why nothing is found.
+func (x *index) said(words string, by voice, turn, after int, more func(at int, t text) string) string {
 	lines, whole := quotedLines(words), seek(words)
-	reason := "no message of the user holds these words"
-	for i := range x.log {
-		m := &x.log[i]
-		for _, t := range x.userWords(i) {
-			if c.turn > 0 && m.Turn != c.turn {
-				if whole.in(t.norm()) {
-					reason = fmt.Sprintf("they are of turn %d", m.Turn)
-				}
-				continue
-			}
+	reason := "they did not say these words, in this order"
+	for at := after + 1; at < len(x.log); at++ {
+		if turn > 0 && x.log[at].Turn != turn {
+			continue
+		}
+		for _, t := range by(x, at) {
 			gaps, gap, ok := inOrder(t.norm(), lines)
-			switch stands := whole.in(t.norm()); {
-			case !ok && !stands:
+			if whole.in(t.norm()) {
+				gaps, ok = 0, true
+			}
+			switch {
+			case !ok:
 				continue
-			case !stands && gaps > 0:
+			case gaps > 0:
 				reason = "words between these were left out, and nothing marks it:\n" + gap
 				continue
+			case more == nil:
+				return ""
 			}
-			if asked != "" && !x.asks(i, asked) {
-				reason = "no question before them reads like this"
-				continue
+			if reason = more(at, t); reason == "" {
+				return ""
 			}
-			return wrongCount(t.raw, words)
 		}
 	}
 	return reason
 }
 
-// asks reports whether the call that a result answers puts a question.
+// modelSaid looks for texts in what the assistant said.
+func (x *index) modelSaid(o origin, texts ...string) (reason string) {
+	for _, words := range texts {
+		if label, body := splitLabel(words); label == "proposed plan" {
+			words = body
+		}
+		if reason == "" && len(quotedLines(words)) > 0 {
+			reason = x.said(words, modelWords, o.turn, -1, nil)
+		}
+	}
+	return reason
+}
+
+// userSaid looks for words in what the user said, and for the question that they answer.
+func userSaid(x *index, it summary.Item, o origin) string {
+	return x.said(it.Text, userWords, o.turn, -1, func(at int, t text) string {
+		if it.Asked != "" && !x.asks(at, it.Asked) {
+			return "no question before them reads like this"
+		}
+		return wrongCount(t.raw, it.Text)
+	})
+}
+
+// asks reports whether the call that a result answers puts a question, or words of the assistant do.
 func (x *index) asks(at int, question string) bool {
 	for i := at; i >= 0 && i > at-20; i-- {
-		for _, d := range x.at[i] {
-			if holds(normal(d.said), question) {
-				return true
-			}
-		}
-		if x.log[i].Role == thread.Assistant && seek(question).inAny(x.quotable(i)) {
+		if slices.ContainsFunc(x.at[i], func(d *call) bool { return holds(normal(d.said), question) }) ||
+			x.log[i].Role == thread.Assistant && seek(question).inAny(x.quotable(i)) {
 			return true
 		}
 	}
@@ -101,27 +141,25 @@ var countedOut = regexp.MustCompile(`\[… ?([\d,.]+) characters left out ?…\]
 
 // wrongCount says where a mark tells another number of characters than were left out there.
 func wrongCount(raw, words string) string {
-	marks := countedOut.FindAllStringSubmatchIndex(words, -1)
-	start := 0
-	for n, m := range marks {
-		end := len(words)
-		if n+1 < len(marks) {
-			end = marks[n+1][0]
+	at := countedOut.FindAllStringSubmatchIndex(words, -1)
+	for n, m := range at {
+		from, to := 0, len(words)
+		if n > 0 {
+			from = at[n-1][1]
 		}
-		before, after := strings.TrimSpace(words[start:m[0]]), strings.TrimSpace(words[m[1]:end])
-		start = m[1]
+		if n+1 < len(at) {
+			to = at[n+1][0]
+		}
+		before, after := strings.TrimSpace(words[from:m[0]]), strings.TrimSpace(words[m[1]:to])
 		told := number(strings.NewReplacer(",", "", ".", "").Replace(words[m[2]:m[3]]))
 		_, gap, found := strings.Cut(raw, before)
 		right := !found || after == "" || !strings.Contains(gap, after) // it is not known
-		for i := strings.Index(gap, after); i >= 0 && !right; {         // it may stand there more than once
-			for _, left := range []string{gap[:i], strings.TrimSpace(gap[:i])} {
-				right = right || near(len(left), told) || near(len([]rune(left)), told)
+		for i, part := 0, ""; found && !right; i += len(part) + 1 {     // it may stand there more than once
+			if part, _, found = strings.Cut(gap[i:], after); found {
+				left := gap[:i+len(part)]
+				trimmed := strings.TrimSpace(left)
+				right = slices.ContainsFunc([]int{len(left), len(trimmed), utf8.RuneCountInString(left), utf8.RuneCountInString(trimmed)}, func(n int) bool { return near(n, told) })
 			}
-			next := strings.Index(gap[i+1:], after)
-			if next < 0 {
-				break
-			}
-			i += 1 + next
 		}
 		if !right {
 			return fmt.Sprintf("%d characters were not left out there", told)
@@ -130,71 +168,15 @@ func wrongCount(raw, words string) string {
 	return ""
 }
 
+// near allows for white space around a mark.
 func near(a, b int) bool { return a-b <= 4 && b-a <= 4 }
 
-// byAssistant looks for words, and those after "because", in what the assistant said.
-func byAssistant(x *index, c claim) string {
-	if because := c.parts["because"]; because != "" {
-		if x.assistantSaid(because, c.turn) != "" {
-			return x.assistantSaid(c.parts["words"]+" | "+because, c.turn) // the mark may be theirs
-		}
-	}
-	return x.assistantSaid(c.parts["words"], c.turn)
-}
-
-func (x *index) assistantSaid(words string, turn int) string {
-	label, body := splitLabel(words)
-	if label == "proposed plan" {
-		words = body
-	}
-	lines := quotedLines(words)
-	if len(lines) == 0 {
-		return ""
-	}
-	reason := "no message of the assistant holds these words, in this order"
-	for i := range x.log {
-		m := &x.log[i]
-		if m.Role != thread.Assistant {
-			continue
-		}
-		texts := slices.Clip(x.quotable(i))
-		for _, d := range x.at[i] { // plans that it put before the user
-			texts = append(texts, newText(d.str("plan")))
-		}
-		for _, t := range texts {
-			switch n, gap, ok := inOrder(t.norm(), lines); {
-			case !ok:
-			case turn > 0 && m.Turn != turn:
-				reason = fmt.Sprintf("they are of turn %d", m.Turn)
-			case n == 0:
-				return ""
-			default:
-				reason = "words between these lines were left out, and nothing marks it:\n" + gap
-			}
-		}
-	}
-	return reason
-}
-
-// turnIsThere looks for a turn, and for the message of the user that is said to stand elsewhere.
-func turnIsThere(x *index, c claim) string {
-	if c.turn == 0 {
-		return ""
-	}
-	for i := range x.log {
-		if x.log[i].Turn == c.turn && (c.parts["outside"] == "" || x.log[i].StartsTurn()) {
-			return ""
-		}
-	}
-	return "the log has no such turn"
-}
-
 // manySentences judges how many more sentences of the user there are said to be.
-func manySentences(x *index, c claim) string {
-	n, all := number(c.parts["n"]), 0
+func manySentences(x *index, n int, _ origin) string {
+	all := 0
 	for i := range x.log {
-		for _, t := range x.userWords(i) {
-			all += 1 + strings.Count(t.raw, "\n") + strings.Count(t.raw, ". ") + strings.Count(t.raw, "? ") + strings.Count(t.raw, "! ") + strings.Count(t.raw, "; ") + strings.Count(t.raw, ", ")
+		for _, t := range userWords(x, i) {
+			all += sentences(t.raw)
 		}
 	}
 	if n > all {
@@ -203,23 +185,26 @@ func manySentences(x *index, c claim) string {
 	return ""
 }
 
-// held judges how much the span is said to hold.
-func held(x *index, c claim) string {
-	first, last := number(c.parts["first"]), number(c.parts["last"])
-	calls, lines := 0, 0
+// sentences is at most how many sentences, clauses and lines a text has.
+func sentences(s string) int { return 1 + len(sentenceEnd.FindAllString(s, -1)) }
+
+var sentenceEnd = regexp.MustCompile(`\n|[.?!;,] `)
+
+// amount is how much some turns are said to hold.
+type amount struct{ First, Last, Calls, Passages int }
+
+func holdsSoMuch(x *index, a amount, _ origin) string {
+	calls, all := 0, 0
 	for i := range x.log {
-		if m := &x.log[i]; m.Turn >= first && m.Turn <= last {
+		if m := &x.log[i]; m.Turn >= a.First && m.Turn <= a.Last {
 			calls += len(m.Calls())
 			if m.Role == thread.Assistant {
-				lines += strings.Count(m.Text(), "\n") + strings.Count(m.Text(), ". ") + 1
+				all += sentences(m.Text())
 			}
 		}
 	}
-	switch {
-	case number(c.parts["calls"]) > calls:
-		return fmt.Sprintf("there are %d calls", calls)
-	case number(c.parts["n"]) > lines:
-		return fmt.Sprintf("the assistant said %d lines and sentences", lines)
+	if a.Calls > calls || a.Passages > all {
+		return fmt.Sprintf("there are %d calls, and %d sentences of the assistant", calls, all)
 	}
 	return ""
 }

@@ -8,102 +8,99 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
 )
 
 // touch is something that a call did to a file, or may have done.
 type touch struct {
 	path     string
-	what     string // "read", "created", "edited", "deleted", "moved to", "moved from"
+	what     string // "read", "created", "edited" or "deleted"
 	at, turn int
 	call     *call
-	typed    bool // by a tool for files
-	failed   bool
-	perhaps  bool // the command need not have run
+	typed    bool // by a tool for files that ran to its end, not by a shell
+	failed   bool // the tool says so
 }
 
-var patchFile = regexp.MustCompile(`(?m)^\*\*\* (Add|Update|Delete) File: (.+?)\s*$(?:\n\*\*\* Move to: (.+?)\s*$)?`)
+// sure reports whether it surely took place.
+func (t touch) sure() bool { return t.typed && !t.failed }
+
+var (
+	patchFile = regexp.MustCompile(`(?m)^\*\*\* (Add|Update|Delete) File: (.+?)\s*$(?:\n\*\*\* Move to: (.+?)\s*$)?`)
+	patchDoes = map[string]string{"Add": "created", "Update": "edited", "Delete": "deleted"}
+	toolDoes  = map[string]string{"read": "read", "edit": "edited", "write": "created"}
+)
 
 // touch takes in what a call says that it does to files.
 func (x *index) touch(c *call) {
-	at := c.result
-	if at < 0 {
+	if c.result < 0 {
 		return
 	}
-	did := func(p, what string, typed, perhaps bool) {
+	did := func(p, what string, typed, failed bool) {
 		if p = strings.TrimPrefix(p, "file://"); p != "" {
-			x.touches = append(x.touches, touch{path.Clean(p), what, at, c.turn, c, typed, c.end == failed && typed, perhaps || c.end != succeeded})
+			x.touches = append(x.touches, touch{path.Clean(p), what, c.result, c.turn, c, typed && c.end != unclear, failed})
 		}
 	}
+	failed := c.end == failed
 	switch kind := c.fileTool(); {
 	case kind == "patch":
+		failed = failed && !strings.Contains(c.out, "Success. Updated the following files") // a later command failed
 		for _, m := range patchFile.FindAllStringSubmatch(c.said, -1) {
-			did(m[2], map[string]string{"A": "created", "U": "edited", "D": "deleted"}[m[1][:1]], true, false)
-			if m[3] != "" {
-				did(m[2], "moved to", true, false)
-				did(m[3], "moved from", true, false)
-			}
-		}
-		if strings.Contains(c.out, "Success. Updated the following files") { // a later command failed
-			for i := range x.touches {
-				if t := &x.touches[i]; t.call == c {
-					t.failed, t.perhaps = false, false
-				}
+			if did(m[2], patchDoes[m[1]], true, failed); m[3] != "" {
+				did(m[2], "deleted", true, failed)
+				did(m[3], "created", true, failed)
 			}
 		}
 	case kind == "edit" && c.str("old_string", "oldText", "old_str") == "" && c.args["edits"] == nil:
-		did(c.path(), "created", true, false) // nothing was there to be replaced
+		did(c.path(), "created", true, failed) // nothing was there to be replaced
 	case kind != "":
-		did(c.path(), map[string]string{"read": "read", "edit": "edited", "write": "created"}[kind], true, false)
+		did(c.path(), toolDoes[kind], true, failed)
 	}
 	for i := range c.commands {
-		cmd := &c.commands[i]
-		name, args := path.Base(cmd.Name()), operands(cmd)
-		if name == "git" && len(args) > 0 && (args[0].Text == "rm" || args[0].Text == "mv") {
-			name, args = args[0].Text, args[1:]
-		}
-		unsure := cmd.Undone && c.end == failed || complains(c.out, name) || alternative(c, i)
-		byShell := func(p, what string, perhaps bool) {
-			dir := c.dirs[i]
-			if p != "" && !path.IsAbs(p) && !strings.HasPrefix(p, "~") {
-				if !path.IsAbs(dir) { // a name says nothing of its folder
-					dir, perhaps = "", true
+		place := func(names []string, what string) {
+			for _, p := range names {
+				if !path.IsAbs(p) && path.IsAbs(c.dirs[i]) { // else a name says nothing of its folder
+					p = path.Join(c.dirs[i], p)
 				}
-				p = path.Join(dir, p)
-			}
-			did(p, what, false, perhaps || unsure)
-		}
-		for _, w := range cmd.Writes {
-			if w.To != "/dev/null" {
-				byShell(w.To, "created", false)
+				did(p, what, false, false)
 			}
 		}
-		for k, w := range args {
-			last := k == len(args)-1
-			switch {
-			case w.Open && !strings.ContainsAny(w.Text, "/."):
-			case name == "rm" || name == "unlink" || name == "rmdir":
-				byShell(w.Text, "deleted", w.Open)
-			case name == "mv" && !last:
-				to := args[len(args)-1].Text
-				byShell(w.Text, "moved to", w.Open)
-				byShell(to, "moved from", false)
-				byShell(path.Join(to, path.Base(w.Text)), "moved from", true)
-			case name == "cp" && last, name == "touch", name == "tee":
-				byShell(w.Text, "created", w.Open)
-			case (name == "sed" || name == "perl") && inPlace(cmd):
-				byShell(w.Text, "edited", w.Open)
-				if m := loop.FindStringSubmatch(c.line); m != nil && strings.TrimLeft(w.Text, "${") == m[1] {
-					for file := range strings.FieldsSeq(m[2]) { // what the variable stands for
-						byShell(file, "edited", strings.ContainsAny(file, "$*`("))
-					}
-				}
-			}
-		}
+		gone, made := moves(&c.commands[i])
+		place(gone, "deleted")
+		place(made, "created")
 	}
 }
 
-// loop is a loop over words.
-var loop = regexp.MustCompile(`\bfor (\w+) in ([^;\n]+)`)
+// moves are the files that a command deletes or moves away, and those that it makes or writes anew.
+func moves(cmd *shell.Command) (gone, made []string) {
+	for _, w := range cmd.Writes {
+		made = append(made, w.To)
+	}
+	name, args := path.Base(cmd.Name()), operands(cmd)
+	if name == "git" && len(args) > 0 {
+		name, args = args[0].Text, args[1:]
+	}
+	var files []string
+	for _, w := range args {
+		if !w.Open {
+			files = append(files, w.Text)
+		}
+	}
+	last := max(0, len(files)-1)
+	switch name {
+	case "rm", "unlink", "rmdir":
+		return files, made
+	case "touch", "tee":
+		return nil, append(made, files...)
+	case "mv", "cp":
+		if made = append(made, files[last:]...); name == "mv" {
+			gone = files[:last]
+		}
+		for _, p := range files[:last] {
+			made = append(made, path.Join(files[last], path.Base(p)))
+		}
+	}
+	return gone, made
+}
 
 // operands are the words after the name, options left out.
 func operands(cmd *shell.Command) (out []shell.Word) {
@@ -131,11 +128,6 @@ func inPlace(cmd *shell.Command) bool {
 func alternative(c *call, i int) bool {
 	at := strings.Index(c.line, c.commands[i].Text)
 	return at > 0 && strings.HasSuffix(strings.TrimRight(c.line[:at], " \n("), "||")
-}
-
-// complains reports whether a command says of itself that something is wrong.
-func complains(out, name string) bool {
-	return name != "" && (strings.HasPrefix(out, name+": ") || strings.Contains(out, "\n"+name+": ") || strings.Contains(out, "/"+name+": "))
 }
 
 // tail reports whether a path ends in another.
@@ -183,27 +175,32 @@ func mayChange(cmd *shell.Command) bool {
 
 func plainly(cmd *shell.Command) string { return strings.Join(cmd.Plain(), " ") }
 
-// mayHave reports whether a command line of a turn (0 is any) after a message names a file, or what
-// is in its folder, in a way that may change it.
+// mayChange reports whether a command line names a file, or what is in its folder, in a way that
+// may change it.
+func (c *call) mayChange(p string) bool {
+	return c.line != "" && c.fileTool() != "patch" && slices.ContainsFunc(c.commands, func(cmd shell.Command) bool {
+		if !mayChange(&cmd) {
+			return false
+		}
+		s := cmd.Text + "\n" + cmd.Document.Text
+		for _, w := range cmd.Writes {
+			s += "\n" + w.To
+		}
+		if cmd.Unread() || slices.ContainsFunc(cmd.Words, func(w shell.Word) bool { return w.Open }) {
+			s = c.line // perhaps a variable is the file
+		}
+		named := mentions(s, p) || path.Ext(p) != "" && strings.Contains(s, "*"+path.Ext(p))
+		for d := path.Dir(p); d != "." && d != "/"; d = path.Dir(d) {
+			named = named || strings.Contains(s, path.Base(d)+"/*") || strings.Contains(s, path.Base(d)+"/{")
+		}
+		return named
+	})
+}
+
+// mayHave reports whether a command line of a turn (0 is any) after a message may have changed a file.
 func (x *index) mayHave(p string, turn, after int) bool {
 	return slices.ContainsFunc(x.calls, func(c *call) bool {
-		return c.line != "" && c.result > after && c.fileTool() != "patch" && (turn == 0 || c.turn == turn) && slices.ContainsFunc(c.commands, func(cmd shell.Command) bool {
-			if !mayChange(&cmd) {
-				return false
-			}
-			s := cmd.Text + "\n" + cmd.Document.Text
-			for _, w := range cmd.Writes {
-				s += "\n" + w.To
-			}
-			if cmd.Unread() || slices.ContainsFunc(cmd.Words, func(w shell.Word) bool { return w.Open }) {
-				s = c.line // perhaps a variable is the file
-			}
-			named := mentions(s, p) || path.Ext(p) != "" && strings.Contains(s, "*"+path.Ext(p))
-			for d := path.Dir(p); d != "." && d != "/"; d = path.Dir(d) {
-				named = named || strings.Contains(s, path.Base(d)+"/*") || strings.Contains(s, path.Base(d)+"/{")
-			}
-			return named
-		})
+		return c.result > after && (turn == 0 || c.turn == turn) && c.mayChange(p)
 	})
 }
 
@@ -214,121 +211,97 @@ func (x *index) readByShell(p string, turn int) bool {
 	})
 }
 
-// changes reports whether a touch changed its file, as the words of a summary have it; before are
-// the touches of the same file before it.
-func (t touch) changes(what string, before []touch) bool {
-	was := false
-	for _, b := range before {
-		if b.sure() && samePath(b.path, t.path) {
-			was = b.what != "deleted" && b.what != "moved to"
-		}
-	}
-	head := t.call.out[:min(len(t.call.out), 400)]
-	was = was || t.what == "created" && t.typed && (strings.Contains(head, "has been updated") || strings.Contains(head, "verwritten"))
+// is reports whether a touch did to its file what is told; there says whether the file was there.
+func (t touch) is(what string, there bool) bool {
 	switch what {
 	case "edited":
-		return t.what == "edited" || t.what == "created" || strings.HasPrefix(t.what, "moved")
+		return t.what == "edited" || t.what == "created"
 	case "created":
-		return t.what == "created" && !was || t.what == "moved from"
-	case "deleted":
-		return t.what == "deleted" || t.what == "moved to"
+		head := t.call.out[:min(len(t.call.out), 400)]
+		return t.what == "created" && (!t.typed || !there && !strings.Contains(head, "has been updated") && !strings.Contains(head, "verwritten"))
 	}
 	return t.what == what
 }
 
-// sure reports whether it surely took place.
-func (t touch) sure() bool { return !t.failed && !t.perhaps }
-
-// of lists the touches of a file, or of a folder above it that was deleted or moved.
+// of lists the touches of a file, or of a folder above it that was deleted.
 func (x *index) of(p string) (out []touch) {
 	for _, t := range x.touches {
-		if samePath(t.path, p) || (t.what == "deleted" || t.what == "moved to") && strings.HasPrefix(p+"/", strings.TrimSuffix(t.path, "/")+"/") {
+		if samePath(t.path, p) || t.what == "deleted" && strings.HasPrefix(p+"/", strings.TrimSuffix(t.path, "/")+"/") {
 			out = append(out, t)
 		}
 	}
 	return out
 }
 
-// did looks for what was done to a file after a message, in a turn or in any; it returns why it
-// was not.
-func (x *index) did(p, what string, turn, after int, named []int) string {
+// did looks for what was done to a file after a message; it returns why it was not.
+func (x *index) did(p, what string, o origin, after int) string {
 	reason := fmt.Sprintf("no call that succeeded shows it: %s", what)
 	found := x.of(p)
+	shown := func(t touch) bool { return t.sure() && t.what != "created" }
+	was := map[string]bool{} // whether it was there; files of several folders may end in this path
 	for i, t := range found {
-		if t.at <= after || turn > 0 && t.turn != turn || len(named) > 0 && !slices.Contains(named, t.at) && !slices.Contains(named, t.call.at) {
-			continue
+		there := was[t.path]
+		if t.sure() || !t.typed {
+			was[t.path] = t.what != "deleted"
 		}
-		if !t.changes(what, found[:i]) {
+		if t.at <= after || !o.includes(t.turn, t.at, t.call.at) || !t.is(what, there) {
 			continue
 		}
 		if t.failed {
 			reason = "the call failed"
 			continue
 		}
-		if what == "deleted" && slices.ContainsFunc(found[i+1:], func(l touch) bool {
-			return l.typed && l.sure() && samePath(l.path, p) && l.what != "deleted" && l.what != "moved to"
-		}) {
+		if what == "deleted" && slices.ContainsFunc(found[i+1:], func(l touch) bool { return l.sure() && samePath(l.path, p) && l.what != "deleted" }) {
 			reason = "it was there again later"
 			continue
 		}
 		return ""
 	}
-	switch what {
-	case "read":
-		if x.readByShell(p, turn) {
-			return ""
-		}
-	case "edited", "created":
-		before := slices.ContainsFunc(found, func(t touch) bool { return t.typed && t.sure() && t.what != "created" })
-		if x.mayHave(p, turn, after) && !(what == "created" && before) {
-			return ""
-		}
+	if what == "read" && x.readByShell(p, o.turn) || (what == "edited" || what == "created" && !slices.ContainsFunc(found, shown)) && x.mayHave(p, o.turn, after) {
+		return ""
 	}
 	return reason
 }
 
 var (
 	noteLines = regexp.MustCompile(`^(?:lines? |from line |lines from )(\d+)(?:[-–](\d+))?$`)
-	noteMoved = regexp.MustCompile(`^(?:moved|copied) (from|to) (.+)$`)
+	noteMoved = regexp.MustCompile(`^(?:moved|copied) (?:from|to) (.+)$`)
 )
 
-// touched looks for what a line of the ledger of files tells.
-func touched(x *index, c claim) string {
-	p := c.parts["path"]
-	changed := false
-	for what := range strings.SplitSeq(c.parts["ops"], ", ") {
-		changed = changed || what != "read"
-		if reason := x.did(p, what, 0, -1, nil); reason != "" {
+// touched looks for what the ledger of files tells of one.
+func touched(x *index, f summary.File, o origin) string {
+	for _, what := range f.Operations {
+		if reason := x.did(f.Path, what, origin{}, -1); reason != "" {
 			return reason
 		}
 	}
-	if reason := x.lastTouched(p, changed, c.turn); reason != "" {
+	if reason := x.lastTouched(f.Path, f.Changed(), o.turn); reason != "" {
 		return reason
 	}
 	saidOf := func(words string) bool {
-		return slices.ContainsFunc(x.calls, func(d *call) bool { return mentions(d.said, p) && holds(normal(d.said), words) })
+		return slices.ContainsFunc(x.calls, func(d *call) bool { return mentions(d.said, f.Path) && holds(normal(d.said), words) })
 	}
-	note := c.parts["note"]
-	if note == "" || saidOf(note) {
+	if f.Note == "" || saidOf(f.Note) {
 		return ""
 	}
-	for note := range strings.SplitSeq(note, ", ") {
-		if m := noteMoved.FindStringSubmatch(note); m != nil {
-			if x.did(p, "moved "+m[1], 0, -1, nil) != "" && !x.mayHave(p, 0, -1) {
-				return "the log has no such move"
-			}
-			if !strings.HasSuffix(m[2], "…") && !slices.ContainsFunc(x.calls, func(d *call) bool { return mentions(d.said, m[2]) }) {
-				return "no call names " + m[2]
-			}
-		} else if note == "restored by git" {
-			if !x.restored(p, 0) {
-				return "no command of git puts it back"
-			}
-		} else if m := noteLines.FindStringSubmatch(note); m != nil && !x.readLines(p, m[1], m[2]) || m == nil && !saidOf(note) {
+	for note := range strings.SplitSeq(f.Note, ", ") {
+		lines := noteLines.FindStringSubmatch(note)
+		switch other := matched(noteMoved, note); {
+		case other != "" && x.moved(f.Path, other), note == putBack && x.restored(f.Path, 0):
+		case lines != nil && x.readLines(f.Path, lines[1], lines[2]), saidOf(note):
+		default:
 			return "no call for the file shows: " + note
 		}
 	}
 	return ""
+}
+
+// moved reports whether a call moves or copies a file from a place or to it.
+func (x *index) moved(p, other string) bool {
+	names := func(d *call, p string) bool { return strings.HasSuffix(p, "…") || mentions(d.said, p) }
+	return slices.ContainsFunc(x.calls, func(d *call) bool {
+		return names(d, other) && (names(d, p) || d.mayChange(p))
+	})
 }
 
 // lastTouched says why a file was not changed last in a turn, or read where nothing changed it.
@@ -343,7 +316,7 @@ func (x *index) lastTouched(p string, changed bool, turn int) string {
 			continue
 		}
 		there = there || t.turn == turn
-		if t.sure() && (t.typed || t.what != "read") {
+		if t.sure() {
 			last = t.turn
 		}
 	}
@@ -368,7 +341,9 @@ func (x *index) readLines(p, from, to string) bool {
 
 var numberedLine = regexp.MustCompile(`(?m)^ *\d+[→\t]`)
 
-// restoring puts files back to what was committed.
+// putBack is told of a file that git put back to what was committed.
+const putBack = "restored by git"
+
 var restoring = regexp.MustCompile(`git\b.*\b(?:checkout|restore)\b`)
 
 func (x *index) restored(file string, turn int) bool {
@@ -377,31 +352,37 @@ func (x *index) restored(file string, turn int) bool {
 	})
 }
 
-// changed looks for the call that did what a line tells of a change.
-func changed(x *index, c claim) string {
-	file, note := c.parts["file"], c.parts["note"]
-	if note == "restored by git" {
-		if !x.restored(file, c.turn) {
+var changeForm = regexp.MustCompile(`(?s)^(created|edited|deleted) (.+?)(?:, (moved (?:from|to) [^:|]+|restored by git))?(?:: (.*?))?(?: \| without: (.*))?$`)
+
+// changed looks for the call that did what is told of a change.
+func changed(x *index, it summary.Item, o origin) string {
+	m := changeForm.FindStringSubmatch(it.Text)
+	if m == nil {
+		return "no change is told like this"
+	}
+	what, file, note := m[1], m[2], m[3]
+	if note == putBack {
+		if !x.restored(file, o.turn) {
 			return "no command of git puts it back"
 		}
 		return ""
 	}
-	if reason := x.did(file, c.parts["what"], c.turn, -1, c.named); reason != "" {
+	if reason := x.did(file, what, o, -1); reason != "" {
 		return reason
 	}
-	if m := noteMoved.FindStringSubmatch(note); m != nil && x.did(file, "moved "+m[1], c.turn, -1, nil) != "" && !x.mayHave(file, c.turn, -1) {
+	if other := matched(noteMoved, note); other != "" && !x.moved(file, other) {
 		return "the log has no such move"
 	}
 	var said []text
 	for _, d := range x.calls {
-		if (c.turn == 0 || d.turn == c.turn) && d.end != failed && (mentions(d.said, file) || samePath(d.path(), file)) {
+		if (o.turn == 0 || d.turn == o.turn) && d.end != failed && (mentions(d.said, file) || samePath(d.path(), file)) {
 			said = append(said, newText(d.said))
 			for _, l := range leaves(d.args) {
 				said = append(said, newText(l))
 			}
 		}
 	}
-	for _, words := range []string{c.parts["new"], c.parts["old"]} {
+	for _, words := range m[4:] {
 		if missing := notHeld(said, words, " ; ", " → "); missing != "" {
 			return "the arguments of the calls do not hold: " + missing
 		}

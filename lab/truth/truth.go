@@ -2,11 +2,10 @@
 // a summary says about the log may be untrue. It shares no code with what makes summaries
 // but the reader of command lines.
 //
-// It reads a rendered summary line by line. One table (forms) has a row for each form of
-// line: how it reads, and what must stand in the log if it is true. The log is not played
-// back: an index says what was said and printed, by whom, in which turn and by which call. A
-// line is false if nothing in the index shows it, or if something later contradicts it; a line
-// that has none of the forms is a finding too.
+// It goes through the entries of a summary (entries.go says what must stand in the log if one of a
+// kind is true); how they are written as text, tests of plan/summary show. The log is not played back:
+// an index says what was said and printed, by whom, in which turn and by which call. An entry is
+// false if nothing in the index shows it, or if something later contradicts it.
 package truth
 
 import (
@@ -14,9 +13,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/hosted"
@@ -24,12 +21,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Count counts the statements of one form.
+// Count counts the statements of one kind.
 type Count struct{ Judged, False int }
 
 // Finding is a statement that is false.
 type Finding struct {
-	Form      string // the name of its form
+	Kind      string
 	Statement string
 	Reason    string
 }
@@ -37,12 +34,12 @@ type Finding struct {
 // String tells a finding over several lines.
 func (f Finding) String() string {
 	indent := func(s string) string { return strings.ReplaceAll(s, "\n", "\n    ") }
-	return fmt.Sprintf("FALSE %s: %s\n    because %s", f.Form, indent(f.Statement), indent(f.Reason))
+	return fmt.Sprintf("FALSE %s: %s\n    because %s", f.Kind, indent(f.Statement), indent(f.Reason))
 }
 
 // Report is what a check found. The zero value is that of an empty summary.
 type Report struct {
-	Counts   map[string]Count // by form
+	Counts   map[string]Count // by kind
 	Findings []Finding
 }
 
@@ -57,11 +54,11 @@ func (r *Report) Add(other Report) {
 	r.Findings = append(r.Findings, other.Findings...)
 }
 
-// String is the table of the counts, by form.
+// String is the table of the counts, by kind.
 func (r Report) String() string {
 	var b strings.Builder
 	var all Count
-	fmt.Fprintf(&b, "%-40s %8s %8s\n", "form", "judged", "false")
+	fmt.Fprintf(&b, "%-40s %8s %8s\n", "kind", "judged", "false")
 	for _, k := range slices.Sorted(maps.Keys(r.Counts)) {
 		c := r.Counts[k]
 		fmt.Fprintf(&b, "%-40s %8d %8d\n", k, c.Judged, c.False)
@@ -71,28 +68,15 @@ func (r Report) String() string {
 	return b.String()
 }
 
-// claim is a statement of a summary that is judged.
-type claim struct {
-	text  string
-	parts map[string]string       // the named parts of its form
-	turn  int                     // 0 when none is told
-	named []int                   // positions of the messages that it is said to be from, where it names some
-	home  string                  // the folder that paths of its section are below
-	from  func(text string) []int // the same of any item, by its text
-}
-
 // Log is a log that summaries are checked against. It is not safe for concurrent use: what was
 // looked up once is kept.
 type Log struct {
 	span, all *index
-	judged    map[string]verdict // by section, line, turn and home
+	judged    map[string]verdict // by kind and entry
 }
 
-// verdict is what was found of a line, while items of these texts are said to be from these messages.
-type verdict struct {
-	form, reason string
-	from         map[string][]int
-}
+// verdict is why an entry is false, and why the log has not the messages that it names as its sources.
+type verdict struct{ reason, source string }
 
 // Read reads a log, which has ids and turns set, as those of a thread. Summaries are of its first
 // end messages. Those after them stand beside a summary: only the current task, the plan and the
@@ -105,185 +89,85 @@ func Read(log []thread.Message, end int) *Log {
 
 // Check judges what a summary says of the log.
 func (l *Log) Check(s summary.Summary) Report {
-	c := checker{Log: l, report: Report{Counts: map[string]Count{}}}
-	c.sources(s)
-	c.read(s.Render())
-	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int { return cmp.Compare(a.Form, b.Form) })
+	c := checker{l, Report{Counts: map[string]Count{}}}
+	c.entries(s)
+	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int { return cmp.Compare(a.Kind, b.Kind) })
 	return c.report
 }
 
-// checker reads a summary and collects verdicts.
+// checker collects verdicts.
 type checker struct {
 	*Log
 	report Report
-	from   map[string][]int // the messages that items name, by their text
 }
 
-func (c *checker) say(form, statement, reason string) {
-	n := c.report.Counts[form]
+func (c *checker) say(kind, statement, reason string) {
+	n := c.report.Counts[kind]
 	n.Judged++
 	if reason != "" {
 		n.False++
-		c.report.Findings = append(c.report.Findings, Finding{form, statement, reason})
+		c.report.Findings = append(c.report.Findings, Finding{kind, statement, reason})
 	}
-	c.report.Counts[form] = n
+	c.report.Counts[kind] = n
 }
 
-// sources judges whether the log has the messages that items name, of the turn that they tell.
-func (c *checker) sources(s summary.Summary) {
-	c.from = map[string][]int{}
-	data, err := json.Marshal(s)
-	var doc any
-	if err != nil || json.Unmarshal(data, &doc) != nil {
-		return
-	}
-	position := make(map[string]int, len(c.all.log))
-	for i := range c.all.log {
-		position[string(c.all.log[i].ID)] = i
-	}
-	var walk func(v any, in *index)
-	walk = func(v any, in *index) {
-		list, _ := v.([]any)
-		for _, x := range list {
-			walk(x, in)
-		}
-		item, _ := v.(map[string]any)
-		for name, x := range item {
-			if name == "work" || name == "current_plan" {
-				walk(x, c.all)
-			} else {
-				walk(x, in)
-			}
-		}
-		ids, _ := item["sources"].([]any)
-		turn, _ := item["turn"].(float64)
-		text, _ := item["text"].(string)
-		if tool, ok := item["tool"].(string); ok {
-			text = strings.TrimSpace(tool + " " + fmt.Sprint(cmp.Or(item["input"], any(""))))
-		}
-		reason, inTurn := "", turn == 0 || in == c.all
-		for _, id := range ids {
-			at, ok := position[fmt.Sprint(id)]
-			if !ok || at >= len(in.log) {
-				reason = fmt.Sprintf("the log up to the end of the span has no message %s", id)
-				continue
-			}
-			inTurn = inTurn || in.log[at].Turn == int(turn)
-			c.from[normal(text)] = append(c.from[normal(text)], at)
-		}
-		if len(ids) > 0 && reason == "" && !inTurn {
-			reason = fmt.Sprintf("none of the messages that it names is of turn %d", int(turn))
-		}
-		if len(ids) > 0 {
-			c.say("source", text, reason)
-		}
-	}
-	walk(doc, c.span)
+// origin is where an entry says that it is from.
+type origin struct {
+	turn  int   // 0 when none is told
+	named []int // the positions of the messages that it names
 }
 
-var (
-	heading  = regexp.MustCompile(`^## ([A-Z][^(,]*?)(?: now)? ?[(,]|^## (Files|Open items)$`)
-	storyAt  = regexp.MustCompile(`^turn (\d+)`)
-	pathHome = regexp.MustCompile(`(?m)^- paths are below (.*)$`)
-	workDir  = regexp.MustCompile(`(?m)^- directory: (.*?)(?: \| .*)?$`)
-)
-
-// read judges a rendered summary.
-func (c *checker) read(text string) {
-	section, turn, home := "", 0, ""
-	if m := cmp.Or(matched(pathHome, text), matched(workDir, text)); m != "" {
-		home = m
-	}
-	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	for i := 0; i < len(lines); {
-		line := lines[i]
-		deeper := "  "
-		switch event, ok := strings.CutPrefix(line, "  "); {
-		case i == 0 && line == summary.Header:
-			i++
-			continue
-		case strings.HasPrefix(line, "## "):
-			m := heading.FindStringSubmatch(line)
-			if i++; m == nil || !slices.ContainsFunc(forms, func(f form) bool { return f.section == m[1]+m[2] }) {
-				c.say("unknown form", line, "no section has this heading")
-				continue
-			}
-			section, turn = m[1]+m[2], 0
-			continue
-		case ok && section == "What happened":
-			line, deeper = event, "    "
-		default:
-			line = strings.TrimPrefix(line, "- ")
-		}
-		for i++; i < len(lines); i++ {
-			rest, ok := strings.CutPrefix(lines[i], deeper)
-			if !ok || deeper == "  " && section == "What happened" {
-				break
-			}
-			line += "\n" + rest
-		}
-		if m := storyAt.FindStringSubmatch(line); section == "What happened" && deeper == "  " {
-			if turn = 0; m != nil {
-				turn, _ = strconv.Atoi(m[1])
-			}
-		}
-		c.judge(section, line, turn, home)
-	}
+// includes reports whether something of a turn that stands in one of these messages may be it.
+func (o origin) includes(turn int, at ...int) bool {
+	return (o.turn == 0 || o.turn == turn) &&
+		(len(o.named) == 0 || slices.ContainsFunc(at, func(i int) bool { return slices.Contains(o.named, i) }))
 }
 
-func matched(p *regexp.Regexp, text string) string {
-	if m := p.FindStringSubmatch(text); m != nil {
-		return m[1]
-	}
-	return ""
-}
-
-// judge judges one line, or finds how it was judged before.
-func (c *checker) judge(section, line string, turn int, home string) {
-	key := fmt.Sprint(section, "\x00", line, "\x00", turn, "\x00", home)
-	v, ok := c.judged[key]
-	for text, from := range v.from {
-		ok = ok && slices.Equal(from, c.from[text])
-	}
-	if !ok {
-		v = c.verdict(section, line, turn, home)
-		c.judged[key] = v
-	}
-	c.say(v.form, line, v.reason)
-}
-
-// verdict judges one line by the first form that it has.
-func (c *checker) verdict(section, line string, turn int, home string) verdict {
-	v := verdict{"unknown form", "no line of this section has this form", map[string][]int{}}
-	from := func(text string) []int {
-		text = normal(text)
-		v.from[text] = c.from[text]
-		return c.from[text]
-	}
-	for _, f := range forms {
-		if f.section != section {
+// judge judges the entries of a list, or finds how they were judged before. Proof looks for what
+// shows an entry; it returns why it is false, or nothing.
+func judge[T any](c *checker, kind string, in *index, list []T, proof func(*index, T, origin) string) {
+	for i := range list {
+		data, err := json.Marshal(list[i])
+		if err != nil {
+			c.say(kind, fmt.Sprint(list[i]), err.Error())
 			continue
 		}
-		m := f.like.FindStringSubmatch(line)
-		if m == nil {
-			continue
-		}
-		cl := claim{text: line, parts: map[string]string{}, turn: turn, from: from, home: home}
-		for i, name := range f.like.SubexpNames() {
-			if name != "" && m[i] != "" {
-				cl.parts[name] = m[i]
+		statement := string(data)
+		v, ok := c.judged[kind+statement]
+		o, sourced, missing := in.origin(data)
+		if !ok {
+			v.reason = proof(in, list[i], o)
+			if v.source = missing; missing == "" && sourced && o.turn > 0 && in == c.span && !in.ofTurn(o) {
+				v.source = fmt.Sprintf("none of the messages that it names is of turn %d", o.turn)
 			}
+			c.judged[kind+statement] = v
 		}
-		if n, err := strconv.Atoi(cl.parts["turn"]); err == nil {
-			cl.turn = n
+		if c.say(kind, statement, v.reason); sourced {
+			c.say("source", statement, v.source)
 		}
-		in := c.span
-		if f.all {
-			in = c.all
-		}
-		cl.named = from(cl.parts["words"])
-		v.form, v.reason = f.name, f.proof(in, cl)
-		break
 	}
-	return v
+}
+
+// origin reads where an entry is from, and whether it names messages that the log does not have.
+func (x *index) origin(entry []byte) (o origin, sourced bool, missing string) {
+	var of struct {
+		Turn    int         `json:"turn"`
+		Sources []thread.ID `json:"sources"`
+	}
+	if json.Unmarshal(entry, &of) != nil {
+		return o, false, "" // a text
+	}
+	o.turn = of.Turn
+	for _, id := range of.Sources {
+		if at, ok := x.position[id]; ok {
+			o.named = append(o.named, at)
+		} else {
+			missing = fmt.Sprintf("the log up to the end of the span has no message %s", id)
+		}
+	}
+	return o, len(of.Sources) > 0, missing
+}
+
+func (x *index) ofTurn(o origin) bool {
+	return slices.ContainsFunc(o.named, func(at int) bool { return x.log[at].Turn == o.turn })
 }

@@ -211,6 +211,14 @@ func inOrder(norm string, lines []quotedLine) (gaps int, first string, ok bool) 
 	return best.gaps, best.gap, true
 }
 
+// matched is the first group of a pattern in a text, "" where it does not match.
+func matched(p *regexp.Regexp, text string) string {
+	if m := p.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
 // clip shortens a text for a report.
 func clip(s string, n int) string {
 	r := []rune(s)

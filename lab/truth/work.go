@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -8,46 +9,71 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
+	"github.com/palimpsest-ai/palimpsest/plan/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// placed looks for the folder, the branch and the pull request that were seen last.
-func placed(x *index, c claim) string {
-	p := x.places()
-	if told := c.parts["directory"]; told != "" {
-		last := p.cwd
-		if n := len(p.dirs); n > 0 {
-			last = p.dirs[n-1].text
-		}
-		if last != "" && told != last && !(!path.IsAbs(last) && tail(told, last)) {
-			return "commands ran last in " + last
-		}
+// wasIn looks for the folder in which commands ran last.
+func wasIn(x *index, told state.Seen, _ origin) string {
+	last := x.cwd
+	if n := len(x.places.dirs); n > 0 {
+		last = x.places.dirs[n-1].text
 	}
-	if told := c.parts["branch"]; told != "" {
-		if len(p.branches) == 0 {
-			return "the log shows no branch"
-		}
-		last := p.branches[len(p.branches)-1]
-		if told != last.text {
-			return "the branch that was seen last is " + last.text
-		}
-		if by := x.forgot(last.at, func(to string, _ bool, _ string) bool { return to != "" && to != told }); by != "" {
-			return "the branch may be another since: " + by
-		}
-	}
-	if told := c.parts["pull"]; told != "" {
-		last, found := "", false
-		for i := range x.log {
-			found = found || slices.ContainsFunc(x.holdsFor(i), func(t text) bool { return strings.Contains(t.raw, told) })
-			if d := x.ended[i]; d != nil && d.end == succeeded && strings.Contains(d.line, "gh pr create") {
-				last = orFirst(pullURL.FindString(d.out), last)
-			}
-		}
-		if !found || last != "" && last != told {
-			return "it stands nowhere in the log, or another was made last: " + last
-		}
+	if last != "" && told.Text != last && !(!path.IsAbs(last) && tail(told.Text, last)) {
+		return "commands ran last in " + last
 	}
 	return ""
+}
+
+// onBranchLast looks for the branch that was seen last.
+func onBranchLast(x *index, told state.Seen, _ origin) string {
+	last := seen{"none", -1}
+	if n := len(x.branches); n > 0 {
+		last = x.branches[n-1]
+	}
+	if told.Text != last.text {
+		return "the branch that was seen last is " + last.text
+	}
+	if by := x.forgot(last.at, func(to string, _ bool, _ string) bool { return to != "" && to != told.Text }); by != "" {
+		return "the branch may be another since: " + by
+	}
+	return ""
+}
+
+// pullRequested looks for the pull request that was made last, or was named where none was made.
+func pullRequested(x *index, told state.Seen, _ origin) string {
+	last, found := "", false
+	for i := range x.log {
+		found = found || slices.ContainsFunc(x.holdsFor(i), func(t text) bool { return strings.Contains(t.raw, told.Text) })
+		if d := x.ended[i]; d != nil && d.end == succeeded && strings.Contains(d.line, "gh pr create") {
+			last = cmp.Or(pullURL.FindString(d.out), last)
+		}
+	}
+	if !found || last != "" && last != told.Text {
+		return "it stands nowhere in the log, or another was made last: " + last
+	}
+	return ""
+}
+
+var (
+	stash   = regexp.MustCompile(`^git stash(?: (?:push|save)\b.*| -\S*| --\S*)*$`)
+	unstash = regexp.MustCompile(`^git stash (?:pop|apply)`)
+)
+
+// forgets are commands after which something that was seen before them is not known any more,
+// unless they are taken back or it is seen again: branch is of the branch, tree of uncommitted
+// changes of all files, or of those that the command names.
+var forgets = []struct {
+	like   *regexp.Regexp // of a command, without options of git itself
+	branch bool
+	tree   bool
+	back   *regexp.Regexp // of a later command that takes it back
+}{
+	{regexp.MustCompile(`^git (?:checkout|switch) (?:-[bBcC] )?([\w./-]+)$`), true, false, nil},
+	{regexp.MustCompile(`^git reset .*--hard`), false, true, nil},
+	{regexp.MustCompile(`^git (?:checkout|restore) (?:\S+ )?(?:-- )?\.$`), false, true, nil},
+	{stash, false, true, unstash},
+	{regexp.MustCompile(`^git (?:checkout|restore) (?:.* )?-- `), false, false, nil},
 }
 
 // forgot returns a command after a message that makes something unknown, and that was not taken
@@ -80,166 +106,74 @@ func (x *index) forgot(after int, about func(to string, tree bool, plain string)
 	return by
 }
 
-// folderIsNamed looks for a folder in the calls and their results.
-func folderIsNamed(x *index, c claim) string {
-	folder := c.parts["folder"]
-	if inside(folder, x.places().cwd) || slices.ContainsFunc(x.calls, func(d *call) bool { return strings.Contains(d.said+d.out, folder) }) {
-		return ""
-	}
-	return "the log names no such folder"
-}
-
-// manyMore judges how many more entries there are said to be: there are no more than calls.
-func manyMore(x *index, c claim) string {
-	for part := range strings.SplitSeq(c.parts["list"]+c.parts["n"], ", ") {
-		n, _, _ := strings.Cut(part, " ")
-		if number(n) == 0 || number(n) > len(x.calls) {
-			return fmt.Sprintf("the log has %d calls", len(x.calls))
-		}
-	}
-	return ""
-}
-
 // committed looks for a commit that git printed, and for a push after it.
-func committed(x *index, c claim) string {
-	p := x.places()
-	hash, subject := c.parts["hash"], normal(c.parts["subject"])
+func committed(x *index, told state.Commit, o origin) string {
+	subject := normal(told.Subject)
 	reason := "the log shows no such commit"
-	for _, m := range p.commits {
+	for _, m := range x.commits {
 		same := sameLine(subject, normal(m.subject)) || m.hash == "" && holds(normal(m.subject), subject)
-		if !same || hash != "" && (m.hash == "" || !strings.HasPrefix(m.hash, hash)) || c.turn > 0 && m.turn != c.turn {
+		if !same || told.Hash != "" && (m.hash == "" || !strings.HasPrefix(m.hash, told.Hash)) || o.turn > 0 && m.turn != o.turn {
 			continue
 		}
-		if by := c.parts["by"]; by != "" {
-			if x.ranWith(by, number(c.parts["since"]), m.at) == nil {
-				return "no such command ran after it: " + by
-			}
+		if reason = x.mustRun(told.Perhaps.Text, told.Perhaps.Turn, m.at); reason != "" {
+			continue
 		}
-		if c.parts["pushed"] == "" {
+		if !told.Pushed || slices.ContainsFunc(x.pushes, func(push seen) bool { return push.at >= m.at && related(push.text, m.dir) }) {
 			return ""
 		}
 		reason = "no push that succeeded follows it"
-		for _, push := range p.pushes {
-			if push.at >= m.at && related(push.text, m.dir) {
-				return ""
-			}
-		}
 	}
 	return reason
 }
 
-// newest looks for a log of git that begins with a commit.
-func newest(x *index, c claim) string {
-	p := x.places()
-	last := -1
-	for _, m := range p.commits {
-		if !m.elsewhere {
-			last = m.at
-		}
+// mustRun says that no call ran the words of a command, in a turn (0 is any), after a message.
+func (x *index) mustRun(command string, turn, after int) string {
+	words := strings.Fields(normal(command))
+	if len(words) == 0 || slices.ContainsFunc(x.calls, func(d *call) bool {
+		return d.line != "" && (turn == 0 || d.turn == turn) && d.result > after && d.result >= 0 &&
+			!slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(normal(d.line), strings.Trim(w, `…"'`)) })
+	}) {
+		return ""
 	}
-	for _, d := range x.calls {
-		if d.result > last && d.end == succeeded && strings.Contains(d.line, "git log") && strings.HasPrefix(normal(d.out), normal(c.parts["subject"])) && (len(d.commands) == 0 || related(d.gitDir(len(d.commands)-1), p.cwd)) {
-			return ""
-		}
-	}
-	return "no log began with it after the last commit"
+	return "no such command ran then: " + command
 }
 
-// ranWith is the last call that ran the words of a command, in a turn or in any, after a message.
-func (x *index) ranWith(command string, turn, after int) (last *call) {
-	for _, d := range x.calls {
-		if d.line == "" || turn > 0 && d.turn != turn || d.result <= after || d.result < 0 {
+// editedSince looks for the last change of a file, after the last commit of its repository.
+func editedSince(x *index, e state.Edit, o origin) string {
+	after, last, sure := x.lastCommit(e.Path), -1, touch{at: -1}
+	if e.PerhapsCommitted {
+		after = -1
+	}
+	if reason := x.did(e.Path, e.Operation, origin{}, after); reason != "" {
+		return reason + ", since the last commit"
+	}
+	for _, t := range x.of(e.Path) {
+		if t.what == "read" || t.failed {
 			continue
 		}
-		has := true
-		for word := range strings.FieldsSeq(normal(command)) {
-			has = has && strings.Contains(normal(d.line), strings.Trim(word, `…"'`))
-		}
-		if has {
-			last = d
+		if last = max(last, t.at); t.sure() {
+			sure = t
 		}
 	}
-	return last
-}
-
-func ranThen(x *index, c claim) string {
-	if x.ranWith(c.parts["by"], c.turn, -1) == nil {
-		return "no such command ran then"
-	}
-	return ""
-}
-
-// fileNames reads names that are grouped by folder: "dir/{a, b (new)}, c".
-func fileNames(s string) (out []string) {
-	dir, depth, from := "", 0, 0
-	add := func(end int) {
-		if name := strings.TrimSpace(s[from:end]); name != "" {
-			out = append(out, dir+name)
+	for _, d := range x.calls {
+		if d.result > last && d.mayChange(e.Path) && !restoring.MatchString(d.line) {
+			last = d.result
 		}
 	}
-	for i, r := range s {
-		switch {
-		case r == '{' && depth == 0 && i > 0 && s[i-1] == '/':
-			dir, depth, from = strings.TrimSpace(s[from:i]), 1, i+1
-		case r == '}' && depth == 1:
-			add(i)
-			dir, depth, from = "", 0, i+1
-		case r == ',' && strings.HasPrefix(s[i:], ", "):
-			add(i)
-			from = i + 2
-		}
+	switch {
+	case o.turn == 0:
+	case sure.turn > o.turn && sure.path == e.Path:
+		return fmt.Sprintf("it was changed last in turn %d", sure.turn)
+	case sure.turn != o.turn && !x.mayHave(e.Path, o.turn, -1):
+		return fmt.Sprintf("it was not changed in turn %d", o.turn)
 	}
-	add(len(s))
-	return out
-}
-
-// below is a path as seen from the folder that paths of a section are below.
-func (c claim) below(name string) string {
-	if c.home == "" || path.IsAbs(name) || strings.HasPrefix(name, "~") {
-		return name
+	if e.PerhapsCommitted && !slices.ContainsFunc(x.calls, func(d *call) bool { return d.at >= sure.at && strings.Contains(d.line, "commit") }) {
+		return "no commit was tried after its last change"
 	}
-	return path.Join(c.home, name)
-}
-
-// editedSince looks for the last change of files, after the last commit of their repository.
-func editedSince(x *index, c claim) string {
-	inTurn := c.turn == 0
-	for _, name := range fileNames(c.parts["files"]) {
-		what := "edited"
-		for mark, is := range map[string]string{" (new)": "created", " (deleted)": "deleted"} {
-			if rest, ok := strings.CutSuffix(name, mark); ok {
-				name, what = rest, is
-			}
-		}
-		file := c.below(name)
-		after := x.lastCommit(file)
-		if c.parts["perhaps"] != "" {
-			after = -1
-		}
-		if reason := x.did(file, what, 0, after, nil); reason != "" {
-			return name + ": " + reason + ", since the last commit"
-		}
-		last := touch{at: -1}
-		for _, t := range x.of(file) {
-			if t.sure() && t.what != "read" {
-				last = t
-			}
-		}
-		if last.typed && last.turn > c.turn && c.turn > 0 {
-			return fmt.Sprintf("%s: it was changed last in turn %d", name, last.turn)
-		}
-		inTurn = inTurn || last.turn == c.turn || x.mayHave(file, c.turn, -1)
-		if c.parts["perhaps"] != "" && !slices.ContainsFunc(x.calls, func(d *call) bool { return d.at >= last.at && strings.Contains(d.line, "commit") }) {
-			return name + ": no commit was tried after its last change"
-		}
-		if by := x.forgot(last.at, func(_ string, tree bool, plain string) bool {
-			return tree || strings.Contains(plain, " -- ") && mentions(plain, file)
-		}); last.at >= 0 && by != "" && !x.namedAfter(file, last.at) {
-			return name + ": it is not known to be changed since: " + by
-		}
-	}
-	if !inTurn {
-		return fmt.Sprintf("none of these was changed in turn %d", c.turn)
+	if by := x.forgot(last, func(_ string, tree bool, plain string) bool {
+		return tree || strings.Contains(plain, " -- ") && mentions(plain, e.Path)
+	}); by != "" && !x.namedAfter(e.Path, last) {
+		return "it is not known to be changed since: " + by
 	}
 	return ""
 }
@@ -251,87 +185,71 @@ func (x *index) namedAfter(file string, at int) bool {
 	})
 }
 
-// lastCommit is the last commit that surely took a file, or -1.
-func (x *index) lastCommit(file string) int {
-	p := x.places()
-	for i := len(p.commits) - 1; i >= 0; i-- {
-		m := p.commits[i]
-		takes := len(m.only) == 0 || slices.ContainsFunc(m.only, func(w shell.Word) bool {
-			return !w.Open && (w.Text == "." || inside(file, path.Join(m.dir, w.Text)) || strings.HasSuffix(file, "/"+w.Text) || strings.Contains(file, "/"+w.Text+"/"))
-		})
-		near := !path.IsAbs(file) || related(m.dir, path.Dir(file)) || inside(m.dir, p.cwd) && inside(file, p.cwd)
-		if takes && near && !m.elsewhere {
-			return m.at
-		}
-	}
-	return -1
-}
-
 // refused looks for the call that the user did not allow, or stopped.
-func refused(x *index, c claim) string {
+func refused(x *index, told state.Seen, o origin) string {
+	_, words, _ := strings.Cut(strings.TrimSuffix(told.Text, `"`), ` | the user said: "`)
+	head, _, _ := strings.Cut(told.Text, " | ")
 	for _, i := range x.stops {
-		if turn := x.log[i].Turn; c.turn > 0 && turn != c.turn && turn+1 != c.turn {
+		if turn := x.log[i].Turn; o.turn > 0 && turn != o.turn && turn+1 != o.turn {
 			continue
 		}
-		for _, cut := range cuts(c.parts["call"], " | ") {
-			if d := x.ended[i]; d != nil && strings.HasPrefix(cut[0], d.Name) && d.takes(strings.TrimPrefix(cut[0], d.Name)) || d == nil {
-				if words := matched(theySaid, cut[1]); words == "" || slices.ContainsFunc(x.userWords(i), func(t text) bool { return holds(t.norm(), words) }) || d == nil {
-					return ""
-				}
-			}
+		d := x.ended[i]
+		if d == nil {
+			return ""
+		}
+		input, ok := strings.CutPrefix(head, d.Name)
+		if ok && d.takes(input) && (words == "" || seek(words).inAny(userWords(x, i))) {
+			return ""
 		}
 	}
 	return "the user stopped nothing of the kind in that turn"
 }
 
-var theySaid = regexp.MustCompile(`(?s)^the user said: "(.*)"$`)
-
 // runs looks for a process or an agent that was put into the background, and did not end.
-func runs(x *index, c claim) string {
-	words := normal(c.parts["what"])
-	for _, s := range slices.Backward(x.places().started) {
-		said := normal(s.what)
-		named := slices.ContainsFunc(pieces(idAt.ReplaceAllString(words, "")), func(p string) bool { return len(p) > 5 && holds(said, p) })
-		for l := range strings.SplitSeq(s.what, "\n") {
-			named = named || len(normal(l)) > 5 && strings.Contains(words, normal(l))
-		}
-		if named || strings.Contains(words, s.id) {
-			if s.ended {
-				return "it ended"
-			}
-			return ""
-		}
-	}
-	for _, d := range x.calls {
-		if b, _ := d.args["run_in_background"].(bool); (b || strings.Contains(d.line+"\n", "&\n") || strings.Contains(d.line, "& ")) && d.takes(strings.TrimPrefix(idAt.ReplaceAllString(words, ""), d.Name)) {
+func runs(x *index, told state.Seen, _ origin) string {
+	words := idAt.ReplaceAllString(normal(told.Text), "")
+	for _, d := range slices.Backward(x.calls) {
+		m := background.FindStringSubmatch(d.out[:min(len(d.out), 600)])
+		asked, _ := d.args["run_in_background"].(bool)
+		switch input, ok := strings.CutPrefix(words, d.Name); {
+		case !ok || !d.takes(input) || m == nil && !asked && !strings.Contains(d.line+"\n", "&\n") && !strings.Contains(d.line, "& "):
+		case m != nil && x.overAfter(strings.Join(m[1:], ""), d.result):
+			return "it ended"
+		default:
 			return ""
 		}
 	}
 	return "nothing of the kind was started in the background"
 }
 
+// overAfter reports whether what runs by an id ended after a message: a notice or its output says so,
+// or a call stopped it.
+func (x *index) overAfter(id string, after int) bool {
+	return slices.ContainsFunc(x.log[after+1:], func(m thread.Message) bool {
+		return m.Role == thread.User && strings.Contains(m.Text(), id) && over.MatchString(m.Text())
+	}) || slices.ContainsFunc(x.calls, func(d *call) bool {
+		return d.result > after && strings.Contains(d.said, id) && (over.MatchString(d.out) || exitCode.MatchString(d.out[:min(len(d.out), 400)]) || stopTool.MatchString(d.Name) && !d.flagged)
+	})
+}
+
+var (
+	background = regexp.MustCompile(`(?i)running in (?:the )?background with (?:task )?ID: ?([\w-]+)|^Async agent launched successfully\.?\s+agentId: ?([\w-]+)|Process running with session ID (\d+)`)
+	over       = regexp.MustCompile(`<status>(?:completed|failed|killed|stopped)</status>|\(?status: (?:completed|failed|killed)`)
+	stopTool   = regexp.MustCompile(`(?i)kill|stop`)
+)
+
 var idAt = regexp.MustCompile(` \(id [^)]*\)$`)
 
-// operated looks for a call that changed something in a system, and how it ended.
-func operated(x *index, c claim) string {
-	reason := "the log has no such call"
-	told := map[string]thread.Outcome{"done": thread.Success, "refused": thread.Failure, "failed": thread.Failure, "done in part": thread.Partial}[c.parts["outcome"]]
-	for _, cut := range cuts(c.parts["call"], " | ") {
-		for _, d := range x.calledWith(cut[0], c.turn, c.from(cut[0])) {
-			why, answer := d.not(told), newText(d.out)
-			switch {
-			case c.parts["outcome"] == "canceled":
-				if why = ""; d.end != unclear || cut[1] != "a call beside it failed" {
-					why = "it was not canceled"
-				}
-			case why == "" && cut[1] != "" && !d.shows(cut[1]) && !answer.shows(cut[1]) && !(d.refused && cut[1] == "the user did not allow it"):
-				why = "its result does not say: " + cut[1]
-			}
-			if why == "" {
-				return ""
-			}
-			reason = why
+// lastCommit is the last commit that surely took a file, or -1.
+func (x *index) lastCommit(file string) int {
+	for _, m := range slices.Backward(x.commits) {
+		takes := len(m.only) == 0 || slices.ContainsFunc(m.only, func(w shell.Word) bool {
+			return !w.Open && (w.Text == "." || inside(file, path.Join(m.dir, w.Text)) || strings.HasSuffix(file, "/"+w.Text) || strings.Contains(file, "/"+w.Text+"/"))
+		})
+		near := !path.IsAbs(file) || related(m.dir, path.Dir(file)) || inside(m.dir, x.cwd) && inside(file, x.cwd)
+		if takes && near && !m.elsewhere {
+			return m.at
 		}
 	}
-	return reason
+	return -1
 }
