@@ -204,8 +204,6 @@ func (x *index) timesCalled(d *call, head string, said int) string {
 	return ""
 }
 
-var laterForm = regexp.MustCompile(`^it succeeded later(?:, in turn (\d+))?$`)
-
 // attempted looks for a call that failed. The form is "call => lines | then the assistant: words |
 // edited next: file change | it succeeded later, in turn N".
 func attempted(x *index, it summary.Item, o origin) string {
@@ -229,42 +227,34 @@ func attempted(x *index, it summary.Item, o origin) string {
 	}
 }
 
-// afterFailure says what of the text behind a failed call is false.
+// afterFailure says what of the text behind a failed call is false: what its result says, and, each
+// behind a mark, what came later.
 func (x *index) afterFailure(d *call, rest string) string {
-	parts := strings.Split(rest, " | ")
-	reason := func(k int, part string) string {
-		words, said := strings.CutPrefix(part, "then the assistant: ")
-		edit, edited := strings.CutPrefix(part, "edited next: ")
-		m := laterForm.FindStringSubmatch(part)
-		switch {
-		case k == 0 && !d.shows(part) && !(d.refused && part == notAllowed):
-			return "its result does not say so: " + clip(part, 120)
-		case k == 0:
-		case said && x.said(words, modelWords, 0, d.at, nil) != "":
-			return "no later message of the assistant holds these words"
-		case edited && !x.editedAfter(d, edit):
-			return "no later call that succeeded edits the file so"
-		case m != nil:
-			return x.notLater(d, number(m[1]))
-		case !said && !edited:
-			return "nobody says so: " + clip(part, 120)
-		}
-		return ""
+	marks := laterMark.FindAllStringSubmatchIndex(rest, -1)
+	marks = append(marks, []int{len(rest)})
+	if part := rest[:marks[0][0]]; !d.shows(part) && !(d.refused && part == notAllowed) {
+		return "its result does not say so: " + clip(part, 120)
 	}
-	for k := 0; k < len(parts); {
-		why, n := "", len(parts)
-		for ; n > k; n-- { // a part may hold the mark itself
-			if why = reason(k, strings.Join(parts[k:n], " | ")); why == "" {
-				break
+	for n, m := range marks[:len(marks)-1] {
+		switch words := rest[m[1]:marks[n+1][0]]; rest[m[2]:m[3]] {
+		case "then the assistant: ":
+			if x.said(words, modelWords, 0, d.at, nil) != "" {
+				return "no later message of the assistant holds these words"
+			}
+		case "edited next: ":
+			if !x.editedAfter(d, words) {
+				return "no later call that succeeded edits the file so"
+			}
+		default:
+			if reason := x.notLater(d, number(strings.TrimPrefix(words, ", in turn "))); reason != "" {
+				return reason
 			}
 		}
-		if n == k {
-			return why
-		}
-		k = n
 	}
 	return ""
 }
+
+var laterMark = regexp.MustCompile(` \| (then the assistant: |edited next: |it succeeded later)`)
 
 // editedAfter reports whether a call after a failed one put the words into the file that they
 // begin with: "FILE old → new", "FILE with: new", "FILE without: old".

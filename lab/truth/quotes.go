@@ -171,20 +171,14 @@ func (x *index) labelled(label string, from []int) bool {
 			return slices.ContainsFunc(from, func(i int) bool { return is(&x.log[i]) })
 		}
 	}
-	name := strings.TrimSpace(strings.TrimPrefix(label, "failed "))
-	for _, i := range from {
-		for _, d := range x.callsAt(i) {
+	name := strings.TrimPrefix(strings.TrimSpace(strings.TrimPrefix(label, "failed ")), "…")
+	return slices.ContainsFunc(from, func(i int) bool {
+		return seek(name).inAny(x.holdsFor(i)) || slices.ContainsFunc(x.callsAt(i), func(d *call) bool {
 			rest := name
 			if n := len(d.Name); len(rest) >= n && strings.EqualFold(rest[:n], d.Name) {
 				rest = strings.TrimSpace(rest[n:])
 			}
-			if tail(d.path(), rest) || d.takes(rest) || mentions(d.said, rest) || strings.Contains(d.said, strings.TrimPrefix(rest, "…")) || strings.Contains(normal(d.out), normal(strings.TrimPrefix(name, "…"))) {
-				return true
-			}
-		}
-		if seek(strings.TrimPrefix(name, "…")).inAny(x.quotable(i)) {
-			return true
-		}
-	}
-	return false
+			return tail(d.path(), rest) || d.takes(rest) || mentions(d.said, rest)
+		})
+	})
 }

@@ -392,7 +392,7 @@ func changed(x *index, it summary.Item, o origin) string {
 
 var moreTold = regexp.MustCompile(`^… ?\d+ more$`)
 
-// notHeld returns the first part of words, between marks, that no text holds.
+// notHeld returns what of words, between marks, no text holds. The words themselves may hold a mark.
 func notHeld(texts []text, words string, marks ...string) string {
 	stands := func(s string) bool {
 		return normal(s) == "" || moreTold.MatchString(s) || seek(s).inAny(texts)
@@ -401,18 +401,15 @@ func notHeld(texts []text, words string, marks ...string) string {
 		return ""
 	}
 	for _, mark := range marks {
-		parts := strings.Split(words, mark)
-		for i := 0; i < len(parts) && len(parts) > 1; {
-			n := i + 1
-			for n < len(parts) && !stands(strings.Join(parts[i:n], mark)) { // the words themselves may hold the mark
-				n++
-			}
-			if !stands(strings.Join(parts[i:n], mark)) {
+		for at := 0; ; {
+			n := strings.Index(words[at:], mark)
+			if n < 0 {
 				break
 			}
-			if i = n; i == len(parts) {
-				return ""
+			if at += n; stands(words[:at]) {
+				return notHeld(texts, words[at+len(mark):], marks...)
 			}
+			at += len(mark)
 		}
 	}
 	return clip(words, 160)
