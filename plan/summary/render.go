@@ -62,7 +62,6 @@ func (s Summary) Sections() []Section {
 // write writes all sections into one text; their entries are slices of it.
 func (s Summary) write() (string, []Section) {
 	w := new(writer)
-	w.Grow(s.likelySize())
 	w.raw(Header + "\n")
 	var out []Section
 	if s.CurrentTask != "" && !states(s.Requests, s.CurrentTask) { // said once
@@ -96,24 +95,6 @@ func (s Summary) write() (string, []Section) {
 
 // muchHeld is from how many calls and passages on a summary tells how many there were.
 const muchHeld = 20
-
-// likelySize is about how long the text is, in bytes, so that it is written without a copy.
-func (s *Summary) likelySize() int {
-	const beside = 16 // marks of an entry
-	n := 256 + len(s.CurrentTask) + 128*(len(s.CurrentPlan)+len(s.OpenItems)+len(s.Files)+len(s.Artifacts))
-	for _, list := range [...][]Item{s.Requests, s.Constraints, s.Facts, s.Changes, s.FailedAttempts, s.Reports, s.Conclusions, s.Identifiers} {
-		for i := range list {
-			n += len(list[i].Text) + len(list[i].Asked) + beside
-		}
-	}
-	for i := range s.Decisions {
-		n += len(s.Decisions[i].Decision) + len(s.Decisions[i].Rationale) + beside
-	}
-	for i := range s.ToolOutcomes {
-		n += len(s.ToolOutcomes[i].Input) + len(s.ToolOutcomes[i].Error) + 4*beside
-	}
-	return n
-}
 
 // section writes a list under its heading, and appends it to those before it.
 func section[T any](before []Section, w *writer, heading string, list []T, write func(*writer, T)) []Section {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -128,28 +129,30 @@ func sourcesOf(v gjson.Result, messages []thread.Message) []thread.ID {
 	}
 	for _, key := range [...]string{"sources", "source", "messages", "message"} {
 		for _, s := range many(v.Get(key)) {
-			// "3", "[3]", "#3", "3-5", "3, 4"
-			from, last := 0, 0
-			for i, number := range strings.FieldsFunc(s.String(), func(r rune) bool { return r < '0' || r > '9' }) {
-				n, err := strconv.Atoi(number)
-				if err != nil {
-					continue
+			for _, m := range numbers().FindAllStringSubmatch(s.String(), -1) {
+				from, to := number(m[1]), number(m[2])
+				add(from)
+				for n := from + 1; n < min(to, from+maxSources); n++ {
+					add(n)
 				}
-				if i == 1 && strings.Count(s.String(), "-") == 1 && n > last && n-from < maxSources {
-					for k := last + 1; k < n; k++ {
-						add(k)
-					}
-				}
-				if i == 0 {
-					from = n
-				}
-				last = n
-				add(n)
+				add(to)
 			}
 		}
 	}
 	return out
 }
+
+// number is 0 for what is none.
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// numbers are those of messages: "3", "[3]", "#3", "3, 4", and ranges such as "3-5".
+var numbers = lazyregexp.New(`(\d+)(?: ?- ?#?(\d+))?`)
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 

@@ -209,11 +209,10 @@ func questionsBefore(in *summarize.Input) map[thread.ID]string {
 // from a later sentence to an earlier one or come a second time, are ignored and counted.
 func takeNumbers(in *summarize.Input, object gjson.Result, asked []summary.Item) (ignored int) {
 	number := func(v gjson.Result) int {
-		n, err := strconv.Atoi(v.String())
-		if err != nil || n > len(asked) {
-			return 0
+		if n := number(v.String()); n > 0 && n <= len(asked) {
+			return n
 		}
-		return max(n, 0)
+		return 0
 	}
 	for i := range asked {
 		in.Stands[asked[i].Text] = false

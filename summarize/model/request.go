@@ -234,37 +234,31 @@ func previousJSON(s *summary.Summary) (string, error) {
 		Failed      []string           `json:"failed_attempts,omitempty"`
 	}{Task: clip.Middle(s.CurrentTask, maxResult)}
 	room := maxPrevious
-	fits := func(text string) bool {
-		room -= len(text) + 4
-		return room >= 0
-	}
-	texts := func(items []summary.Item) (out []string) {
-		for _, it := range items {
-			if fits(it.Text) {
-				out = append(out, it.Text)
-			}
-		}
-		return out
-	}
-	for _, d := range s.Decisions {
-		if fits(d.Decision + d.Rationale) {
-			view.Decisions = append(view.Decisions, summary.Decision{Decision: d.Decision, Rationale: d.Rationale})
-		}
-	}
-	for _, x := range s.CurrentPlan {
-		if fits(x.Text) {
-			view.Plan = append(view.Plan, summary.Step{Text: x.Text, Status: x.Status})
-		}
-	}
-	for _, o := range s.OpenItems {
-		if fits(o.Description + o.Context) {
-			view.Open = append(view.Open, summary.OpenItem{Description: o.Description, Context: o.Context})
-		}
-	}
-	view.Failed, view.Facts, view.Constraints = texts(s.FailedAttempts), texts(s.Facts), texts(s.Constraints)
+	view.Decisions = fitting(&room, s.Decisions, func(d summary.Decision) (summary.Decision, int) {
+		return summary.Decision{Decision: d.Decision, Rationale: d.Rationale}, len(d.Decision) + len(d.Rationale)
+	})
+	view.Plan = fitting(&room, s.CurrentPlan, func(x summary.Step) (summary.Step, int) {
+		return summary.Step{Text: x.Text, Status: x.Status}, len(x.Text)
+	})
+	view.Open = fitting(&room, s.OpenItems, func(o summary.OpenItem) (summary.OpenItem, int) {
+		return summary.OpenItem{Description: o.Description, Context: o.Context}, len(o.Description) + len(o.Context)
+	})
+	text := func(it summary.Item) (string, int) { return it.Text, len(it.Text) }
+	view.Failed, view.Facts, view.Constraints = fitting(&room, s.FailedAttempts, text), fitting(&room, s.Facts, text), fitting(&room, s.Constraints, text)
 	doc, err := json.Marshal(view)
 	if err != nil || string(doc) == "{}" {
 		return "", err
 	}
 	return string(doc), nil
+}
+
+// fitting are the entries of a list that fit into the room, as part makes them; it tells their bytes too.
+func fitting[T, V any](room *int, list []T, part func(T) (V, int)) (out []V) {
+	for _, e := range list {
+		v, size := part(e)
+		if *room -= size + 4; *room >= 0 {
+			out = append(out, v)
+		}
+	}
+	return out
 }
