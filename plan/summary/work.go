@@ -192,11 +192,7 @@ func workEntries(w state.Work) []string {
 			outdated = max(outdated, c.Turn)
 		}
 	}
-	usual := usualFolder(w)
 	add(entries(new(writer), w.Checks, func(b *writer, c state.Check) {
-		if c.Dir == usual {
-			c.Dir = ""
-		}
 		if b.check(c, home); len(c.Since) == 0 && c.Turn > 0 && c.Turn <= outdated { // the turns do not tell
 			b.raw(" | no edit seen since")
 		}
@@ -381,22 +377,6 @@ func relative(name, folder string) string {
 		return rest
 	}
 	return name
-}
-
-// usualFolder is where checks run of which no folder is told: where commands ran last, or, if that
-// is unknown, where all of them ran.
-func usualFolder(w state.Work) string {
-	usual := w.Directory.Text
-	for _, c := range w.Checks {
-		switch {
-		case c.Dir == "" || usual == c.Dir:
-		case usual != "":
-			return w.Directory.Text
-		default:
-			usual = c.Dir
-		}
-	}
-	return usual
 }
 
 // maxSince is how many files that were changed after a check are named.
