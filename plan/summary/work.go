@@ -218,30 +218,25 @@ func workEntries(w state.Work) []string {
 // below is the folder that paths are written relative to: where commands ran last, or the
 // common folder of all paths, which then must be named.
 func below(w state.Work) (folder string, named bool) {
-	common, n := "", 0
-	under := false
-	take := func(name string) {
-		if !path.IsAbs(name) {
-			return
-		}
-		under = under || relative(name, w.Directory.Text) != name
-		dir := path.Dir(name)
-		if n++; n == 1 {
-			common = dir
-		}
-		for common != "/" && !strings.HasPrefix(dir+"/", common+"/") {
-			common = path.Dir(common)
-		}
-	}
+	var names []string
 	for _, e := range w.Edited {
-		take(e.Path)
+		names = append(names, e.Path)
 	}
 	for _, c := range w.Checks {
-		for _, name := range c.Since[max(0, len(c.Since)-maxSince):] {
-			take(name)
-		}
+		names = append(names, c.Since[max(0, len(c.Since)-maxSince):]...)
 	}
-	if under || n < 2 || strings.Count(common, "/") < 3 {
+	names = slices.DeleteFunc(names, func(name string) bool { return !path.IsAbs(name) })
+	under := slices.ContainsFunc(names, func(name string) bool { return relative(name, w.Directory.Text) != name })
+	if under || len(names) < 2 {
+		return w.Directory.Text, true
+	}
+	first, last := slices.Min(names), slices.Max(names) // what these have in common, all have
+	same := 0
+	for same < min(len(first), len(last)) && first[same] == last[same] {
+		same++
+	}
+	common := path.Dir(first[:same] + "x")
+	if strings.Count(common, "/") < 3 {
 		return w.Directory.Text, true
 	}
 	return common, false
@@ -297,24 +292,19 @@ func within(name, folder string) bool {
 // edited writes the files that were changed: those that no commit took, and those that one may
 // have taken.
 func edited(w state.Work, home string) (out []string) {
-	open, perhaps := w.Edited[:0:0], w.Edited[:0:0]
-	for _, e := range w.Edited {
-		if e.PerhapsCommitted {
-			perhaps = append(perhaps, e)
-		} else {
-			open = append(open, e)
+	for _, perhaps := range [...]bool{false, true} {
+		list := slices.DeleteFunc(slices.Clone(w.Edited), func(e state.Edit) bool { return e.PerhapsCommitted != perhaps })
+		what := "- edited since the last commit: "
+		switch {
+		case len(list) == 0:
+			continue
+		case perhaps:
+			what = "- edited, perhaps committed: "
+		case len(w.Commits)+w.Omitted.Commits == 0:
+			what = "- edited, not committed by the assistant (perhaps by the user): "
 		}
-	}
-	if len(open) > 0 {
-		what := "- edited, not committed by the assistant (perhaps by the user): "
-		if len(w.Commits)+w.Omitted.Commits > 0 {
-			what = "- edited since the last commit: "
-		}
-		out = append(out, editedFiles(what, open, home, w.Omitted.Edited))
-		w.Omitted.Edited = 0
-	}
-	if len(perhaps) > 0 {
-		out = append(out, editedFiles("- edited, perhaps committed: ", perhaps, home, w.Omitted.Edited))
+		out = append(out, editedFiles(what, list, home, w.Omitted.Edited))
+		w.Omitted.Edited = 0 // told once
 	}
 	return out
 }
