@@ -31,8 +31,7 @@ func (c *Compactor) checkDue(situation *policy.Situation) dueCheck {
 	if situation.Forced {
 		d.isDue, d.reason = true, "the provider refused the request as too long"
 	}
-	size := sizeOf(situation.Rendered.Prompt)
-	if isLarger(size, goalOf(situation.Profile.API, situation.Rendered.Prompt.Model, situation.Refusal, size)) && (!d.isDue || isBySize(situation.Refusal)) {
+	if (!d.isDue || isBySize(situation.Refusal)) && isTooLarge(situation) {
 		d.isDue, d.reason, d.planner = true, "the provider takes no more pictures or bytes", smaller{c.config.Policy}
 	}
 	return d

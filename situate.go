@@ -156,14 +156,14 @@ func withTools(tools, more []prompt.Tool) []prompt.Tool {
 func (c *Compactor) baseSituation(ctx context.Context, t *thread.Thread, base *prompt.Prompt, profile render.Profile, sizes *sizeCache) (policy.Situation, error) {
 	profile = profile.Suited(t)
 	known := sizes.forProfile(profile, c.config.Counter)
-	changed, plain, err := known.messageSizes(ctx, t)
+	changed, plain, all, err := known.messageSizes(ctx, t)
 	if err != nil {
 		return policy.Situation{}, err
 	}
 	return policy.Situation{
 		Thread: t, Memo: &known.memo, Base: base, Profile: profile,
 		Counter: c.config.Counter, Count: c.tokenMemo.Message, CountText: c.config.Memory.Summarizer(c.config.Counter).Counter, Estimates: &known.estimates, Fixed: c.tokenMemo.Prompt(base),
-		ChangedSizes: changed, PlainSizes: plain,
+		ChangedSizes: changed, PlainSizes: plain, LogSize: all,
 		Summarizer: c.config.Summarizer, Answers: c.config.Answers, Tools: c.config.Tools, CurrentSource: c.source(t), Now: c.config.Now(),
 	}, nil
 }

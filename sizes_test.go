@@ -43,7 +43,7 @@ func TestCountingStops(t *testing.T) {
 	k := &profileSizes{counter: counter, profile: render.Profile{}}
 	for _, counted := range []int{10, 30, 60} {
 		before := len(k.plain)
-		if _, _, err := k.messageSizes(&ending{t.Context(), counted - before}, log); !errors.Is(err, context.Canceled) || len(k.plain) != counted {
+		if _, _, _, err := k.messageSizes(&ending{t.Context(), counted - before}, log); !errors.Is(err, context.Canceled) || len(k.plain) != counted {
 			t.Fatalf("%d messages were counted, want %d: %v", len(k.plain), counted, err)
 		}
 	}
@@ -54,11 +54,11 @@ func TestCountingStops(t *testing.T) {
 	}
 	for _, of := range []*thread.Thread{other, log} {
 		whole := &profileSizes{counter: counter}
-		_, want, err := whole.messageSizes(t.Context(), of)
+		_, want, _, err := whole.messageSizes(t.Context(), of)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, got, err := k.messageSizes(t.Context(), of); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		if _, got, _, err := k.messageSizes(t.Context(), of); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%v, want %v: %v", got, want, err)
 		}
 	}
@@ -75,7 +75,7 @@ func TestCountingStopsInMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	k, short := &profileSizes{counter: counter}, &ending{t.Context(), 100}
-	if _, _, err := k.messageSizes(short, log); !errors.Is(err, context.Canceled) || len(k.plain) != 0 || short.looks < -2 {
+	if _, _, _, err := k.messageSizes(short, log); !errors.Is(err, context.Canceled) || len(k.plain) != 0 || short.looks < -2 {
 		t.Errorf("%d sizes are kept, and it looked %d times after the end: %v", len(k.plain), -short.looks-1, err)
 	}
 }

@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/hosted"
-	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -161,12 +162,74 @@ func brokenRules(api string, p *prompt.Prompt) ([]wire.Problem, wire.Size) {
 	if codec == nil {
 		return nil, size
 	}
-	body, err := codec.Encode(p)
+	short, cut := outline(p)
+	body, err := codec.Encode(short)
+	if most := wire.LimitsOf(api, p.Model).Bytes; err == nil && cut > 0 && most > 0 && len(body)+mostEscaped*cut > most {
+		cut = 0 // it may be too large
+		body, err = codec.Encode(p)
+	}
 	if err != nil {
 		return []wire.Problem{{Rule: "encode", Message: err.Error()}}, size
 	}
-	size.Bytes = len(body)
+	size.Bytes = len(body) + cut
 	return slices.DeleteFunc(codec.Validate(body), func(b wire.Problem) bool { return b.Advice }), size
+}
+
+// mostEscaped is how many bytes one byte of a text can take in JSON.
+const mostEscaped = 6
+
+// outline is the prompt with its long texts cut, and how many bytes were cut. No rule of an API asks what
+// stands in the middle of a text, and most of a prompt is texts. Those that the client wrote itself keep
+// their bytes, which are only copied.
+func outline(p *prompt.Prompt) (short *prompt.Prompt, cut int) {
+	out := *p
+	out.Messages = slices.Clone(p.Messages)
+	for i := range out.Messages {
+		if m := &out.Messages[i]; m.Frame == nil {
+			var less int
+			m.Parts, less = outlineParts(m.Parts)
+			cut += less
+		}
+	}
+	return &out, cut
+}
+
+// outlineParts are the parts with their long texts cut; the same list if there are none.
+func outlineParts(parts []thread.Part) (short []thread.Part, cut int) {
+	short = parts
+	for i, part := range parts {
+		less := 0
+		switch p := part.(type) {
+		case thread.Text:
+			if p.Raw == "" {
+				p.Text, less = outlineText(p.Text)
+				part = p
+			}
+		case thread.ToolResult:
+			if p.Raw == "" {
+				p.Content, less = outlineParts(p.Content)
+				part = p
+			}
+		}
+		if less == 0 {
+			continue
+		}
+		if cut == 0 {
+			short = slices.Clone(parts)
+		}
+		short[i], cut = part, cut+less
+	}
+	return short, cut
+}
+
+// outlineText is a text without its middle.
+func outlineText(s string) (short string, cut int) {
+	const longText, end = 512, 64
+	if len(s) < longText || strings.TrimSpace(s) == "" { // a blank text is a rule's business
+		return s, 0
+	}
+	short = s[:clip.Boundary(s, end)] + "…" + s[clip.Boundary(s, len(s)-end):]
+	return short, len(s) - len(short)
 }
 
 // foundValid is up to which message the requests under a plan have kept the rules of an API.
@@ -276,45 +339,19 @@ func lastHidden(t *thread.Thread, p *plan.Plan) int {
 // largeResult is from how many bytes on a result or a file counts when bytes are to be taken out.
 const largeResult = 64 << 10
 
-// sizeOf is the size of a request, nearly: what JSON adds to it is left out.
-func sizeOf(p *prompt.Prompt) (size wire.Size) {
-	for i := range p.System {
-		size.Bytes += len(p.System[i].Text)
+// isTooLarge reports whether the API takes no request of this many bytes or pictures, or has refused it for
+// them. Where the log is far below the limits, as nearly always, the messages are not looked at: what a plan
+// adds is small beside the half that is left for it.
+func isTooLarge(s *policy.Situation) bool {
+	p := s.Rendered.Prompt
+	around := *p
+	around.Messages = nil
+	most := wire.LimitsOf(s.Profile.API, p.Model).Bytes
+	if log := s.LogSize; s.Refusal == "" && log.Bytes > 0 && log.Pictures == 0 && (most == 0 || log.Bytes+sizeOf(&around).Bytes <= most/2) {
+		return false
 	}
-	for i := range p.Tools {
-		size.Bytes += len(p.Tools[i].Description) + len(p.Tools[i].Schema)
-	}
-	for i := range p.Messages {
-		all, _ := weigh(&p.Messages[i])
-		size = wire.Size{Bytes: size.Bytes + all.Bytes, Pictures: size.Pictures + all.Pictures, Side: max(size.Side, all.Side)}
-	}
-	return size
-}
-
-// weigh is the size of a message, and how many of its bytes are pictures and files.
-func weigh(m *thread.Message) (size wire.Size, inMedia int) {
-	parts := m.Parts
-	if r, ok := m.Result(); ok {
-		parts = r.Content
-	}
-	for _, part := range parts {
-		switch part := part.(type) {
-		case thread.Media:
-			if part.Type == thread.Image {
-				w, h, _ := media.Size(part.Data)
-				size.Pictures, size.Side = size.Pictures+1, max(size.Side, w, h)
-			}
-			inMedia += len(part.Data) + len(part.URL) + len(part.Text)
-		case thread.Text:
-			size.Bytes += len(part.Text)
-		case thread.ToolCall:
-			size.Bytes += len(part.Arguments)
-		case thread.Opaque:
-			size.Bytes += len(part.Raw)
-		}
-	}
-	size.Bytes += inMedia
-	return size, inMedia
+	size := sizeOf(p)
+	return isLarger(size, goalOf(s.Profile.API, p.Model, s.Refusal, size))
 }
 
 // goalOf is what a request of that size must come down to, so that the next ones fit as well: to half

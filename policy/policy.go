@@ -29,6 +29,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Policy decides about one step of one session. Implementations are safe for concurrent
@@ -159,6 +160,9 @@ type Situation struct {
 	// ChangedSizes are the tokens of the thread's messages as the profile sends them once
 	// a plan has changed something, PlainSizes those under no plan.
 	ChangedSizes, PlainSizes []int
+	// LogSize is at least what the messages of the thread take beside their tokens, under no
+	// plan; the zero value is not known.
+	LogSize wire.Size
 	// Fixed is what system, tools and framing of Base take, in tokens; SentFixed is that
 	// of SentBase.
 	Fixed, SentFixed int

@@ -39,18 +39,37 @@ func bytesOfObject(api string) int {
 // requests of agents have more than 220 bytes to an object, of the Responses API more than 400, also the
 // longest; one of very many tiny messages, parts or calls would take a hundred times its bytes.
 func workBytes(api, body string) int {
-	usual, each := timesBytes*len(body), bytesOfObject(api)
-	work := len(body) + each*strings.Count(body, "{")
-	if work > usual { // braces in texts are no objects
-		work = len(body) + each*objects(body)
+	usual := timesBytes * len(body)
+	most := max(usual, freeBytes)
+	need := func(objects int) int { return len(body) + bytesOfObject(api)*objects }
+	work := need(openings(body))
+	if work > most {
+		work = need(objects(body)) // which takes longer
 	}
 	switch {
-	case work > max(usual, freeBytes):
+	case work > most:
 		return tooMuchWork
 	case len(body) < 256<<10:
 		return 0
 	}
 	return max(usual, work)
+}
+
+// openings counts the braces of a JSON document that can begin an object by what follows them: at least as
+// many as objects does. In code, which is text here, most are followed by an escaped line break.
+func openings(doc string) (n int) {
+	for {
+		at := strings.IndexByte(doc, '{') + 1
+		if at == 0 {
+			return n
+		}
+		if doc = doc[at:]; doc != "" && doc[0] <= ' ' {
+			doc = strings.TrimLeft(doc, " \t\r\n")
+		}
+		if doc == "" || doc[0] == '"' || doc[0] == '}' {
+			n++
+		}
+	}
 }
 
 // objects counts the objects of a JSON document.

@@ -35,8 +35,9 @@ func TestCanBeHeld(t *testing.T) {
 			t.Errorf("%s: %t for %d objects in %d bytes", tt.name, got, objects(tt.body), len(tt.body))
 		}
 	}
-	if n := objects(`{"a{":"\\\"{","b":[{},{"c":"\\"}]}`); n != 3 {
-		t.Errorf("%d objects", n)
+	doc := `{"a{":"\\\"{ {\n{x","b":[{},{"c":"\\"}, { }]}`
+	if most, n := openings(doc), objects(doc); most != 5 || n != 4 {
+		t.Errorf("%d openings, %d objects", most, n)
 	}
 }
 

@@ -20,7 +20,7 @@ func (hs *histories) forwardConversationChange(r *http.Request, c conversationCh
 	var items []string
 	known := c.kind != conversationShortened
 	if known && r.Body != nil {
-		body, whole, err := httpbody.Read[string](r.Body, maxResponse, nil)
+		body, whole, err := httpbody.Read[string](r.Body, maxResponse, 0, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -57,7 +57,7 @@ func (t *Transport) roundTrip(r *http.Request, e endpoint, start time.Time) (*ht
 		}
 	}()
 	x := &received{request: r, endpoint: e, thread: named, start: start}
-	body, whole, err := httpbody.Read[string](r.Body, t.options.MaxBody, room.reserve)
+	body, whole, err := httpbody.Read[string](r.Body, t.options.MaxBody, r.ContentLength, room.reserve)
 	if err == nil && whole {
 		x.body = body
 		x.plainBody, x.decompressErr = httpbody.Decompress(r.Header, body, t.options.MaxBody, room.reserve)

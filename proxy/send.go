@@ -211,7 +211,7 @@ type inspectedBody struct {
 
 func (b *inspectedBody) Read(p []byte) (int, error) {
 	if b.rest == nil {
-		raw, all, err := httpbody.Read[[]byte](b.ReadCloser, httpbody.MaxAnswer, nil)
+		raw, all, err := httpbody.Read[[]byte](b.ReadCloser, httpbody.MaxAnswer, 0, nil)
 		b.rest = httpbody.Rejoin(raw, err, b.ReadCloser, b.ReadCloser)
 		if err == nil && all {
 			b.inspect(raw)

@@ -142,7 +142,7 @@ func (s *socket) read(ctx context.Context) (a socketMessage, err error) {
 		return a, fmt.Errorf("a message of type %s", kind)
 	}
 	a.reserved = s.proxy.transport.newReservation()
-	text, whole, err := httpbody.Read[string](r, s.proxy.transport.options.MaxBody, a.reserved.reserve)
+	text, whole, err := httpbody.Read[string](r, s.proxy.transport.options.MaxBody, 0, a.reserved.reserve)
 	switch {
 	case errors.Is(err, httpbody.ErrBusy):
 		a.busy = true
@@ -203,7 +203,7 @@ func (l *lane) askProvider(ctx context.Context, items []string, body string) err
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK || !httpbody.IsStream(res) {
-		said, _, _ := httpbody.Read[string](res.Body, maxRefusal, nil)
+		said, _, _ := httpbody.Read[string](res.Body, maxRefusal, 0, nil)
 		return l.relayRefusal(ctx, res, said)
 	}
 	return l.relay(ctx, res.Body, items)

@@ -21,43 +21,72 @@ import (
 
 var ErrBusy = errors.New("no room for the body")
 
-// Read reads a body up to a limit, piece by piece: the length that it claims reserves nothing.
-// whole says that nothing was left. A take that is not nil is asked for room for each piece but
-// the first. The error is ErrBusy if there is none, else that of the connection; what was read
-// before it is returned too.
-func Read[T string | []byte](r io.Reader, limit int64, take func(bytes int) bool) (body T, whole bool, err error) {
+// Read reads a body up to a limit, piece by piece. whole says that nothing was left. claimed is the length
+// that the body is said to have, 0 or less if nothing is said. It reserves nothing before a quarter of it has
+// arrived; then there is room for the rest at once. A take that is not nil is asked for room for each piece
+// but the first. The error is ErrBusy if there is none, else that of the connection; what was read before it
+// is returned too.
+func Read[T string | []byte](r io.Reader, limit, claimed int64, take func(bytes int) bool) (body T, whole bool, err error) {
 	if r == nil {
 		return body, true, nil
 	}
+	if take == nil {
+		take = func(int) bool { return true }
+	}
 	r = io.LimitReader(r, limit+1)
+	var joined strings.Builder // where the body will be, once it is known how long that is
 	var pieces []*[pieceSize]byte
-	defer func() {
+	release := func() {
 		for _, p := range pieces {
 			piecePool.Put(p)
 		}
-	}()
-	size := 0
-	for err == nil {
-		at := size % pieceSize
-		if at == 0 {
-			if len(pieces) > 0 && take != nil && !take(pieceSize) {
+		pieces = nil
+	}
+	defer release() // where there is no room
+	join := func(length int) {
+		joined.Grow(max(0, length-joined.Len()))
+		for _, p := range pieces {
+			joined.Write(p[:])
+		}
+		release()
+	}
+	size, reserved, length := 0, 0, int(min(claimed, limit))
+	for {
+		piece, n := piecePool.Get().(*[pieceSize]byte), 0
+		if n, err = fill(r, piece[:]); err != nil {
+			join(size + n)
+			joined.Write(piece[:n])
+			piecePool.Put(piece)
+			break
+		}
+		pieces, size = append(pieces, piece), size+n
+		if reserved -= pieceSize; reserved < 0 {
+			if reserved = 0; !take(pieceSize) {
 				return body, false, ErrBusy
 			}
-			pieces = append(pieces, piecePool.Get().(*[pieceSize]byte))
 		}
-		var n int
-		n, err = r.Read(pieces[len(pieces)-1][at:])
-		size += n
+		isJoined := joined.Cap() > 0
+		if rest := (length - size - 1) / pieceSize * pieceSize; !isJoined && rest > 0 && size >= length/4 && take(rest) {
+			isJoined, reserved = true, rest
+		}
+		if isJoined { // each piece is copied while the processor's cache has it
+			join(length)
+		}
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	var b strings.Builder
-	b.Grow(size)
-	for _, p := range pieces {
-		b.Write(p[:min(pieceSize, size-b.Len())])
+	return T(joined.String()), err == nil && int64(joined.Len()) <= limit, err
+}
+
+// fill reads until the piece is full. The error, also that of the end, comes with what was read before it.
+func fill(r io.Reader, piece []byte) (n int, err error) {
+	for n < len(piece) && err == nil {
+		var m int
+		m, err = r.Read(piece[n:])
+		n += m
 	}
-	return T(b.String()), err == nil && int64(size) <= limit, err
+	return n, err
 }
 
 // Bodies are read in pieces, which are reused.
@@ -98,7 +127,7 @@ func Decompress[T string | []byte](h http.Header, body T, limit int64, take func
 	}
 	defer r.Close()
 	limit = min(limit, minDecompressed+maxRatio*int64(len(body)))
-	out, whole, err := Read[T](r, limit, take)
+	out, whole, err := Read[T](r, limit, 0, take)
 	if err == nil && !whole {
 		err = fmt.Errorf("the decompressed body has more than %d bytes", limit)
 	}
@@ -217,7 +246,7 @@ var ErrTooLong = fmt.Errorf("the answer has more than %d bytes", MaxAnswer)
 // ReadAnswer reads and decompresses the body of an answer. The body can be read again afterwards, also
 // after an error.
 func ReadAnswer(res *http.Response) (plain []byte, err error) {
-	raw, whole, err := Read[[]byte](res.Body, MaxAnswer, nil)
+	raw, whole, err := Read[[]byte](res.Body, MaxAnswer, 0, nil)
 	if err != nil || !whole {
 		res.Body = Rejoin(raw, err, res.Body, res.Body)
 		return nil, cmp.Or(err, ErrTooLong)
