@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"unicode/utf8"
 
@@ -103,6 +104,38 @@ const (
 	// maxZstdWindow limits the memory of the decompressor, in bytes. The standard asks for 8 MiB.
 	maxZstdWindow = 8 << 20
 )
+
+// checkUnpacked refuses a packed file that unpacks to too much, before anything of it is kept. What else
+// is wrong is told when it is read.
+func checkUnpacked(f *os.File, maxLine int) error {
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil // a pipe can be read once
+	}
+	b := bufio.NewReaderSize(f, readSize)
+	r, err := unpack(b, maxLine)
+	var lines lineCounter
+	if err == nil && r != b {
+		_, err = io.Copy(&lines, r)
+	}
+	if errors.Is(err, errUnpacked) {
+		return tooMuch(int(lines), maxLine)
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return err
+}
+
+// tooMuch is the error for packed data that holds too much behind so many lines.
+func tooMuch(lines, maxLine int) error {
+	return &SyntaxError{Line: lines + 1, Err: fmt.Errorf("over %d bytes: %w", int64(maxLine)*maxUnpackedLines, errUnpacked)}
+}
+
+// lineCounter counts the lines that are written to it.
+type lineCounter int
+
+func (c *lineCounter) Write(p []byte) (int, error) {
+	*c += lineCounter(bytes.Count(p, []byte{'\n'}))
+	return len(p), nil
+}
 
 // failingReader keeps the error that r ended with.
 type failingReader struct {
@@ -244,7 +277,7 @@ func (in *input) readLine() ([]byte, error) {
 			case isCorrupt(err):
 				return nil, &SyntaxError{Line: in.number + 1, Err: fmt.Errorf("the compressed data is broken: %w", err)}
 			case errors.Is(err, errUnpacked):
-				return nil, &SyntaxError{Line: in.number + 1, Err: fmt.Errorf("over %d bytes: %w", int64(in.maxLine)*maxUnpackedLines, err)}
+				return nil, tooMuch(in.number, in.maxLine)
 			default:
 				return nil, err
 			}
@@ -348,13 +381,19 @@ func (in *input) readChecked() ([]byte, int, error) {
 			return checked, number, nil
 		}
 		if errors.Is(err, ErrTooDeep) {
-			return nil, 0, err
+			in.leaveOut(number, err)
+			continue
 		}
 		if !in.mend(line, number, err) {
 			in.report.cutOff = &Warning{number, in.sayCutOff(err, number-1)}
 			return nil, 0, io.EOF
 		}
 	}
+}
+
+// leaveOut tells of a line that nests too deep.
+func (in *input) leaveOut(number int, why error) {
+	in.report.warn(number, "%v; the line was left out", errors.Unwrap(why))
 }
 
 // start finds out whether each line of the file is a document or all lines are one, and puts
@@ -369,30 +408,35 @@ func (in *input) start() error {
 	}
 	first := unreadLine{bytes.Clone(line), number}
 	checked, broken := in.check(first.line, first.number)
+	for errors.Is(broken, ErrTooDeep) { // unless it is all that there is
+		if line, number, err = in.readRaw(); err != nil || !isObject(line) {
+			return broken
+		}
+		in.leaveOut(first.number, broken)
+		first = unreadLine{bytes.Clone(line), number}
+		checked, broken = in.check(first.line, first.number)
+	}
 	if broken == nil {
 		in.learn(checked)
 		in.unread(checked, first.number)
 		return nil
 	}
-	if errors.Is(broken, ErrTooDeep) {
-		return broken
-	}
 	if c := first.line[0]; c != '{' && c != '[' {
 		return fmt.Errorf("the file starts with %q, which is no JSON: %w", clip.Line(string(first.line), 40), ErrUnknownFormat)
 	}
-	doc := first.line // all lines as they are, but for blank ones
-	begins := []int{0}
-	numbers := []int{first.number}
-	for err == nil && len(doc) <= in.maxLine {
+	doc, warned := first.line, len(in.report.Warnings) // all lines as they are
+	for last := first.number; err == nil && len(doc) <= in.maxLine; last = number {
 		if line, number, err = in.readRaw(); err == nil {
-			if len(numbers) == 1 && len(doc) > 2 && isObject(line) && rawjson.Valid(line) {
+			if last == first.number && len(doc) > 2 && isObject(line) && rawjson.Valid(line) {
 				in.raw = []unreadLine{first, {bytes.Clone(line), number}}
 				return nil
 			}
-			if len(numbers) == 1 {
+			if last == first.number {
 				doc = append(doc, '\n')
 			}
-			begins, numbers = append(begins, len(doc)), append(numbers, number)
+			for ; last < number-1; last++ {
+				doc = append(doc, '\n') // a blank one
+			}
 			doc = append(doc, in.buf...)
 		}
 	}
@@ -406,23 +450,15 @@ func (in *input) start() error {
 		in.unread(checked, first.number)
 		return nil
 	}
-	lines := make([]unreadLine, len(numbers))
-	for i, begin := range begins {
-		end := len(doc)
-		if i+1 < len(begins) {
-			end = begins[i+1]
-		}
-		lines[i] = unreadLine{bytes.Trim(doc[begin:end], blanks), numbers[i]}
-	}
-	if asLines(lines) {
-		in.raw = lines
+	if asLines(doc) { // they are read once more
+		in.report.Warnings = in.report.Warnings[:warned]
+		in.r, in.number, in.ended = bufio.NewReaderSize(bytes.NewReader(doc), readSize), first.number-1, false
 		return nil
 	}
 	return in.locate(doc, first.number, err)
 }
 
-// locate adds the line to the error of a broken document. Blank lines were not kept, so the
-// line may be a little early.
+// locate adds the line to the error of a broken document.
 func (in *input) locate(doc []byte, number int, err error) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		at := min(int(syntax.Offset), len(bytes.TrimSpace(doc)))

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -40,8 +41,9 @@ const (
 
 const cutDocument = `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"Where is the queue that lost `
 
+var deep = `{"type":"user","uuid":"u2","message":` + strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_001) + "\n"
+
 func TestBadInput(t *testing.T) {
-	deep := `{"type":"user","uuid":"u2","message":` + strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_001) + "\n"
 	damaged := zipped(t, []byte(strings.Repeat(lineUser+lineReply, 2000)))
 	copy(damaged[len(damaged)/2:], strings.Repeat("\xff", 40))
 	wrongSum := zipped(t, []byte(lineUser+lineReply))
@@ -79,7 +81,6 @@ func TestBadInput(t *testing.T) {
 		{"document cut off", "{\"messages\":[\n{\"role\":\"user\",\n", nil, nil, 2, "the file is cut off in this line, inside of a JSON document; nothing of it could be read: unexpected end"},
 		{"line too long", lineUser + lineReply, &transcript.Options{MaxLine: len(lineUser)}, transcript.ErrTooLong, 2, "over"},
 		{"document too long", "[\n" + strings.Repeat(" {},\n", 100), &transcript.Options{MaxLine: 100}, transcript.ErrTooLong, 1, "over"},
-		{"too deep", lineUser + deep, nil, transcript.ErrTooDeep, 2, "levels"},
 		{"too deep at once", deep, nil, transcript.ErrTooDeep, 1, "levels"},
 		{"not a message", lineUser + `{"type":"user","uuid":"u2","parentUuid":"u1","message":{"role":"user","content":[7]}}`, nil, nil, 2, "message"},
 		{"not a body", `{"body":{"model":"m","messages":[7]}}`, &transcript.Options{Format: "openai-chat"}, nil, 1, "body"},
@@ -124,6 +125,8 @@ func TestDoubtfulInput(t *testing.T) {
 		{"gzip cut off after a line", cutAfter(zipped(t, session)), 2, "line 2: the compressed data is cut off after this line: what follows, if anything, is missing; all lines up to here were read"},
 		{"gzip cut off in a doubtful file", cutAfter(zipped(t, append(session[:len(session):len(session)], lineReply...))), 2, "line 3: the compressed data is cut off after this line"},
 		{"more after gzip", append(zipped(t, session), "something that is not packed"...), 2, "not gzip"},
+		{"a line nests too deep", []byte(lineUser + deep + lineReply), 2, "line 2: the JSON nests too deep: over 1000 levels at byte 5032, in message.a"},
+		{"the first lines nest too deep", []byte(deep + deep + lineUser + lineReply), 2, "line 2: the JSON nests too deep"},
 		{"not UTF-8", bytes.Replace(session, []byte("to you"), []byte("to \xff\xc3you"), 1), 2, "line 2: bytes that are not UTF-8"},
 		{"orphan", append(session[:len(session):len(session)],
 			`{"type":"user","uuid":"u3","parentUuid":"a1","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"lost","content":"x"}]}}`...),
@@ -179,6 +182,27 @@ func TestReaderFails(t *testing.T) {
 	}
 	if _, err := transcript.Open(filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("err = %v, want a missing file", err)
+	}
+}
+
+// TestPackedTooMuch: a small file that unpacks to too much is refused before what it holds takes memory.
+func TestPackedTooMuch(t *testing.T) {
+	const most = 1 << 20
+	line := strings.Replace(lineUser, "Hello", strings.Repeat("Hello ", 1000), 1)
+	path := filepath.Join(t.TempDir(), "bomb.jsonl.gz")
+	if err := os.WriteFile(path, zipped(t, []byte(strings.Repeat(line, 10*most/len(line)))), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := transcript.Open(path, &transcript.Options{MaxLine: most})
+	runtime.ReadMemStats(&after)
+	var syntax *transcript.SyntaxError
+	if !errors.As(err, &syntax) || syntax.Line != 8*most/len(line)+1 || !strings.Contains(err.Error(), "holds too much") {
+		t.Errorf("err = %v", err)
+	}
+	if taken := after.TotalAlloc - before.TotalAlloc; taken > most {
+		t.Errorf("it took %d bytes", taken)
 	}
 }
 

@@ -169,17 +169,22 @@ func (in *input) learn(record []byte) {
 
 // asLines reports whether a text that is no JSON document is one of records in lines: half of them
 // are whole, or some are and none ends like one within a document.
-func asLines(lines []unreadLine) bool {
-	if len(lines) == 1 {
-		first, _ := firstObject(lines[0].line)
+func asLines(text []byte) bool {
+	if bytes.IndexByte(text, '\n') < 0 {
+		first, _ := firstObject(text)
 		return first != nil
 	}
-	whole, within := 0, len(firstKey(lines[0].line)) == 0
-	for _, l := range lines {
-		if isObject(l.line) && rawjson.Valid(l.line) {
+	whole, all, within := 0, 0, len(firstKey(text)) == 0
+	for line := range bytes.Lines(text) {
+		line = bytes.Trim(line, blanks)
+		if len(line) == 0 {
+			continue
+		}
+		all++
+		if isObject(line) && rawjson.Valid(line) {
 			whole++
 		}
-		within = within || bytes.HasSuffix(l.line, []byte(","))
+		within = within || bytes.HasSuffix(line, []byte(","))
 	}
-	return whole > 0 && (2*whole >= len(lines) || !within)
+	return whole > 0 && (2*whole >= all || !within)
 }

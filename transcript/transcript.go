@@ -176,6 +176,10 @@ func Open(path string, o *Options) (*File, error) {
 	if named.Name == "" {
 		named.Name = baseName(path)
 	}
+	named.MaxLine = cmp.Or(max(0, named.MaxLine), defaultMaxLine)
+	if err := checkUnpacked(f, named.MaxLine); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
 	file, err := read(f, &named, path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -266,7 +270,8 @@ var (
 	ErrBinary = errors.New("not a text file")
 	// ErrTooLong is wrapped by errors about a line over Options.MaxLine.
 	ErrTooLong = errors.New("line too long")
-	// ErrTooDeep is wrapped by errors about JSON nested over 1,000 levels.
+	// ErrTooDeep is wrapped by errors about a document nested over 1,000 levels. A line of several that
+	// nests so deep is left out, with a warning.
 	ErrTooDeep error = rawjson.ErrDepth
 	// ErrUnknownFormat is wrapped by errors about a file in none of the known formats. The
 	// message lists them.
