@@ -60,7 +60,7 @@ func registerCompletions(c *cobra.Command) {
 	})
 	if c.ValidArgsFunction == nil && slices.Contains(strings.Fields(c.Use), "FILE") {
 		c.ValidArgsFunction = func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-			all, err := sessions.Find("")
+			all, err := findSessions()
 			if err != nil || len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveDefault
 			}

@@ -89,6 +89,9 @@ func (c *conversation) open(path string, s Streams) error {
 	if err := c.in.load(path, s.In); err != nil {
 		return err
 	}
+	if !c.asJSON && s.Err != nil {
+		c.in.printTaken(s.Err)
+	}
 	if err := c.in.selectRun(); err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api/view"
-	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -135,7 +134,11 @@ func checkStoredFlags(f *pflag.FlagSet) error {
 // namesFile reports whether a name is that of a file or a session, or standard input.
 func namesFile(name string) bool {
 	_, err := os.Stat(name)
-	return err == nil || name == "-" || sessions.Path(name) != name
+	if err == nil || name == "-" {
+		return true
+	}
+	s, err := resolveSession(name)
+	return s != nil || err != nil
 }
 
 // view is a stored thread under the plan in force. It is nil if the name is that of a file

@@ -27,8 +27,10 @@ type input struct {
 	from string // the format; empty to detect it
 	run  int    // which of several conversations, counting from 1
 
-	path string
-	file *transcript.File
+	path  string
+	named string            // what the user named
+	taken *sessions.Session // which that means; nil for a file
+	file  *transcript.File
 	*transcript.Transcript
 }
 
@@ -42,16 +44,22 @@ func (in *input) addFlags(c *cobra.Command, does string) {
 // largest request that a provider takes (32 MB).
 const maxInput = 64 << 20
 
-// load reads a file, the session of an agent with that id, or "-" for standard input.
+// load reads a file, the session of an agent that the name means, or "-" for standard input.
 func (in *input) load(path string, stdin io.Reader) error {
-	path = sessions.Path(path)
+	in.named = path
+	taken, err := resolveSession(path)
+	if err != nil {
+		return err
+	}
+	if in.taken = taken; taken != nil {
+		path = taken.Path
+	}
 	in.path = path
 	if in.from != "" && !slices.Contains(transcript.Formats(), transcript.Format(in.from)) {
 		return fmt.Errorf("%w: unknown format %q; known are %s", errUsage, in.from, formatNames())
 	}
 	o := &transcript.Options{Format: transcript.Format(in.from), MaxLine: maxInput}
-	err := checkNoFolder(path)
-	if err != nil {
+	if err = checkNoFolder(path); err != nil {
 		return err
 	}
 	if path == "-" {
@@ -72,6 +80,19 @@ func (in *input) load(path string, stdin io.Reader) error {
 	}
 	limitGarbage(muchRead)
 	return err
+}
+
+// printTaken names the session that a number or the beginning of an id means.
+func (in *input) printTaken(w io.Writer) {
+	s := in.taken
+	if s == nil || s.ID == in.named {
+		return
+	}
+	words := ""
+	if title := cmp.Or(s.Title, s.First); title != "" {
+		words = fmt.Sprintf(": %q", shorten(title, 60))
+	}
+	fmt.Fprintf(w, "palimpsest: %s is the session %s of %s, changed %s%s\n", printable(in.named), printable(s.ID), s.Agent, s.Changed.Local().Format("2006-01-02 15:04"), words)
 }
 
 // muchRead is what a command has in memory, in bytes, when it has read much: garbage then counts more than time.

@@ -120,6 +120,7 @@ func inspectCommand(s Streams) *cobra.Command {
 			if err := in.load(args[0], s.In); err != nil {
 				return err
 			}
+			in.printTaken(s.Err)
 			if in.run == 0 && len(in.file.Transcripts) > 1 {
 				rows, err := runRows(&conv)
 				if err != nil {

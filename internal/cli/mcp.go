@@ -76,7 +76,7 @@ func userError(err error) error {
 
 // List implements mcp.Sessions.
 func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
-	files, err := sessions.Find("")
+	files, err := findSessions()
 	if err != nil {
 		return nil, userError(err)
 	}
@@ -128,7 +128,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 
 // load reads the file of a session, or a conversation of the store.
 func (l *localSessions) load(ctx context.Context, id string) (in input, err error) {
-	files, err := sessions.Find("")
+	files, err := findSessions()
 	if err != nil {
 		return in, err
 	}

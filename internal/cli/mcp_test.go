@@ -78,7 +78,7 @@ func TestMCP(t *testing.T) {
 	call(c, "compact", map[string]any{"session": id}, "fits as it is")
 	call(c, "compact", map[string]any{"session": id, "budget": 9000}, "Nothing was changed. For a budget of 9000", "summarizations[0]", "palimpsest compact "+id+" --budget 9000")
 	call(c, "compact", map[string]any{"session": id, "budget": 9000, "keep": true}, "keep")
-	if _, err := os.Stat(filepath.Join(home, "data", "palimpsest")); err == nil {
+	if _, err := os.Stat(filepath.Join(home, "data", "palimpsest", "palimpsest.db")); err == nil {
 		t.Error("a store was made by a command that only reads")
 	}
 	// The store comes later, and is found by the server that runs.

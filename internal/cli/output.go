@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	"github.com/mattn/go-isatty"
-
-	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 )
 
 // WriteOutput writes a file whole or not at all: an existing file stays until the new one
@@ -144,7 +142,7 @@ func checkOutputs(read []string, outs ...string) error {
 // CheckDistinct refuses output files that would overwrite what is read or each other. What is
 // read may be the id of a session.
 func CheckDistinct(read []string, outs ...string) error {
-	used := mapSlice(read, sessions.Path)
+	used := mapSlice(read, sessionPath)
 	for _, out := range outs {
 		if out == "" || out == "-" {
 			continue

@@ -24,16 +24,17 @@ const maxSessions = 200
 
 // pageSessions are the agents' sessions on this machine, for the daemon's page.
 type pageSessions struct {
+	finder *sessions.Finder
 	titles *lru.Cache[sessions.Session, string] // a changed session is another key
 }
 
-func newPageSessions() *pageSessions {
-	return &pageSessions{lru.New[sessions.Session, string](4 * maxSessions)}
+func newPageSessions(f *sessions.Finder) *pageSessions {
+	return &pageSessions{f, lru.New[sessions.Session, string](4 * maxSessions)}
 }
 
 // List implements daemon.Sessions.
 func (l *pageSessions) List(ctx context.Context) ([]view.Session, error) {
-	all, err := sessions.Find("")
+	all, err := l.finder.Find("")
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (l *pageSessions) List(ctx context.Context) ([]view.Session, error) {
 
 // View implements daemon.Sessions.
 func (l *pageSessions) View(ctx context.Context, id string, q *api.Compact) (*view.View, error) {
-	all, err := sessions.Find("")
+	all, err := l.finder.Find("")
 	if err != nil {
 		return nil, err
 	}

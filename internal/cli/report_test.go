@@ -20,7 +20,13 @@ func TestMain(m *testing.M) {
 	for _, setting := range []string{"PALIMPSEST_STORE", config.MasterFileEnv} { // not those of who runs the tests
 		os.Setenv(setting, "")
 	}
+	home, err := os.MkdirTemp("", "home") // for what is kept of the sessions that are listed
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("HOME", home)
 	m.Run()
+	os.RemoveAll(home)
 }
 
 // run runs one command line in this process.

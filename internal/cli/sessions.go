@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,26 +19,42 @@ import (
 type listedSession struct {
 	Number int `json:"number"`
 	sessions.Session
-	First string `json:"first,omitempty"` // the user's first words; empty if the file cannot be read
 }
 
 func sessionsCommand(s Streams) *cobra.Command {
 	var agent string
 	var most int
+	var index bool
 	c := &cobra.Command{
 		Use:   "sessions [NUMBER or ID]",
 		Short: "Find the sessions that agents left on this machine",
 		Long: `Find the sessions of Claude Code, Codex, pi, Gemini CLI, opencode, Qwen Code, Cline, Droid,
 Copilot CLI, Kimi Code, Kilo, Crush, Goose and Amp (old threads) on this machine, the newest
-first, with the first words of their user and the number of their sub-agents, which are not
-listed. Commands that take a FILE also take the ID of a session, or the beginning of one if it
-is unique. With a NUMBER or ID the output is only the session's path. --json adds projects and paths.`,
+first: the project, the title or else the first words of their user, the tokens of the newest
+request as the agent counted them, and the number of their sub-agents, which are not listed.
+Commands that take a FILE also take a NUMBER, which is that of the list last shown, or the ID of
+a session, or the beginning of one if it is unique; they name what they took. With a NUMBER or
+ID the output is only the session's path. --json adds whole ids, folders and paths.
+
+The settings session-folders and session-exclude ("palimpsest config show") add folders of
+agents, and leave projects out. What was read is kept in an index in the data directory.`,
 		Example: `  palimpsest sessions
-  palimpsest inspect 91bfefb2-9533-4bcc-8bfc-f00dd138f269
+  palimpsest inspect 3
+  palimpsest inspect 91bfefb2
   palimpsest inspect "$(palimpsest sessions 1)"`,
 		Args: atMostOneArg("NUMBER or ID"),
 		RunE: func(c *cobra.Command, args []string) error {
-			all, unread, err := sessions.Search(agent)
+			finder, err := localFinder()
+			if err != nil {
+				return err
+			}
+			if index {
+				return indexSessions(c.Context(), finder)
+			}
+			if len(args) == 1 && agent == "" {
+				return printSessionPath(s, finder, args[0])
+			}
+			all, unread, err := finder.Search(agent)
 			if err == nil && len(all) == 0 {
 				err = errors.Join(unread...)
 			}
@@ -45,45 +63,99 @@ is unique. With a NUMBER or ID the output is only the session's path. --json add
 			}
 			warnUnread(s, unread)
 			if len(args) == 1 {
-				found, err := sessions.Pick(all, args[0])
-				if err == nil {
-					_, err = fmt.Fprintln(s.Out, found.Path)
-				}
-				return err
+				found, ok, err := sessions.Pick(all, args[0])
+				return printPicked(s, args[0], found, ok, err)
 			}
+			listed := firstN(all, most)
+			finder.Describe(listed)
+			finder.Shown(listed)
 			shown := []listedSession{}
-			for i, f := range firstN(all, most) {
-				shown = append(shown, listedSession{i + 1, f, firstWords(f)})
+			for i, f := range listed {
+				f.First = shorten(f.First, maxFirstWords)
+				shown = append(shown, listedSession{i + 1, f})
 			}
+			defer indexInBackground(finder, all)
 			return writeResult(s.Out, c, shown, func(p *printer) {
 				if len(shown) == 0 {
 					p.line("no sessions were found")
 					return
 				}
-				p.sessions(shown)
+				p.sessions(shown, all)
 				p.printUnlisted(len(shown), len(all))
 			})
 		},
 	}
 	c.Flags().Bool("json", false, "write the list as JSON")
 	c.Flags().StringVar(&agent, "agent", "", "only those of one `AGENT`: "+strings.Join(sessions.Agents(), ", "))
+	c.Flags().BoolVar(&index, "index", false, "only complete the index of all sessions")
+	_ = c.Flags().MarkHidden("index") // it is there
 	addMostFlag(c, &most)
 	return c
 }
 
-// sessions prints a list, with a column of sub-agents if there are any.
-func (p *printer) sessions(shown []listedSession) {
-	heads := []string{">no", "id", "agent", ">age", ">KB", ">sub-agents", "first words"}
-	some := slices.ContainsFunc(shown, func(f listedSession) bool { return f.Subagents > 0 })
-	without := func(row []string) []string {
-		if some {
-			return row
-		}
-		return slices.Delete(row, 5, 6)
+// printSessionPath prints the path of the session that a number or an id means.
+func printSessionPath(s Streams, f *sessions.Finder, name string) error {
+	found, ok, err := f.Resolve(name)
+	return printPicked(s, name, found, ok, err)
+}
+
+func printPicked(s Streams, name string, found sessions.Session, ok bool, err error) error {
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %q is neither the number nor the id of a session; `palimpsest sessions` lists them", sessions.ErrName, name)
 	}
-	p.table(without(heads), mapSlice(shown, func(f listedSession) []string {
-		return without([]string{strconv.Itoa(f.Number), f.ID, f.Agent, ageText(time.Since(f.Changed)), number(int((f.Bytes + 1023) / 1024)), number(f.Subagents), f.First})
+	if err == nil {
+		_, err = fmt.Fprintln(s.Out, found.Path)
+	}
+	return err
+}
+
+// sessions prints a list of some of all sessions.
+func (p *printer) sessions(shown []listedSession, all []sessions.Session) {
+	short := shortIDs(mapSlice(all, func(s sessions.Session) string { return s.ID }))
+	p.table([]string{">no", "id", "agent", ">age", ">tokens", ">sub-agents", "project", "title"}, mapSlice(shown, func(f listedSession) []string {
+		return []string{
+			strconv.Itoa(f.Number), short(f.ID), f.Agent, ageText(time.Since(f.Changed)), orEmpty(f.Tokens), orEmpty(f.Subagents),
+			shorten(projectName(f.Session), maxProject), cmp.Or(f.Title, f.First),
+		}
 	}))
+}
+
+const (
+	// maxProject limits the name of a project in a list, in characters, and leastID is how much of an id
+	// stands there at least.
+	maxProject = 20
+	leastID    = 8
+)
+
+// shortIDs returns a function that shortens an id to what no other of the ids begins with.
+func shortIDs(ids []string) func(string) string {
+	sorted := slices.Compact(slices.Sorted(slices.Values(ids)))
+	return func(id string) string {
+		need := leastID
+		at, _ := slices.BinarySearch(sorted, id)
+		for _, other := range sorted[max(0, at-1):min(len(sorted), at+2)] {
+			for other != id && need < len(id) && strings.HasPrefix(other, id[:need]) {
+				need++
+			}
+		}
+		return id[:min(need, len(id))]
+	}
+}
+
+// orEmpty writes a number; 0 is unknown.
+func orEmpty(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return number(n)
+}
+
+// projectName is the name of the folder that the agent worked in, or the agent's own name of the project.
+func projectName(s sessions.Session) string {
+	if s.Dir != "" {
+		return filepath.Base(s.Dir)
+	}
+	return s.Project
 }
 
 // addMostFlag adds the flag that limits a list.
@@ -108,7 +180,7 @@ func (p *printer) printUnlisted(shown, all int) {
 
 // firstWords is the beginning of the user's first message.
 func firstWords(s sessions.Session) string {
-	return shorten(s.FirstRequest(maxInput), maxFirstWords)
+	return shorten(s.FirstRequest(), maxFirstWords)
 }
 
 // maxFirstWords limits the first words of a user, in characters.

@@ -36,7 +36,7 @@ func TestSessions(t *testing.T) {
 		filepath.Join(home, ".pi/agent/sessions/--src-shop--/three.jsonl"),
 		filepath.Join(home, ".gemini/tmp/shop/chats/session-4.json"),
 		filepath.Join(home, ".gemini/tmp/shop/logs.json"),      // no session
-		filepath.Join(home, ".codex/sessions/rollout-5.jsonl"), // not where the variable says
+		filepath.Join(home, ".codex/sessions/rollout-5.jsonl"), // not where the variable says, but usual
 	} {
 		name = filepath.FromSlash(name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -51,10 +51,10 @@ func TestSessions(t *testing.T) {
 	}
 	status, out, _ := run()
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if status != 0 || len(lines) != 5 {
+	if status != 0 || len(lines) != 6 {
 		t.Fatalf("status %d:\n%s", status, out)
 	}
-	for i, want := range []string{"gemini-cli", "pi", "codex", "claude-code"} {
+	for i, want := range []string{"codex", "gemini-cli", "pi", "codex", "claude-code"} {
 		if !strings.Contains(lines[i+1], want) {
 			t.Errorf("line %d is %q", i+1, lines[i+1])
 		}
@@ -62,20 +62,20 @@ func TestSessions(t *testing.T) {
 	if _, out, _ := run("--json"); !strings.Contains(out, `"project":"-src-shop"`) || !strings.Contains(out, `"project":"shop"`) {
 		t.Errorf("the projects are not named:\n%s", out)
 	}
-	if status, out, _ := run("4"); status != 0 || out != filepath.Join(home, ".claude", "projects", "-src-shop", "one.jsonl")+"\n" {
-		t.Errorf("number 4: status %d, %q", status, out)
+	if status, out, _ := run("5"); status != 0 || out != filepath.Join(home, ".claude", "projects", "-src-shop", "one.jsonl")+"\n" {
+		t.Errorf("number 5: status %d, %q", status, out)
 	}
 	if _, out, _ := run("--json", "--agent", "codex"); !strings.Contains(out, `"agent":"codex"`) && !strings.Contains(out, `"agent": "codex"`) {
 		t.Errorf("json: %s", out)
 	}
-	if _, out, _ := run("--most", "1"); !strings.Contains(out, "and 3 more") {
+	if _, out, _ := run("--most", "1"); !strings.Contains(out, "and 4 more") {
 		t.Errorf("most: %s", out)
 	}
 	for _, c := range []struct {
 		args   []string
 		status int
 		says   string
-	}{{[]string{"9"}, 2, "no session number 9; `palimpsest sessions` lists 4"}, {[]string{"x"}, 2, "neither the number nor the id"}, {[]string{"1", "2"}, 2, "at most"}, {[]string{"--agent", "emacs"}, 2, "emacs"}} {
+	}{{[]string{"9"}, 2, "no session number 9; the list last shown by `palimpsest sessions` has 1"}, {[]string{"x"}, 2, "neither the number nor the id"}, {[]string{"1", "2"}, 2, "at most"}, {[]string{"--agent", "emacs"}, 2, "emacs"}} {
 		if status, _, err := run(c.args...); status != c.status || !strings.Contains(err, c.says) {
 			t.Errorf("%v: status %d, %q", c.args, status, err)
 		}
@@ -104,12 +104,17 @@ func TestSessionsOfDatabase(t *testing.T) {
 		INSERT INTO part VALUES ('p1', 'm1', 'ses_1234', '{"type":"text","text":"Round prices to cents."}'), ('p2', 'm2', 'ses_1234', '{"type":"text","text":"Done."}')`); err != nil {
 		t.Fatal(err)
 	}
-	if status, out, errs := run(t, "sessions", "--agent", "opencode"); status != exitDone || !strings.Contains(out, "ses_1234") || !strings.Contains(out, "Round prices to cents.") {
+	if status, out, errs := run(t, "sessions", "--agent", "opencode"); status != exitDone || !strings.Contains(out, "ses_1234") || !strings.Contains(out, "Prices") {
 		t.Errorf("status %d: %s%s", status, out, errs)
 	}
 	for _, name := range []string{"ses_1234", file + "#ses_1234"} {
 		if status, out, errs := run(t, "inspect", name); status != exitDone || !strings.Contains(out, "opencode · 2 messages · 1 turn") {
 			t.Errorf("%s: status %d: %s%s", name, status, out, errs)
+		}
+	}
+	for _, name := range []string{"1", "ses_12"} { // the command says what that means
+		if status, _, errs := run(t, "inspect", name); status != exitDone || !strings.Contains(errs, "palimpsest: "+name+" is the session ses_1234 of opencode, changed ") || !strings.Contains(errs, `"Prices"`) {
+			t.Errorf("%s: status %d: %s", name, status, errs)
 		}
 	}
 	if status, _, errs := run(t, "inspect", file+"#ses_0"); status == exitDone || !strings.Contains(errs, `no session "ses_0"`) {

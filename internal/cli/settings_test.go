@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -77,7 +78,7 @@ func TestEverySettingActs(t *testing.T) {
 			address, stop := running(t, args...)
 			defer stop()
 			status, header, text := ask(t, address+path, body, header...)
-			return fmt.Sprint(status, header.Get("X-Provider"), header.Get("X-Palimpsest-Action"), problemOf(text))
+			return fmt.Sprint(status, header.Get("X-Provider"), header.Get("X-Palimpsest-Action"), problemOf(text), strings.Contains(text, "plums"))
 		}
 	}
 	logging := func(t *testing.T, args ...string) string {
@@ -305,6 +306,14 @@ func TestEverySettingActs(t *testing.T) {
 		return fmt.Sprint(asked.Load() > 0)
 	}
 
+	// A session of an agent that is not in its usual folder.
+	agents := filepath.Join(dir, "agents")
+	elsewhere := filepath.Join(agents, "projects", "-src-shop", "0a0a0a0a-0001.jsonl")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(elsewhere), 0o755), os.WriteFile(elsewhere, []byte(`{"type":"user","uuid":"u","sessionId":"s","cwd":"/src/shop","message":{"role":"user","content":"Count the plums."}}`), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	listing := asking("/v1/sessions", "")
+
 	cases := map[string]struct {
 		value string
 		with  []string // what is set beside, both times
@@ -371,6 +380,8 @@ func TestEverySettingActs(t *testing.T) {
 		"proxy-tenant-memory": {"1KB", []string{"--anthropic-upstream", one}, remembering},
 		"window":              {"9000", nil, talking(talk{steps: 14, output: 1_000, model: "nobody-knows"})},
 		"models":              {models, nil, talking(unknown)},
+		"session-folders":     {"claude-code=" + agents, nil, listing},
+		"session-exclude":     {"/src", []string{"--session-folders", "claude-code=" + agents}, listing},
 		"max-body":            {"10", nil, asking("/v1/threads", `{"id":"t","labels":{}}`)},
 		"max-depth":           {"5", nil, asking("/v1/threads", deep)},
 		"rate":                {"1", []string{"--burst", "20"}, bursting},

@@ -21,6 +21,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
 // Setting is something that can be set. Its name is also that of the flag (--max-body)
@@ -129,6 +130,10 @@ func Settings() []Setting {
 			Usage: "the context window of models that are not in the table of models (palimpsest models lists those that are, with windows of their own), in threads and behind the proxy. If a provider names a smaller window when it refuses a request, that one is used instead; a larger one is not. 0 is unknown: then what a provider names is used, and before that the policy's own limits"},
 		{Name: "models", ValueName: "FILE", in: fileIn,
 			Usage: "a file of models that adds to or replaces the built-in table"},
+		{Name: "session-folders", ValueName: "AGENT=FOLDER,…", check: checkFolders, in: foldersIn,
+			Usage: "find sessions in these folders of agents too, such as claude-code=/mnt/old/.claude,codex=/mnt/old/.codex, besides their usual ones and those that their own variables name"},
+		{Name: "session-exclude", ValueName: "FOLDER,…", in: filesIn,
+			Usage: "find no sessions of projects in these folders; what the index of sessions held of them goes when it is used next"},
 		{Name: "max-body", Default: "64MB", ValueName: "BYTES", check: parses(parseBytes),
 			Usage: "the largest request"},
 		{Name: "max-depth", Default: "200", ValueName: "LEVELS", check: checkDepth,
@@ -169,6 +174,46 @@ func fileIn(dir, text string) string {
 		return text
 	}
 	return filepath.Join(dir, text)
+}
+
+// filesIn is Setting.in of a list of files.
+func filesIn(dir, text string) string {
+	all := List(text)
+	for i, file := range all {
+		all[i] = fileIn(dir, file)
+	}
+	return strings.Join(all, ",")
+}
+
+// List is the value of a setting that is a list, joined by commas.
+func List(text string) (all []string) {
+	for one := range strings.SplitSeq(text, ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// foldersIn is Setting.in of a list of agents with folders.
+func foldersIn(dir, text string) string {
+	all := List(text)
+	for i, one := range all {
+		if agent, folder, ok := strings.Cut(one, "="); ok {
+			all[i] = agent + "=" + fileIn(dir, folder)
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+func checkFolders(text string) error {
+	for _, one := range List(text) {
+		agent, folder, _ := strings.Cut(one, "=")
+		if transcript.Format(agent).Place().Sub == "" || folder == "" {
+			return fmt.Errorf("%q: want AGENT=FOLDER of an agent whose sessions are found, such as claude-code=/mnt/old/.claude", one)
+		}
+	}
+	return nil
 }
 
 // policyIn is Setting.in of a policy, which may be a name instead.

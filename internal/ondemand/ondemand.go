@@ -209,6 +209,14 @@ func (s *Start) start(ctx context.Context) (r Running, err error) {
 	return r, err
 }
 
+// Detach starts a program that outlives this one and has no part in its terminal.
+func Detach(command []string, env ...string) error {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.SysProcAttr = detachedProcess()
+	cmd.Env = append(os.Environ(), env...)
+	return cmd.Start()
+}
+
 // lastOutput returns the last line of the log after an offset.
 func (s *Start) lastOutput(at int64) string {
 	f, err := os.Open(s.Log)

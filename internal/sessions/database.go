@@ -32,6 +32,8 @@ type generation struct {
 	// How the table of sessions says the working folder, when it was changed (in Unix milliseconds), which
 	// sessions are a person's, and, in a column, which one a sub-agent works for; empty if it does not.
 	directory, changed, own, parent string
+	// usage asks for a record of JSON that says the size of a session's newest request.
+	usage string
 	// export makes the document that the agent would export.
 	export func(db *sql.DB, g *generation, id string, maxMessages, maxBytes int) ([]byte, error)
 	rows   rowDocument
@@ -44,14 +46,18 @@ const milliseconds = `CASE WHEN updated_at < 100000000000 THEN updated_at * 1000
 // several that one is alive.
 var generations = []generation{
 	{format: "opencode", session: "session_v2", message: "session_message", content: "session_message", data: "data",
-		directory: "directory", changed: "time_updated", own: "parent_id IS NULL", parent: "parent_id", export: exportDocument},
+		directory: "directory", changed: "time_updated", own: "parent_id IS NULL", parent: "parent_id", export: exportDocument,
+		usage: `SELECT data FROM session_message WHERE session_id = ? AND json_extract(data, '$.tokens.input') > 0 ORDER BY seq DESC LIMIT 1`},
 	{format: "opencode", session: "session", message: "message", content: "part", data: "data",
-		directory: "directory", changed: "time_updated", own: "parent_id IS NULL", parent: "parent_id", export: exportDocument},
+		directory: "directory", changed: "time_updated", own: "parent_id IS NULL", parent: "parent_id", export: exportDocument,
+		usage: `SELECT data FROM message WHERE session_id = ? AND json_extract(data, '$.tokens.input') > 0 ORDER BY time_created DESC, id DESC LIMIT 1`},
 	{format: "crush", session: "sessions", message: "messages", needs: "parts", content: "messages", data: "parts",
 		directory: "''", changed: milliseconds, own: "parent_session_id IS NULL", parent: "parent_session_id", export: exportRows,
-		rows: rowDocument{list: "messages", order: "created_at, rowid", raw: []string{"parts"}}},
+		usage: `SELECT json_object('session', json_object('prompt_tokens', prompt_tokens, 'completion_tokens', completion_tokens)) FROM sessions WHERE id = ?`,
+		rows:  rowDocument{list: "messages", order: "created_at, rowid", raw: []string{"parts"}}},
 	{format: "goose", session: "sessions", message: "messages", needs: "content_json", content: "messages", data: "content_json",
 		directory: "working_dir", changed: `CAST(strftime('%s', updated_at) AS INTEGER) * 1000`, own: "session_type IN ('user', 'scheduled')", export: exportRows,
+		usage: `SELECT json_object('session', json_object('total_tokens', total_tokens)) FROM sessions WHERE id = ?`,
 		rows: rowDocument{list: "conversation", order: "created_timestamp, id", raw: []string{"content_json", "metadata_json"},
 			names: map[string]string{"content_json": "content", "metadata_json": "metadata", "created_timestamp": "created"}}},
 }
@@ -126,19 +132,20 @@ func (g *generation) missing(db *sql.DB) (ids []string, err error) {
 type database struct{ path, project string }
 
 // databases are those of an agent.
-func databases(f transcript.Format) (found []database, err error) {
-	at := f.Place()
-	own, err := ownFolder(at.Variable, at.Home)
-	if err != nil {
-		return nil, err
-	}
-	folders := []database{{path: filepath.Join(own, at.Sub)}}
-	if at.Projects != "" {
-		list, err := os.ReadFile(filepath.Join(folders[0].path, at.Projects))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, err
+func (f *Finder) databases(agent transcript.Format) (found []database, err error) {
+	at := agent.Place()
+	own, err := f.folders(agent)
+	var folders []database
+	for _, folder := range own {
+		folder = filepath.Join(folder, at.Sub)
+		if at.Projects == "" {
+			folders = append(folders, database{path: folder})
+			continue
 		}
-		folders = nil
+		list, failed := os.ReadFile(filepath.Join(folder, at.Projects))
+		if failed != nil && !errors.Is(failed, os.ErrNotExist) {
+			err = errors.Join(err, failed)
+		}
 		for p := range rawjson.Items(gjson.GetBytes(list, "projects")) {
 			folders = append(folders, database{p.Get("data_dir").Str, p.Get("path").Str})
 		}
@@ -158,8 +165,8 @@ func databases(f transcript.Format) (found []database, err error) {
 }
 
 // findInDatabases lists the sessions of all databases of an agent, without those of sub-agents.
-func findInDatabases(f transcript.Format) (found []Session, err error) {
-	all, err := databases(f)
+func (f *Finder) findInDatabases(agent transcript.Format) (found []Session, err error) {
+	all, err := f.databases(agent)
 	for _, file := range all {
 		err = errors.Join(err, withDatabase(file.path, func(db *sql.DB) (err error) {
 			newer := map[string]bool{}
@@ -169,14 +176,14 @@ func findInDatabases(f transcript.Format) (found []Session, err error) {
 					continue
 				}
 				err = errors.Join(err, g.list(db, func(s Session) {
-					s.Agent, s.Path, s.Project = string(f), file.path+"#"+s.ID, cmp.Or(s.Project, file.project)
+					s.Agent, s.Path, s.Project = string(agent), file.path+"#"+s.ID, cmp.Or(s.Project, file.project)
 					if !newer[s.ID] {
 						found = append(found, s)
 					}
 					newer[s.ID] = true
 				}))
 				missing, failed := g.missing(db)
-				err = errors.Join(err, failed, missingError(f, missing))
+				err = errors.Join(err, failed, missingError(agent, missing))
 			}
 			if err == nil { // no database at all is told
 				_, err = db.Exec(`SELECT 1 FROM sqlite_master LIMIT 1`)
@@ -263,6 +270,15 @@ func generationOf(db *sql.DB, id string) *generation {
 		}
 	}
 	return &generations[1]
+}
+
+// usageInDatabase is the size that a session's newest request had; 0 if the agent does not say.
+func usageInDatabase(path, id string) int {
+	var record string
+	_ = withDatabase(path, func(db *sql.DB) error { // other versions may have no such column
+		return db.QueryRow(generationOf(db, id).usage, id).Scan(&record)
+	})
+	return usageOf(gjson.Parse(record))
 }
 
 // rowDocument says how rows become a document: the columns of the session with a list of its messages.

@@ -82,20 +82,20 @@ func TestDatabases(t *testing.T) {
 		t.Run(string(tt.format), func(t *testing.T) {
 			data, project := t.TempDir(), filepath.ToSlash(t.TempDir())
 			t.Setenv("XDG_DATA_HOME", data)
-			if all, err := sessions.Find(string(tt.format)); err != nil || len(all) > 0 {
+			if all, err := new(sessions.Finder).Find(string(tt.format)); err != nil || len(all) > 0 {
 				t.Fatal("nothing is there:", all, err)
 			}
 			tt.make(t, data, project)
 			dir := strings.Replace(tt.dir, "PROJECT", project, 1)
-			all, err := sessions.Find(string(tt.format))
+			all, err := new(sessions.Finder).Find(string(tt.format))
 			if err != nil || len(all) != 1 {
 				t.Fatal(all, err)
 			}
 			s := all[0]
-			if s.ID != tt.id || s.Agent != string(tt.format) || s.Project != dir || s.Subagents != tt.subagents || s.Bytes < 100 || s.Changed.Year() != 2026 || s.FirstRequest(1<<20) == "" {
+			if s.ID != tt.id || s.Agent != string(tt.format) || s.Project != dir || s.Subagents != tt.subagents || s.Bytes < 100 || s.Changed.Year() != 2026 || s.FirstRequest() == "" {
 				t.Errorf("%+v", s)
 			}
-			file, err := sessions.Open(sessions.Path(tt.id), nil)
+			file, err := sessions.Open(pathOf(t, tt.id), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +125,7 @@ func TestMissingSessionOfDatabase(t *testing.T) {
 	path := filepath.Join(data, "kilo", "kilo.db")
 	database(t, path)
 	fill(t, path, `INSERT INTO session VALUES ('ses_lost', 'ses_gone', '/src/shop', 'Lost', NULL, NULL, 1777000000001)`, `INSERT INTO message VALUES ('msg_9', 'ses_lost', 1, '{"role":"user"}')`)
-	found, unread, err := sessions.Search("kilo")
+	found, unread, err := new(sessions.Finder).Search("kilo")
 	if err != nil || len(found) != 1 || len(unread) != 1 || !strings.Contains(unread[0].Error(), "1 of sub-agents are not listed") || !strings.Contains(unread[0].Error(), "ses_lost") {
 		t.Errorf("%v, %v, %v", found, unread, err)
 	}
@@ -137,8 +137,8 @@ func TestAmp(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", data)
 	thread := `{"v":1,"id":"T-1","created":1,"messages":[{"role":"user","content":[{"type":"text","text":"Count the plums."}]}]}`
 	write(t, data, map[string]string{"amp/threads/T-1.json": thread, "amp/threads/.trash/T-2.json": thread, "amp/session.json": "{}"})
-	all, err := sessions.Find("amp")
-	if err != nil || len(all) != 1 || all[0].FirstRequest(1<<20) != "Count the plums." {
+	all, err := new(sessions.Finder).Find("amp")
+	if err != nil || len(all) != 1 || all[0].FirstRequest() != "Count the plums." {
 		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -39,12 +39,12 @@ func TestOpenCode(t *testing.T) {
 	t.Setenv("HOME", home)
 	t.Setenv("USERPROFILE", home)
 	t.Setenv("XDG_DATA_HOME", "")
-	if all, err := sessions.Find("opencode"); err != nil || len(all) > 0 {
+	if all, err := new(sessions.Finder).Find("opencode"); err != nil || len(all) > 0 {
 		t.Fatal("nothing is there:", all, err)
 	}
 	path := filepath.Join(home, ".local", "share", "opencode", "opencode.db")
 	database(t, path)
-	all, err := sessions.Find("")
+	all, err := new(sessions.Finder).Find("")
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
@@ -52,10 +52,10 @@ func TestOpenCode(t *testing.T) {
 	if s.ID != "ses_one" || s.Agent != "opencode" || s.Project != "/src/shop" || s.Bytes < 150 || s.Changed.UnixMilli() != 1777000000000 {
 		t.Errorf("%+v", s)
 	}
-	if first := s.FirstRequest(1 << 20); first != "Round prices to cents." {
+	if first := s.FirstRequest(); first != "Round prices to cents." {
 		t.Errorf("%q", first)
 	}
-	file, err := sessions.Open(sessions.Path("ses_one"), nil)
+	file, err := sessions.Open(pathOf(t, "ses_one"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,8 +84,8 @@ func TestOpenCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("XDG_DATA_HOME", filepath.Dir(filepath.Dir(other)))
-	if _, err := sessions.Find("opencode"); err == nil || !strings.Contains(err.Error(), other) {
-		t.Error(err)
+	if _, unread, err := new(sessions.Finder).Search("opencode"); err != nil || len(unread) != 1 || !strings.Contains(unread[0].Error(), other) {
+		t.Error(unread, err)
 	}
 }
 
@@ -117,13 +117,13 @@ func TestOpenCode2(t *testing.T) {
 			t.Fatalf("%s: %v", do, err)
 		}
 	}
-	all, err := sessions.Find("opencode")
+	all, err := new(sessions.Finder).Find("opencode")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
 	for _, s := range all {
-		got[s.ID] = s.FirstRequest(1 << 20)
+		got[s.ID] = s.FirstRequest()
 		if want := map[string]int{"ses_one": 1}[s.ID]; s.Subagents != want {
 			t.Errorf("%s has %d sub-agents", s.ID, s.Subagents)
 		}
@@ -158,7 +158,7 @@ func TestUpgraded(t *testing.T) {
 		path := filepath.Join(dir, "export-v2.json")
 		if name != "" {
 			t.Setenv("XDG_DATA_HOME", filepath.Join(dir, name))
-			if path = sessions.Path("ses_orchard01"); path == "ses_orchard01" {
+			if path = pathOf(t, "ses_orchard01"); path == "" {
 				t.Fatalf("%s: not found", name)
 			}
 		}

@@ -10,7 +10,37 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
+	"github.com/palimpsest-ai/palimpsest/transcript"
 )
+
+// TestMain hides the sessions of who runs the tests.
+func TestMain(m *testing.M) {
+	home, err := os.MkdirTemp("", "home")
+	if err != nil {
+		panic(err)
+	}
+	for _, variable := range []string{"HOME", "USERPROFILE"} {
+		os.Setenv(variable, home)
+	}
+	for _, agent := range sessions.Agents() {
+		if variable := transcript.Format(agent).Place().Variable; variable != "" {
+			os.Unsetenv(variable)
+		}
+	}
+	status := m.Run()
+	os.RemoveAll(home)
+	os.Exit(status)
+}
+
+// pathOf is the path of the session that a name means.
+func pathOf(t *testing.T, name string) string {
+	t.Helper()
+	s, _, err := new(sessions.Finder).Resolve(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Path
+}
 
 // projects makes Claude Code's folder with a session in each of some projects.
 func projects(t *testing.T, names ...string) (folder string) {
@@ -36,13 +66,13 @@ func TestLinkedFolder(t *testing.T) {
 	if err := os.Rename(folder, folder+"-elsewhere"); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := sessions.Find("claude-code"); err != nil || len(found) > 0 {
+	if found, err := new(sessions.Finder).Find("claude-code"); err != nil || len(found) > 0 {
 		t.Errorf("nothing is there: %v, %v", found, err)
 	}
 	if err := os.Symlink(folder+"-elsewhere", folder); err != nil {
 		t.Skip("no links here: ", err)
 	}
-	found, err := sessions.Find("claude-code")
+	found, err := new(sessions.Finder).Find("claude-code")
 	if err != nil || len(found) != 2 || found[0].Project == found[1].Project {
 		t.Errorf("%v, %v", found, err)
 	}
@@ -64,13 +94,13 @@ func TestUnreadableFolder(t *testing.T) {
 		t.Cleanup(func() { os.Chmod(dir, 0o755) })
 	}
 	closed("a")
-	found, err := sessions.Find("claude-code")
+	found, err := new(sessions.Finder).Find("claude-code")
 	if err != nil || len(found) != 2 {
 		t.Errorf("%v, %v", found, err)
 	}
 	closed("b")
 	closed("c")
-	if found, err := sessions.Find("claude-code"); err == nil || len(found) > 0 {
+	if found, err := new(sessions.Finder).Find("claude-code"); err == nil || len(found) > 0 {
 		t.Errorf("nothing can be read: %v, %v", found, err)
 	}
 }
@@ -118,7 +148,7 @@ func TestSubagents(t *testing.T) {
 		".gemini/tmp/w/chats/session-2.json":                          `{"sessionId":"h","projectHash":"h","kind":"subagent","messages":[]}`,
 		".codex/sessions/2026/11/28/not-a-rollout-" + thread + ".txt": "{}",
 	})
-	all, err := sessions.Find("")
+	all, err := new(sessions.Finder).Find("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,11 +171,11 @@ func TestKimi(t *testing.T) {
 		"sessions/wd_shop_1a2b/session_7c/agents/agent-0/wire.jsonl": said,
 		"sessions/wd_shop_1a2b/session_7c/logs/kimi.log":             "started",
 	})
-	all, err := sessions.Find("kimi-code")
+	all, err := new(sessions.Finder).Find("kimi-code")
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
-	if s := all[0]; s.ID != "session_7c" || s.Project != "wd_shop_1a2b" || s.Subagents != 1 || s.FirstRequest(1<<20) != "Count the plums." {
+	if s := all[0]; s.ID != "session_7c" || s.Project != "wd_shop_1a2b" || s.Subagents != 1 || s.FirstRequest() != "Count the plums." {
 		t.Errorf("%+v", s)
 	}
 }
@@ -158,7 +188,7 @@ func TestMissingSession(t *testing.T) {
 		"a/gone/subagents/agent-2.jsonl": "{}\n",
 		"a/gone/subagents/agent-3.jsonl": "{}\n",
 	})
-	found, unread, err := sessions.Search("claude-code")
+	found, unread, err := new(sessions.Finder).Search("claude-code")
 	if err != nil || len(found) != 1 || found[0].Subagents != 1 || len(unread) != 1 || !strings.Contains(unread[0].Error(), "2 of sub-agents are not listed") {
 		t.Errorf("%v, %v, %v", found, unread, err)
 	}
@@ -167,13 +197,13 @@ func TestMissingSession(t *testing.T) {
 // TestThreads: a thread of Codex is one session, under the id by which Codex resumes it.
 func TestThreads(t *testing.T) {
 	t.Setenv("CODEX_HOME", filepath.Join(corpus.Dir(t, "cases/agents/codex-fork-rewind"), "codex-home"))
-	all, err := sessions.Find("codex")
+	all, err := new(sessions.Finder).Find("codex")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
 	for _, s := range all {
-		got[s.ID] = s.FirstRequest(1 << 20)
+		got[s.ID] = s.FirstRequest()
 	}
 	want := map[string]string{
 		"01a222a4-9c98-7213-a1af-7eebc22b1557": "In this fork, add an index on yield(day).",
@@ -184,7 +214,7 @@ func TestThreads(t *testing.T) {
 	if len(all) != len(want) || !maps.Equal(got, want) {
 		t.Errorf("%d sessions: %v, want %v", len(all), got, want)
 	}
-	file, err := sessions.Open(sessions.Path("01a222a4-9b58-7790-b15c-303b2f7cdf08"), nil)
+	file, err := sessions.Open(pathOf(t, "01a222a4-9b58-7790-b15c-303b2f7cdf08"), nil)
 	if err != nil || file.Transcripts[0].Thread.Len() != 10 {
 		t.Errorf("%v, %v", file, err)
 	}

@@ -1,0 +1,162 @@
+package sessions
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// index keeps what was read of sessions, so that only what changed is read again. It is a file of its
+// owner. One that is broken or of another version is made anew, and one that cannot be written is not kept.
+type index struct {
+	Version int `json:"version"`
+	// Exclude are the projects that are left out: nothing is kept of them.
+	Exclude []string `json:"exclude,omitempty"`
+	// Files are by path; a session in a database has a path of its own.
+	Files map[string]indexed `json:"files"`
+
+	path    string // empty for none
+	changed bool
+	seen    map[string]bool // files that were asked for
+}
+
+// indexVersion is that of the file's form, and of what is read of sessions.
+const indexVersion = 1
+
+// indexed is what was read of a file, when it had that size and was changed at that time.
+type indexed struct {
+	Bytes    int64  `json:"bytes"`
+	Changed  int64  `json:"changed"` // in Unix nanoseconds
+	Of       string `json:"of,omitempty"`
+	Part     string `json:"part,omitempty"`
+	Subagent bool   `json:"subagent,omitempty"`
+	About    *About `json:"about,omitempty"` // nil if that was not read
+	Excluded bool   `json:"excluded,omitempty"`
+}
+
+// indexName and shownName are the files in Finder.Keep.
+const indexName, shownName = "sessions.json", "sessions-shown.json"
+
+// maxIndex limits the index, in bytes.
+const maxIndex = 256 << 20
+
+// openIndex reads the index. What it holds of projects that are left out now goes.
+func (f *Finder) openIndex() *index {
+	ix := &index{Version: indexVersion, Exclude: f.Exclude, Files: map[string]indexed{}, seen: map[string]bool{}}
+	if f.Keep == "" {
+		return ix
+	}
+	ix.path = filepath.Join(f.Keep, indexName)
+	old := index{}
+	if info, err := os.Stat(ix.path); err != nil || info.Size() > maxIndex {
+		return ix
+	}
+	if data, err := os.ReadFile(ix.path); err != nil || json.Unmarshal(data, &old) != nil || old.Version != indexVersion || old.Files == nil {
+		return ix
+	}
+	ix.Files = old.Files
+	if !slices.Equal(old.Exclude, f.Exclude) {
+		ix.changed = true
+		_ = os.Remove(filepath.Join(f.Keep, shownName))
+		for path, file := range ix.Files {
+			if file.Excluded || file.About != nil && f.excludesDir(file.About.Dir) {
+				file.About, file.Excluded = nil, false // it is looked at again
+				ix.Files[path] = file
+			}
+		}
+	}
+	return ix
+}
+
+// get returns what was read of a session's file, if it has not changed since.
+func (ix *index) get(s *Session) (file indexed, ok bool) {
+	file, ok = ix.Files[s.Path]
+	ix.seen[s.Path] = true
+	return file, ok && file.Bytes == s.Bytes && file.Changed == s.Changed.UnixNano()
+}
+
+// put notes what was read of a session's file.
+func (ix *index) put(s *Session, file indexed) {
+	file.Bytes, file.Changed = s.Bytes, s.Changed.UnixNano()
+	ix.Files[s.Path] = file
+	ix.changed = true
+}
+
+// keep notes what the sessions are about, and which are left out.
+func (ix *index) keep(list []Session, excluded func(*Session) bool) {
+	for i := range list {
+		s := &list[i]
+		file, ok := ix.get(s)
+		if !s.Read || ok && (file.About != nil || file.Excluded) {
+			continue
+		}
+		if file.Excluded = excluded(s); !file.Excluded {
+			about := s.About
+			file.About = &about
+		}
+		ix.put(s, file)
+	}
+}
+
+// forget takes out the files that are no more, when all were asked for.
+func (ix *index) forget() {
+	for path := range ix.Files {
+		if !ix.seen[path] {
+			delete(ix.Files, path)
+			ix.changed = true
+		}
+	}
+}
+
+// save writes the index if it changed.
+func (ix *index) save() {
+	if ix.changed && ix.path != "" {
+		writeOwn(ix.path, ix)
+	}
+}
+
+// writeOwn writes a value to a file that only its owner can read. What cannot be kept is read again.
+func writeOwn(path string, value any) {
+	data, err := json.Marshal(value)
+	if err != nil || os.MkdirAll(filepath.Dir(path), 0o700) != nil {
+		return
+	}
+	made, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // only its owner can read it
+	if err != nil {
+		return
+	}
+	_, err = made.Write(data)
+	if made.Close() != nil || err != nil || os.Rename(made.Name(), path) != nil {
+		os.Remove(made.Name())
+	}
+}
+
+// excludes reports whether a session's project is left out. Where the session does not say in which folder
+// it was, the agent's own name for the folder counts.
+func (f *Finder) excludes(s *Session) bool {
+	if s.Dir != "" {
+		return f.excludesDir(s.Dir)
+	}
+	return slices.ContainsFunc(f.Exclude, func(folder string) bool {
+		sum := sha256.Sum256([]byte(folder))
+		flat := strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) {
+				return r
+			}
+			return '-'
+		}, folder)
+		return s.Project == flat || strings.HasPrefix(s.Project, flat+"-") || s.Project == hex.EncodeToString(sum[:]) || s.Project == filepath.Base(folder)
+	})
+}
+
+func (f *Finder) excludesDir(dir string) bool {
+	return slices.ContainsFunc(f.Exclude, func(folder string) bool {
+		rel, err := filepath.Rel(folder, dir)
+		return err == nil && filepath.IsLocal(rel)
+	})
+}
