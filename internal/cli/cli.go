@@ -107,7 +107,7 @@ what does not fit), 4 the input is not valid (the error names the line or path).
   palimpsest check prompt.json --to anthropic`,
 	}
 	root.AddCommand(
-		compactCommand(s), inspectCommand(s), planCommand(s), explainCommand(s), renderCommand(s),
+		compactCommand(s), handoffCommand(s), inspectCommand(s), planCommand(s), explainCommand(s), renderCommand(s),
 		diffCommand(s), checkCommand(s), artifactCommand(s), recallCommand(s), dbCommand(s), modelsCommand(s), policyCommand(s),
 		serveCommand(s), daemonCommand(s), configCommand(s), keysCommand(s), runCommand(s), sessionsCommand(s),
 		threadsCommand(s), undoCommand(s), hookCommand(s), pluginCommand(s), mcpCommand(s), healthCommand(s), manCommand(s), versionCommand(s),

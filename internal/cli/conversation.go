@@ -42,6 +42,7 @@ type conversation struct {
 	budget                                         int
 	planCounter                                    string            // of the plan that is rendered; empty if it need not count
 	into                                           transcript.Format // the agent that will resume the result; empty for a prompt
+	intoOwn                                        bool              // without into, the agent whose session it is
 	// guessBudget takes the window of the input's model as the budget when the user names
 	// neither a budget nor a model.
 	guessBudget bool
@@ -55,7 +56,8 @@ type conversation struct {
 	model         token.Model // zero if the user named none
 	assumed       string      // whose figures model has, if the table does not know it
 	compactor     *palimpsest.Compactor
-	summaries     *summaries // how those of the plan were made
+	writes        summarize.Summarizer // of summaries; nil without a model
+	summaries     *summaries           // how those of the plan were made
 }
 
 func (c *conversation) addFlags(cmd *cobra.Command) {
@@ -97,6 +99,9 @@ func (c *conversation) open(path string, s Streams) error {
 	}
 	if c.in.Thread.Len() == 0 && len(c.in.Side) > 0 {
 		return fmt.Errorf("%s: all messages of the conversation were taken back by going back to its start: %w", path, transcript.ErrEmpty)
+	}
+	if c.intoOwn {
+		c.into = cmp.Or(c.into, c.in.file.Format)
 	}
 	if c.into != "" {
 		if err := c.targetAgent(); err != nil {
@@ -149,7 +154,7 @@ func (c *conversation) resolve() error {
 	}
 	config := chosen.Config(c.counter)
 	config.Answers = llm.NewAnswers(c.answers)
-	c.summaries = made
+	c.summaries, c.writes = made, config.Summarizer
 	c.compactor, err = palimpsest.New(config)
 	return err
 }

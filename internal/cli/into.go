@@ -71,10 +71,21 @@ func (c *conversation) targetAgent() error {
 // agent adds its own instructions and tools.
 const resumeWindowShare = 4
 
-// writeSession writes the prompt as a session of the agent, into the agent's folder or to
-// out. It never overwrites a file.
+// writeSession writes the prompt of a compaction as a session of the agent, and counts what it lacks.
 func (c *conversation) writeSession(res *palimpsest.Result, out string) (*resumedSession, error) {
-	p := *res.Prompt
+	made, err := c.writePrompt(*res.Prompt, out)
+	if err != nil {
+		return made, err
+	}
+	for what, n := range countUnsent(c.in.Thread, res) {
+		made.Lost[what] += n
+	}
+	return made, nil
+}
+
+// writePrompt writes a prompt as a session of the agent, into the agent's folder or to out. It never
+// overwrites a file.
+func (c *conversation) writePrompt(p prompt.Prompt, out string) (*resumedSession, error) {
 	p.Messages = slices.DeleteFunc(slices.Clone(p.Messages), isHarnessMessage)
 	for _, s := range p.System { // the agent has a system prompt of its own
 		if strings.HasPrefix(s.Text, render.RemovedNote) {
@@ -114,9 +125,6 @@ func (c *conversation) writeSession(res *palimpsest.Result, out string) (*resume
 	made.Resume = resumeLine(c.into, w.ID, dir, made.Path, expected)
 	if !sameAgent {
 		made.Note = fmt.Sprintf("this was a session of %s: the history keeps the tool names of %s", c.in.file.Format, c.in.file.Format)
-	}
-	for what, n := range countUnsent(c.in.Thread, res) {
-		made.Lost[what] += n
 	}
 	return made, writeNewFile(made.Path, w.Data)
 }

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/test/golden"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+)
+
+// handingOff runs handoff on a sample session.
+func handingOff(t *testing.T, args ...string) (made handedOff, told string) {
+	t.Helper()
+	status, out, errs := run(t, append([]string{"handoff", "session.jsonl", "--json"}, args...)...)
+	if status == exitDone {
+		if err := json.Unmarshal([]byte(out), &made); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return made, errs
+}
+
+// sampleFolder is a folder with a sample session, and a home without any.
+func sampleFolder(t *testing.T) {
+	t.Helper()
+	home := t.TempDir()
+	for _, name := range []string{"HOME", "USERPROFILE", "XDG_DATA_HOME"} {
+		t.Setenv(name, home)
+	}
+	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR", "VISUAL", "EDITOR"} {
+		t.Setenv(name, "")
+	}
+	sample, err := os.ReadFile("../../testdata/sessions/fix-retry.claude-code.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("session.jsonl", sample, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestHandoff: the fresh session of each agent holds the text and what comes next, and nothing else.
+func TestHandoff(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sampleFolder(t)
+	const next = "Now make the rate limiter burst configurable."
+	for _, agent := range transcript.Writers() {
+		made, told := handingOff(t, next, "--into", string(agent))
+		if made.Session == nil {
+			t.Fatal(told)
+		}
+		f, err := transcript.Open(made.Session.Path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages := f.Transcripts[0].Thread.Messages()
+		if f.Format != agent || len(messages) != 2 || strings.TrimSpace(messages[0].Text()) != strings.TrimSpace(made.Text) || messages[1].Text() != next || messages[1].Kind != thread.Plain {
+			t.Errorf("%s: %d messages of %s", agent, len(messages), f.Format)
+		}
+		if made.Tokens > handoffTokens || !strings.Contains(made.Text, "never touch the public API of package store") || !strings.Contains(made.Text, "session.jsonl") {
+			t.Errorf("%s: %d tokens: %s", agent, made.Tokens, made.Text)
+		}
+	}
+	made, told := handingOff(t, next, "--budget", "1500", "-o", "fresh.jsonl")
+	if made.Session == nil || made.Session.Agent != "claude-code" || made.Tokens > 1500 {
+		t.Fatalf("%+v, %s", made, told)
+	}
+	dir := filepath.Dir(absolute("session.jsonl"))
+	t.Chdir(here)
+	golden.Equal(t, "testdata/golden/fix-retry.handoff.txt", strings.ReplaceAll(made.Text, dir+string(filepath.Separator), ""))
+}
+
+// TestHandoffNext: what comes next decides what the text has room for.
+func TestHandoffNext(t *testing.T) {
+	sampleFolder(t)
+	about := func(next string) string {
+		made, told := handingOff(t, next, "--budget", "1200")
+		if made.Session == nil {
+			t.Fatal(told)
+		}
+		return made.Text
+	}
+	limiter, key := about("Make the burst of the rate limiter in ratelimit/bucket.go configurable."), about("Change the idempotency key in carrier/client.go: hash of the request body.")
+	count := strings.Count
+	if count(limiter, "bucket")+count(limiter, "imiter") <= count(key, "bucket")+count(key, "imiter") || count(key, "key")+count(key, "carrier") <= count(limiter, "key")+count(limiter, "carrier") {
+		t.Errorf("for the limiter:\n%s\nfor the key:\n%s", limiter, key)
+	}
+}
+
+// TestHandoffEdit: the text is what the editor leaves, and an empty one writes nothing.
+func TestHandoffEdit(t *testing.T) {
+	sampleFolder(t)
+	editor := func(script string) {
+		t.Helper()
+		path := absolute("editor")
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("EDITOR", path)
+	}
+	if _, err := os.Stat("/bin/sh"); err != nil {
+		t.Skip("no shell here")
+	}
+	editor(`echo "Only this." > "$1"`)
+	if made, told := handingOff(t, "--edit", "-o", "one.jsonl"); made.Text != "Only this.\n" {
+		t.Errorf("%q, %s", made.Text, told)
+	}
+	for script, says := range map[string]string{`: > "$1"`: "the text is empty: nothing was written", "exit 3": "nothing was written"} {
+		editor(script)
+		if _, told := handingOff(t, "--edit", "-o", "two.jsonl"); !strings.Contains(told, says) {
+			t.Errorf("%s: %s", script, told)
+		}
+	}
+	t.Setenv("EDITOR", "")
+	if _, told := handingOff(t, "--edit", "-o", "two.jsonl"); !strings.Contains(told, "set VISUAL or EDITOR") {
+		t.Error(told)
+	}
+	if _, err := os.Stat("two.jsonl"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it was written: %v", err)
+	}
+	if _, told := handingOff(t, "--into", "emacs"); !strings.Contains(told, "known are claude-code") {
+		t.Error(told)
+	}
+}
