@@ -93,6 +93,9 @@ func (s *selection) trimRequests(tokens int) {
 			kept = max(1, limit/(leastRequest+12))
 		}
 	}
+	cut := func() bool { // without, a smaller each changes nothing
+		return slices.ContainsFunc(s.rank, func(i int) bool { return len(all[i].Text) > s.room(i, each)+littleMore })
+	}
 	for {
 		s.reset(kept, each)
 		s.spent = s.countWhole(summary.Summary{CurrentTask: s.task, Requests: s.requests}.Render())
@@ -103,13 +106,15 @@ func (s *selection) trimRequests(tokens int) {
 		}
 		// The bytes made more tokens than usual (traces, other scripts, base64). Shorter
 		// messages are better than fewer.
-		switch {
-		case each > 4*leastRequest:
-			each = min(each, 1<<16) / 2
-		case each > leastRequest:
-			each = max(leastRequest, each*3/4)
-		default:
-			each, kept = max(leastRequest/2, each*3/4), max(1, min(kept-1, kept*3/4))
+		for before, first := kept, true; first || kept == before && !cut(); first = false {
+			switch {
+			case each > 4*leastRequest:
+				each = min(each, 1<<16) / 2
+			case each > leastRequest:
+				each = max(leastRequest, each*3/4)
+			default:
+				each, kept = max(leastRequest/2, each*3/4), max(1, min(kept-1, kept*3/4))
+			}
 		}
 	}
 }
