@@ -33,6 +33,7 @@ type codexEntry struct {
 	item string
 	line int
 	time time.Time
+	user bool // the user speaks in it, or somebody in the user's name
 	// compaction is nil for a mere item.
 	compaction *Compaction
 }
@@ -125,8 +126,11 @@ func (s *codexSession) item(payload gjson.Result, place codexEntry) {
 }
 
 func (s *codexSession) addItem(item string, place codexEntry) {
-	if v := gjson.Parse(item); v.Get("role").Str == "user" && injected.TextKind(itemText(v)) == thread.Plain {
-		s.turns = append(s.turns, len(s.now))
+	if v := gjson.Parse(item); v.Get("role").Str == "user" {
+		place.user = v.Get("type").Str == "message"
+		if injected.TextKind(itemText(v)) == thread.Plain {
+			s.turns = append(s.turns, len(s.now))
+		}
 	}
 	place.item = item
 	s.now = append(s.now, place)
@@ -203,8 +207,27 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 	return s.transcripts(left...)
 }
 
-// addCodex adds the messages of a conversation.
+// codexPiece is after how many bytes of items the rest is decoded apart: of what is decoded the items
+// themselves need no room any more.
+const codexPiece = 1 << 20
+
+// addCodex adds the messages of a conversation, in pieces that begin where the user speaks: no answer
+// goes over that.
 func addCodex(b *builder, entries []codexEntry) error {
+	size, begun := 0, 0
+	for i := range entries {
+		if size >= codexPiece && entries[i].user {
+			if err := addCodexPiece(b, entries[begun:i]); err != nil {
+				return err
+			}
+			size, begun = 0, i
+		}
+		size += len(entries[i].item)
+	}
+	return addCodexPiece(b, entries[begun:])
+}
+
+func addCodexPiece(b *builder, entries []codexEntry) error {
 	var items []string
 	var places []int // of the items in entries
 	for i := range entries {
@@ -213,6 +236,7 @@ func addCodex(b *builder, entries []codexEntry) error {
 		}
 	}
 	messages, system, err := openai.DecodeItems("[" + strings.Join(items, ",") + "]")
+	clear(items)
 	if err != nil {
 		line := 1
 		if n := itemOf(err); n < len(places) {
@@ -221,6 +245,10 @@ func addCodex(b *builder, entries []codexEntry) error {
 		return &SyntaxError{Line: line, Path: "payload", Err: err}
 	}
 	b.System = append(b.System, system...)
+	held := make([]bool, len(entries))
+	for i := range entries { // its bytes are in messages now
+		held[i], entries[i].item = entries[i].item != "", ""
+	}
 	done := 0 // entries
 	for _, m := range messages {
 		at := 0
@@ -231,7 +259,7 @@ func addCodex(b *builder, entries []codexEntry) error {
 		kind := thread.Plain
 		for ; done <= at; done++ {
 			if c := entries[done].compaction; c != nil {
-				b.addCompaction(*c, entries[done].item != "")
+				b.addCompaction(*c, held[done])
 				if done == at {
 					kind = thread.Recap
 				}

@@ -73,6 +73,9 @@ func (in *input) load(path string, stdin io.Reader) error {
 			err = fmt.Errorf("%s: %w", path, err)
 		}
 	} else {
+		if info, err := os.Stat(path); err == nil && info.Size() > muchRead {
+			limitGarbage(0)
+		}
 		in.file, err = sessions.Open(path, o)
 	}
 	if errors.Is(err, transcript.ErrTooLong) {

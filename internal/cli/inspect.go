@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/internal/describe"
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
@@ -214,8 +215,10 @@ func inspect(in *input, count *token.Counter, outOfDate []string) *inspection {
 		tools: rows[string, toolRow]{}, calls: rows[string, repeatRow]{}, files: rows[string, fileRow]{}, turns: rows[int, turnRow]{},
 		hosted: map[string]string{},
 	}
+	sizes := make([]int, in.Thread.Len())
+	effort.Each(len(sizes), 100, func(i int) { sizes[i] = count.Message(in.Thread.At(i)) })
 	for i, m := range in.Thread.All() {
-		size := count.Message(m)
+		size := sizes[i]
 		out.Tokens += size
 		t.addMessage(i, m, size)
 		out.Largest = append(out.Largest, largeRow{

@@ -6,14 +6,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -48,21 +46,14 @@ const (
 
 // describe sets About of the sessions that have none, and says how many those were.
 func describe(list []Session) int {
-	var next, had atomic.Int64
-	var readers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		readers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(list); i = int(next.Add(1)) - 1 {
-				if s := &list[i]; s.Read {
-					had.Add(1)
-				} else {
-					s.About, s.Read = s.about(), true
-				}
-			}
-		})
+	var unread []*Session
+	for i := range list {
+		if !list[i].Read {
+			unread = append(unread, &list[i])
+		}
 	}
-	readers.Wait()
-	return len(list) - int(had.Load())
+	effort.Each(len(unread), 2, func(i int) { unread[i].About, unread[i].Read = unread[i].about(), true })
+	return len(unread)
 }
 
 // FirstRequest returns the user's first message, or its beginning; empty if it cannot be found.
