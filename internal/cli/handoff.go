@@ -87,6 +87,9 @@ messages as they are, use compact --into.`,
 // handoffHead begins the text.
 const handoffHead = "This is a fresh session that goes on from earlier work. Below is what matters of that session for what comes next. "
 
+// headTokens is what the head takes at most, unless a path is very long: the rest does not depend on the path.
+const headTokens = 120
+
 // handoffText is what matters of the conversation for what comes next.
 func (c *conversation) handoffText(ctx context.Context, next string) (string, error) {
 	head := handoffHead
@@ -102,7 +105,7 @@ func (c *conversation) handoffText(ctx context.Context, next string) (string, er
 		}
 	}
 	all := log.Messages()
-	in := summarize.Input{Messages: all[:n], Log: all, Context: all[n:], Budget: max(1, c.budget-c.counter.Text(head)), Instructions: next}
+	in := summarize.Input{Messages: all[:n], Log: all, Context: all[n:], Budget: max(1, c.budget-max(headTokens, c.counter.Text(head))), Instructions: next}
 	var by summarize.Summarizer = &summarize.Extractive{Counter: c.counter.Text}
 	if c.writes != nil {
 		by = c.writes
