@@ -94,7 +94,7 @@ func TestCountingMany(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, got, err := (&profileSizes{counter: counter}).messageSizes(t.Context(), log)
+	_, got, _, err := (&profileSizes{counter: counter}).messageSizes(t.Context(), log)
 	if err != nil || len(got) != len(messages) {
 		t.Fatal(len(got), err)
 	}
