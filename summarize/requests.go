@@ -106,7 +106,7 @@ func (s *selection) trimRequests(tokens int) {
 		}
 		// The bytes made more tokens than usual (traces, other scripts, base64). Shorter
 		// messages are better than fewer.
-		for before, first := kept, true; first || kept == before && !cut(); first = false {
+		for before, first := kept, true; first || kept == before && each > leastRequest/2 && !cut(); first = false {
 			switch {
 			case each > 4*leastRequest:
 				each = min(each, 1<<16) / 2
