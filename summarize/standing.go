@@ -231,9 +231,22 @@ func (b *builder) sentences() (all []summary.Item) {
 		}
 		command = f.command
 	}
-	slices.SortStableFunc(all, func(x, y summary.Item) int { return cmp.Or(cmp.Compare(y.Score, x.Score), cmp.Compare(y.Turn, x.Turn)) })
-	all = all[:min(len(all), mostSentences)]
 	slices.SortStableFunc(all, func(x, y summary.Item) int { return cmp.Compare(x.Turn, y.Turn) })
+	if over := len(all) - mostSentences; over > 0 {
+		scores := make([]int, len(all))
+		for i, it := range all {
+			scores[i] = it.Score
+		}
+		slices.Sort(scores)
+		low := scores[over-1]
+		all = slices.DeleteFunc(all, func(it summary.Item) bool {
+			gone := over > 0 && it.Score <= low
+			if gone {
+				over--
+			}
+			return gone
+		})
+	}
 	return all
 }
 

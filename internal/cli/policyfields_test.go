@@ -264,6 +264,7 @@ var fieldCases = map[string]fieldCase{
 	"cut.tail":                                     {change: 3},
 	"cut.preserve":                                 {change: 0.2},
 	"ladder.enable_externalization":                {change: false},
+	"auto ladder.enable_externalization":           {change: false, talk: &talk{steps: 24, window: 40_000, output: 1_000, large: 400}},
 	"ladder.enable_summarization":                  {change: false},
 	"ladder.enable_clearing":                       {change: false, with: map[string]any{"ladder.enable_summarization": false}},
 	"ladder.enable_dropping":                       {change: false, with: map[string]any{"ladder.enable_summarization": false, "ladder.enable_clearing": false}},
