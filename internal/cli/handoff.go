@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -94,7 +95,7 @@ const headTokens = 120
 func (c *conversation) handoffText(ctx context.Context, next string) (string, error) {
 	head := handoffHead
 	if c.in.path != "-" {
-		head += "The whole session is in " + absolute(c.in.path) + ".\n\n"
+		head += "The whole session is in " + absolute(c.in.path) + ": search it, do not read it whole.\n\n"
 	}
 	log := c.in.Thread
 	n := log.Len()
@@ -136,8 +137,8 @@ func (c *conversation) writeHandoff(h *handedOff, out string) (*resumedSession, 
 
 // editText lets the user change a text in an editor.
 func editText(ctx context.Context, text string) (string, error) {
-	editor := strings.Fields(cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")))
-	if len(editor) == 0 {
+	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
+	if strings.TrimSpace(editor) == "" {
 		return "", fmt.Errorf("%w: --edit: set VISUAL or EDITOR to an editor", errUsage)
 	}
 	file, err := os.CreateTemp("", "handoff-*.md") // only its owner can read it
@@ -148,10 +149,14 @@ func editText(ctx context.Context, text string) (string, error) {
 	if _, err = file.WriteString(text); errors.Join(err, file.Close()) != nil {
 		return "", errors.Join(err, fmt.Errorf("cannot write %s", file.Name()))
 	}
-	run := exec.CommandContext(ctx, editor[0], append(editor[1:], file.Name())...)
+	run := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", file.Name()) // as git does: it may have quotes and arguments
+	if runtime.GOOS == "windows" {
+		words := strings.Fields(editor)
+		run = exec.CommandContext(ctx, words[0], append(words[1:], file.Name())...)
+	}
 	run.Stdin, run.Stdout, run.Stderr = os.Stdin, os.Stderr, os.Stderr
 	if err := run.Run(); err != nil {
-		return "", fmt.Errorf("the editor %s failed, and nothing was written: %w", editor[0], err)
+		return "", fmt.Errorf("the editor %s failed, and nothing was written: %w", editor, err)
 	}
 	edited, err := os.ReadFile(file.Name())
 	if err == nil && strings.TrimSpace(string(edited)) == "" {
@@ -168,4 +173,7 @@ func (h *handedOff) print(p *printer) {
 	p.line("")
 	p.text("%s tokens; nothing was started.", number(h.Tokens))
 	h.Session.print(p)
+	if h.Next != "" {
+		p.text("The session ends with what comes next: once it is resumed, say \"go on\".")
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"github.com/palimpsest-ai/palimpsest/render"
 	"io/fs"
 	"maps"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -31,8 +31,8 @@ type resumedSession struct {
 	// Resume is the shell command that resumes it.
 	Resume string `json:"resume"`
 	// Lost counts the parts that the session's format cannot hold.
-	Lost map[string]int `json:"lost,omitempty"`
-	Note string         `json:"note,omitempty"`
+	Lost  map[string]int `json:"lost,omitempty"`
+	Notes []string       `json:"notes,omitempty"`
 }
 
 // writerNames are the values of --into.
@@ -80,6 +80,9 @@ func (c *conversation) writeSession(res *palimpsest.Result, out string) (*resume
 	for what, n := range countUnsent(c.in.Thread, res) {
 		made.Lost[what] += n
 	}
+	if agent := c.in.file.Format; agent != c.into {
+		made.Notes = append(made.Notes, fmt.Sprintf("this was a session of %s: the history keeps the tool names of %s", agent, agent))
+	}
 	return made, nil
 }
 
@@ -118,13 +121,13 @@ func (c *conversation) writePrompt(p prompt.Prompt, out string) (*resumedSession
 		return nil, err
 	}
 	expected := filepath.Join(home, filepath.FromSlash(w.Path)) // where the agent looks for it
-	if sameAgent && c.into == claudeCode && isWithin(home, c.in.path) {
+	if sameAgent && c.into == claudeCode && dir == c.in.Dir && isWithin(home, c.in.path) {
 		expected = filepath.Join(filepath.Dir(c.in.path), filepath.Base(expected)) // beside the original
 	}
 	made := &resumedSession{Agent: string(c.into), ID: w.ID, Path: cmp.Or(out, expected), Lost: w.Lost}
 	made.Resume = resumeLine(c.into, w.ID, dir, made.Path, expected)
-	if !sameAgent {
-		made.Note = fmt.Sprintf("this was a session of %s: the history keeps the tool names of %s", c.in.file.Format, c.in.file.Format)
+	if c.in.Dir != "" && dir != c.in.Dir {
+		made.Notes = []string{fmt.Sprintf("the folder of the session, %s, is not on this machine: it goes on in %s", c.in.Dir, dir)}
 	}
 	return made, writeNewFile(made.Path, w.Data)
 }
@@ -237,8 +240,8 @@ func (r *resumedSession) print(p *printer) {
 		}
 		p.text("not carried over: %s (%d): %s", what, r.Lost[what], why)
 	}
-	if r.Note != "" {
-		p.text("note: %s", r.Note)
+	for _, note := range r.Notes {
+		p.text("note: %s", note)
 	}
 	p.line("session: %s", r.Path)
 	p.line("resume:  %s", r.Resume)

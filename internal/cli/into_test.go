@@ -31,6 +31,8 @@ func TestInto(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
+	project := t.TempDir()
+	sample = bytes.ReplaceAll(sample, []byte("/home/dev/shipq"), []byte(project))
 	own := filepath.Join(home, ".claude", "projects", "-home-dev-shipq", "91bfefb2-9533-4bcc-8bfc-f00dd138f269.jsonl")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(own), 0o755), os.WriteFile(own, sample, 0o644)); err != nil {
 		t.Fatal(err)
@@ -46,6 +48,13 @@ func TestInto(t *testing.T) {
 		}
 		return status, rep.Session, told.String()
 	}
+	defer func() { // the folder of the project is gone
+		os.RemoveAll(project)
+		_, made, _ := run("--into", "claude-code")
+		if made == nil || filepath.Dir(made.Path) == filepath.Dir(own) || !strings.Contains(strings.Join(made.Notes, " "), project+", is not on this machine") {
+			t.Errorf("without its folder: %+v", made)
+		}
+	}()
 	apis := map[string]string{"claude-code": wire.Anthropic, "codex": wire.Responses, "pi": wire.Anthropic, "opencode": wire.Anthropic}
 	for agent, line := range map[string]string{
 		"claude-code": "claude --resume ", "codex": "codex resume ", "pi": "pi --session ", "opencode": "opencode import ",
@@ -71,8 +80,8 @@ func TestInto(t *testing.T) {
 			if agent != "opencode" && !isWithin(home, made.Path) || agent == "claude-code" && filepath.Dir(made.Path) != filepath.Dir(own) {
 				t.Errorf("it is at %s", made.Path)
 			}
-			if (made.Note != "") != (agent != "claude-code") || agent == "codex" && made.Lost["reasoning"] == 0 {
-				t.Errorf("note %q, lost %v", made.Note, made.Lost)
+			if strings.Contains(strings.Join(made.Notes, " "), "tool names") != (agent != "claude-code") || agent == "codex" && made.Lost["reasoning"] == 0 {
+				t.Errorf("notes %q, lost %v", made.Notes, made.Lost)
 			}
 			f, err := transcript.Open(made.Path, nil)
 			if err != nil {

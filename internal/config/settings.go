@@ -210,7 +210,7 @@ func checkFolders(text string) error {
 	for _, one := range List(text) {
 		agent, folder, _ := strings.Cut(one, "=")
 		if transcript.Format(agent).Place().Sub == "" || folder == "" {
-			return fmt.Errorf("%q: want AGENT=FOLDER of an agent whose sessions are found, such as claude-code=/mnt/old/.claude", one)
+			return errors.New("want AGENT=FOLDER of an agent whose sessions are found (palimpsest sessions --help), such as claude-code=/mnt/old/.claude")
 		}
 	}
 	return nil

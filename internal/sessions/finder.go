@@ -37,6 +37,11 @@ func (f *Finder) folders(agent transcript.Format) (all []string, err error) {
 	at := agent.Place()
 	own, err := ownFolder(at.Variable, at.Home)
 	usual, failed := ownFolder("", at.Home)
+	for _, folder := range f.Folders[string(agent)] {
+		if _, missing := os.Stat(folder); missing != nil {
+			err = errors.Join(err, fmt.Errorf("a folder of the settings for %s: %w", agent, missing))
+		}
+	}
 	seen := map[string]bool{}
 	for _, folder := range append([]string{own, usual}, f.Folders[string(agent)]...) {
 		real, broken := filepath.EvalSymlinks(folder)
