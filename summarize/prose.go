@@ -215,10 +215,10 @@ func (p *proseReader) keep(line string) {
 
 // said returns a line without the sentences that fail; "" if none is left.
 func (p *proseReader) said(line string) string {
-	rest := unmarked(line)
+	rest, todo := unmarked(line), p.top().todo || strings.Contains(line, "[ ]")
 	check := func(piece string) bool {
 		text := bare(piece)
-		return p.report.take(text, p.e.fault(statement{text: text, todo: p.top().todo || strings.Contains(line, "[ ]"), user: p.top().user}))
+		return p.report.take(text, p.e.fault(statement{text: text, todo: todo, user: p.top().user}))
 	}
 	if strings.HasPrefix(rest, "|") {
 		if check(rest) {

@@ -63,7 +63,13 @@ func (r *room) keep(f *facts) *facts {
 	}
 	if r.lines < 0 {
 		r.leftLines += lines
-		result.idLines = slices.DeleteFunc(slices.Clone(result.idLines), func(p piece) bool { return p.score == 0 })
+		all := result.idLines
+		result.idLines = nil
+		for _, p := range all {
+			if p.score != 0 { // it reports a failure
+				result.idLines = append(result.idLines, p)
+			}
+		}
 		out.calls = slices.Clone(f.calls)
 		for i := range out.calls {
 			if c := &out.calls[i]; len(c.changed) > 0 {

@@ -99,11 +99,10 @@ func (f *resultFacts) readTasks(s string) {
 // taskList is the list that an agent keeps, written as a whole or by single calls.
 type taskList struct {
 	steps []summary.Step // those that are gone have the status "deleted"
-	byID  map[string]int // of a list kept by single calls, the steps that are not gone
+	// Of a list kept by single calls: the steps that are not gone by their id, and those of which no result
+	// has told the id yet, by the call that made them.
+	byID, byCall map[string]int
 }
-
-// callMark and the id of the call stand for the id of a new task until the result tells it.
-const callMark = "call:"
 
 // change applies a call in a message.
 func (l *taskList) change(m *thread.Message, c *callFacts) {
@@ -116,10 +115,10 @@ func (l *taskList) change(m *thread.Message, c *callFacts) {
 		return
 	}
 	if c.newTask {
-		if l.byID == nil {
-			l.byID = map[string]int{}
+		if l.byCall == nil {
+			l.byID, l.byCall = map[string]int{}, map[string]int{}
 		}
-		l.byID[callMark+c.ID] = len(l.steps)
+		l.byCall[c.ID] = len(l.steps)
 	} else if len(c.todos) > 0 {
 		*l = taskList{}
 	}
@@ -131,11 +130,11 @@ func (l *taskList) change(m *thread.Message, c *callFacts) {
 // answer gives a new task the id that a result tells, and takes over the status of all tasks from a printed
 // list: other agents may have changed it.
 func (l *taskList) answer(c *callFacts, r *resultFacts) {
-	if n, ok := l.byID[callMark+c.ID]; ok && r.taskID != "" && !strings.HasPrefix(r.taskID, callMark) {
+	if n, ok := l.byCall[c.ID]; ok && r.taskID != "" {
 		if _, again := l.byID[r.taskID]; again { // numbers begin anew in a new list
 			l.remove(nil)
 		}
-		delete(l.byID, callMark+c.ID)
+		delete(l.byCall, c.ID)
 		l.byID[r.taskID] = n
 	}
 	if r.tasks == nil {
@@ -152,7 +151,7 @@ func (l *taskList) answer(c *callFacts, r *resultFacts) {
 // remove removes the tasks of which a result told the id, without those to keep.
 func (l *taskList) remove(keep map[string]string) {
 	for id, n := range l.byID {
-		if keep[id] == "" && !strings.HasPrefix(id, callMark) {
+		if keep[id] == "" {
 			l.steps[n].Status = "deleted"
 			delete(l.byID, id)
 		}

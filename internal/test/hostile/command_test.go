@@ -55,6 +55,7 @@ var commands = map[string][]reads{
 		{"models", []string{"compact", "session.json", "--model", "m", "--store", "memory:", "-o", "out.json", "--models", "FILE"}, false},
 	},
 	"inspect": {{"transcript", []string{"inspect", "FILE"}, false}},
+	"handoff": {{"transcript", []string{"handoff", "FILE", "go on", "--into", "claude-code", "-o", "out.jsonl"}, false}},
 	"plan":    {{"transcript", []string{"plan", "FILE", "--budget", "6000"}, false}},
 	"render":  {{"transcript", []string{"render", "FILE", "--plan", "plan.json"}, false}, {"plan", []string{"render", "session.json", "--plan", "FILE"}, false}},
 	"diff":    {{"plan", []string{"diff", "plan.json", "FILE"}, false}},

@@ -19,8 +19,9 @@ type Call struct {
 	Input    string         // what was asked for, short, on one line
 	Files    []shell.FileOp // what it does to files if it succeeds; see Did
 
-	steps      []step
+	steps      []step // none if the line says nothing of interest
 	says       bool   // something in the line is of interest for where the work stands
+	proved     bool   // of a line that says nothing: a status of 0 says that all of it succeeded
 	workdir    string // the folder that the tool was told to run in
 	target     string // the process or agent that a poll asks for
 	background bool
@@ -93,6 +94,10 @@ func (c *Call) readSteps(line []shell.Command) {
 		if s.pipe = n; n > 0 && line[n-1].Piped {
 			s.pipe = c.steps[n-1].pipe
 		}
+	}
+	if !c.says { // a conversation has very many of them
+		c.proved = len(line) > 0 && !slices.ContainsFunc(line, func(l shell.Command) bool { return !l.Proved })
+		c.steps = nil
 	}
 }
 
