@@ -55,7 +55,6 @@ var commands = map[string][]reads{
 		{"models", []string{"compact", "session.json", "--model", "m", "--store", "memory:", "-o", "out.json", "--models", "FILE"}, false},
 	},
 	"inspect": {{"transcript", []string{"inspect", "FILE"}, false}},
-	"handoff": {{"transcript", []string{"handoff", "FILE", "go on", "--into", "claude-code", "-o", "out.jsonl"}, false}},
 	"plan":    {{"transcript", []string{"plan", "FILE", "--budget", "6000"}, false}},
 	"render":  {{"transcript", []string{"render", "FILE", "--plan", "plan.json"}, false}, {"plan", []string{"render", "session.json", "--plan", "FILE"}, false}},
 	"diff":    {{"plan", []string{"diff", "plan.json", "FILE"}, false}},
@@ -79,6 +78,8 @@ var commands = map[string][]reads{
 	"mcp": nil, "hook": nil,
 	"hook install": nil, "hook remove": nil, "plugin install": nil, "plugin remove": nil,
 	"explain": {{"transcript", []string{"explain", "FILE", "--budget", "6000", "-o", "out.json"}, false}},
+	// It reads what compact reads, and never writes over a file.
+	"handoff": nil,
 	// The formats that agents keep their sessions in are those of transcripts.
 	"sessions": nil,
 	"version":  nil, "health": nil, "man": nil, "policy list": nil, "policy schema": nil,
