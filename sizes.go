@@ -4,9 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 
-	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -86,45 +84,25 @@ func (k *profileSizes) messageSizes(ctx context.Context, t *thread.Thread) (chan
 	}
 	counter := k.counter.Until(ctx)
 	k.plain, k.changed = slices.Grow(k.plain, n-len(k.plain)), slices.Grow(k.changed, n-len(k.changed))
-	from := len(k.plain)
-	made := make([]struct {
-		plain, changed int
-		whole          bool // it was counted to its end
-	}, n-from)
-	var ended atomic.Pointer[error]
-	effort.Each(len(made), countedAtOnce, func(i int) {
-		if ended.Load() != nil {
-			return
-		}
-		whole := k.profile.Translate(messages[from+i], false)
-		less := k.profile.Translate(messages[from+i], true)
-		size := &made[i]
-		size.plain = messageSize(counter, &whole)
-		size.changed = size.plain
+	for i := len(k.plain); i < n; i++ {
+		whole := k.profile.Translate(messages[i], false)
+		less := k.profile.Translate(messages[i], true)
+		size := messageSize(counter, &whole)
+		lessSize := size
 		if len(less.Parts) != len(whole.Parts) {
-			size.changed = messageSize(counter, &less)
+			lessSize = messageSize(counter, &less)
 		}
 		if err := ctx.Err(); err != nil {
-			ended.Store(&err)
-			return
+			k.thread = t.Prefix(i)
+			return nil, nil, all, err
 		}
-		size.whole = true
-	})
-	for i, size := range made {
-		if !size.whole {
-			k.thread = t.Prefix(from + i)
-			return nil, nil, all, *ended.Load()
-		}
-		k.plain, k.tokens = append(k.plain, size.plain), k.tokens+int64(size.plain)
-		k.size = addMessage(k.size, &messages[from+i])
-		k.changed = append(k.changed, size.changed)
+		k.plain, k.tokens = append(k.plain, size), k.tokens+int64(size)
+		k.size = addMessage(k.size, &messages[i])
+		k.changed = append(k.changed, lessSize)
 	}
 	k.thread = t
 	return k.changed[:n:n], k.plain[:n:n], k.size, nil
 }
-
-// countedAtOnce is how many messages are worth another processor.
-const countedAtOnce = 150
 
 // commonPrefix is how many messages at the beginning are those that were counted.
 func (k *profileSizes) commonPrefix(messages []thread.Message) int {

@@ -79,28 +79,3 @@ func TestCountingStopsInMessage(t *testing.T) {
 		t.Errorf("%d sizes are kept, and it looked %d times after the end: %v", len(k.plain), -short.looks-1, err)
 	}
 }
-
-// TestCountingMany: many messages are counted at once, each like one alone.
-func TestCountingMany(t *testing.T) {
-	counter, err := token.New("o200k", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var messages []thread.Message
-	for n := range 8 * countedAtOnce {
-		messages = append(messages, thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: strings.Repeat("many words ", n%50+1)}}})
-	}
-	log, err := thread.New("t").Append(messages...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, got, _, err := (&profileSizes{counter: counter}).messageSizes(t.Context(), log)
-	if err != nil || len(got) != len(messages) {
-		t.Fatal(len(got), err)
-	}
-	for i := range messages {
-		if want := counter.Message(&messages[i]); got[i] != want {
-			t.Fatalf("message %d: %d, want %d", i, got[i], want)
-		}
-	}
-}
