@@ -33,7 +33,10 @@ func TestItemsStreamed(t *testing.T) {
 		policy.Auto{}, policy.Ladder{MaxInputTokens: 4000}, policy.Session{Keep: 3, ContextLimit: 13_000}, policy.Timeline{MaxTokens: 4000, KeepRecent: 200},
 		policy.Workstream{Tail: 2, ContextSize: 2000, OutputReserve: 200, SafetyMargin: 100}, policy.Loop{ContextLimit: 2500, MaxOutput: 500},
 	}
-	smaller := map[string]int{}
+	smaller, ran := map[string]int{}, map[string]int{}
+	// Few cases with new seeds, too: each is 14 conversations, and one that fails takes minutes to make smaller.
+	t.Setenv("RAPID_SEED", "")
+	t.Setenv("RAPID_CHECKS", "")
 	property.Few(t, 10, func(t *rapid.T) {
 		api := rapid.SampledFrom(apis).Draw(t, "api")
 		turns := items.Turns(api, items.Draw(t, api, 10, 30))
@@ -46,6 +49,7 @@ func TestItemsStreamed(t *testing.T) {
 				var sent [2][]string
 				for n, stream := range []bool{false, true} {
 					p := &playedProvider{api: api, stream: stream, chained: chained}
+					ran[fmt.Sprint(chosen.Name(), chained)]++
 					sent[n] = p.play(t, turns, proxy.Options{Window: 6000, Config: palimpsest.Config{Counter: counter(), Policy: chosen}})
 					if p.smaller {
 						smaller[fmt.Sprint(chosen.Name(), chained)]++
@@ -59,7 +63,7 @@ func TestItemsStreamed(t *testing.T) {
 	})
 	for _, p := range policies {
 		for _, chained := range []bool{false, true} {
-			if name := fmt.Sprint(p.Name(), chained); smaller[name] == 0 {
+			if name := fmt.Sprint(p.Name(), chained); ran[name] >= 10 && smaller[name] == 0 {
 				t.Errorf("%s never took anything away: %v", name, smaller)
 			}
 		}
