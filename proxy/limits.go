@@ -42,9 +42,11 @@ func workBytes(api, body string) int {
 	usual := timesBytes * len(body)
 	most := max(usual, freeBytes)
 	need := func(objects int) int { return len(body) + bytesOfObject(api)*objects }
-	work := need(openings(body))
-	if work > most {
-		work = need(objects(body)) // which takes longer
+	work := 0
+	for _, count := range []func(string) int{braces, openings, objects} { // each takes longer
+		if work = need(count(body)); work <= usual {
+			break
+		}
 	}
 	switch {
 	case work > most:
@@ -54,6 +56,8 @@ func workBytes(api, body string) int {
 	}
 	return max(usual, work)
 }
+
+func braces(doc string) int { return strings.Count(doc, "{") }
 
 // openings counts the braces of a JSON document that can begin an object by what follows them: at least as
 // many as objects does. In code, which is text here, most are followed by an escaped line break.

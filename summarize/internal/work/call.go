@@ -129,7 +129,11 @@ func (c *Call) Same() string {
 	if c.Input == "" || strings.Contains(c.Input, "…") {
 		return ""
 	}
-	return c.Name + "\x00" + strings.TrimSpace(strings.TrimSuffix(paged().ReplaceAllString(strings.TrimSpace(c.Input), ""), "2>&1"))
+	asked := strings.TrimSpace(c.Input)
+	if strings.Contains(asked, "|") {
+		asked = paged().ReplaceAllString(asked, "")
+	}
+	return c.Name + "\x00" + strings.TrimSpace(strings.TrimSuffix(asked, "2>&1"))
 }
 
 // changes reports whether a tool changes something, by the first word of its name.
