@@ -42,11 +42,9 @@ func workBytes(api, body string) int {
 	usual := timesBytes * len(body)
 	most := max(usual, freeBytes)
 	need := func(objects int) int { return len(body) + bytesOfObject(api)*objects }
-	work := 0
-	for _, count := range []func(string) int{braces, openings, objects} { // each takes longer
-		if work = need(count(body)); work <= usual {
-			break
-		}
+	work := need(strings.Count(body, "{"))
+	for i := 0; i < 2 && work > usual; i++ { // each takes longer
+		work = need([]func(string) int{openings, objects}[i](body))
 	}
 	switch {
 	case work > most:
@@ -56,8 +54,6 @@ func workBytes(api, body string) int {
 	}
 	return max(usual, work)
 }
-
-func braces(doc string) int { return strings.Count(doc, "{") }
 
 // openings counts the braces of a JSON document that can begin an object by what follows them: at least as
 // many as objects does. In code, which is text here, most are followed by an escaped line break.

@@ -354,7 +354,8 @@ func TestWorkChecks(t *testing.T) {
 		}, "test `go test ./... (in /r)` failure|--- FAIL: TestX (0.0s)|"},
 		{"piped and passed", func(l *logOf) { l.ok("go test ./... | tail -3", "ok  \tx/y\t0.1s") }, "test `go test ./...` success|ok x/y 0.1s|"},
 		{"cut at the head", func(l *logOf) { l.ok("go test ./... | head -1", "ok  \tx/y\t0.1s") }, "test `go test ./...` ||"},
-		{"cut at the head, and all is there", func(l *logOf) { l.ok("go test ./... | head -5", "ok  \tx/y\t0.1s") }, "test `go test ./...` ||"},
+		{"cut at the head, and perhaps more", func(l *logOf) { l.ok("go test ./... | head -n 1", "ok  \tx/y\t0.1s") }, "test `go test ./...` ||"},
+		{"cut at the head, and all is there", func(l *logOf) { l.ok("go test ./... | head -5", "ok  \tx/y\t0.1s") }, "test `go test ./...` success|ok x/y 0.1s|"},
 		{"searched", func(l *logOf) { l.ok("go test ./... | grep ok", "ok  \tx/y\t0.1s") }, "test `go test ./...` ||"},
 		{"searched for failures", func(l *logOf) { l.ok("go test ./... | grep -E '^(ok|FAIL)'", "ok  \tx/y\t0.1s") }, "test `go test ./...` ||"},
 		{"or true", func(l *logOf) { l.ok("npm test || true", "something") }, "test `npm test` ||"},
@@ -365,10 +366,10 @@ func TestWorkChecks(t *testing.T) {
 		{"a chain fails before the end", func(l *logOf) { l.bad("go build ./... && go test ./...", "# x/y\na.go:3:2: undefined: z") }, "build `go build ./...` ||"},
 		{"a chain, piped and passed", func(l *logOf) { l.ok("cd /r && go build ./... && go test ./... 2>&1 | tail -5", "ok  \tx/y\t0.1s") }, "build `go build ./... (in /r)` success||; test `go test ./... (in /r)` success|ok x/y 0.1s|"},
 		{"a chain, piped and failed", func(l *logOf) { l.ok("go vet ./... && go test ./... 2>&1 | tail -5", "FAIL\tx/y\t0.1s\nFAIL") }, "lint `go vet ./...` success||; test `go test ./...` failure|FAIL x/y 0.1s|"},
-		{"a chain of one kind, piped", func(l *logOf) { l.ok("go test ./a && go test ./b 2>&1 | tail -5", "ok  \tx/a\t0.1s\nok  \tx/b\t0.1s") }, "test `go test ./a` success||; test `go test ./b` ||"},
+		{"a chain of one kind, piped", func(l *logOf) { l.ok("go test ./a && go test ./b 2>&1 | tail -5", "ok  \tx/a\t0.1s\nok  \tx/b\t0.1s") }, "test `go test ./a` success||; test `go test ./b` |ok x/b 0.1s|"},
 		{"two linters, piped", func(l *logOf) {
 			l.ok("go vet ./... && staticcheck ./... 2>&1 | tail -5", "a.go:3:2: x is unused (U1000)")
-		}, "lint `go vet ./...` success||; lint `staticcheck ./...` ||"},
+		}, "lint `go vet ./...` success||; lint `staticcheck ./...` |a.go:3:2: x is unused (U1000)|"},
 		{"cargo, piped", func(l *logOf) {
 			l.ok("cargo build && cargo test 2>&1 | tail -5", "test result: ok. 3 passed; 0 failed; 0 ignored")
 		}, "build `cargo build` success||; test `cargo test` success|test result: ok. 3 passed; 0 failed; 0 ignored|"},
@@ -378,13 +379,13 @@ func TestWorkChecks(t *testing.T) {
 		}, "lint `ruff check .` success|All checks passed!|; format `ruff format --check .` failure|2 files would be reformatted|"},
 		{"a task of mise", func(l *logOf) {
 			l.ok("mise run fmt && mise run lint 2>&1 | tail -20", "[lint:go] 0 issues.\n[lint:go] Finished in 2.42s\n[lint] $ tasks/lint\n[lint] Finished in 3.4ms\nFinished in 2.43s\n[fmt] $ gofmt -w .")
-		}, "format `mise run fmt` success||; lint `mise run lint` ||"},
+		}, "format `mise run fmt` success||; lint `mise run lint` |[fmt] $ gofmt -w .|"},
 		{"a task of mise, told apart", func(l *logOf) {
 			l.ok("mise run test && mise run test:ci 2>&1 | tail -20", "ok  \tx/y\t0.1s\n[test:ci] ok  \tx/y\t0.1s\n[test:ci] Finished in 1.20s")
-		}, "test `mise run test` success||; test `mise run test:ci` ||"},
+		}, "test `mise run test` success||; test `mise run test:ci` |[test:ci] Finished in 1.20s|"},
 		{"a part of a task of mise", func(l *logOf) {
 			l.ok("mise run lint 2>&1 | tail -20", "[lint:go] Finished in 2.42s\nFinished in 2.43s")
-		}, "lint `mise run lint` ||"},
+		}, "lint `mise run lint` |Finished in 2.43s|"},
 		{"a task of mise that fails after a part", func(l *logOf) {
 			l.ok("mise run lint 2>&1 | tail -20", "[lint:gomod] Finished in 102.8ms\nFinished in 12.33s\n[lint:go] ERROR task failed")
 		}, "lint `mise run lint` failure|[lint:go] ERROR task failed|"},
@@ -393,14 +394,14 @@ func TestWorkChecks(t *testing.T) {
 		}, "test `mise run test` failure|[test] ERROR task failed|"},
 		{"the words of another program in a task of mise", func(l *logOf) {
 			l.ok("mise run test 2>&1 | tail -20", "[test] Finished in 0.52 seconds (files took 0.1 seconds to load)")
-		}, "test `mise run test` ||"},
+		}, "test `mise run test` |[test] Finished in 0.52 seconds (files took 0.1 seconds to load)|"},
 		{"a chain fails at the end, told apart", func(l *logOf) { l.bad("mise run fmt && mise run lint", "[fmt] $ gofmt\n2 issues:\n* x: 2") }, "format `mise run fmt` ||; lint `mise run lint` failure|2 issues:|"},
 		{"a chain succeeds", func(l *logOf) { l.ok("npm run build && npm test", "3 passing\n") }, "build `npm run build` success||; test `npm test` success|3 passing|"},
 		{"a file that says so", func(l *logOf) { l.ok("cat log; pytest -q | tail -1", "3 passed in 0.1s") }, "test `pytest -q` ||"},
 		{"silence of a compiler", func(l *logOf) { l.ok("go build ./... 2>&1 | head -30", "") }, "build `go build ./...` success||"},
 		{"silence with the errors away", func(l *logOf) { l.ok("go build ./... 2>/dev/null | head -30", "") }, "build `go build ./...` ||"},
 		{"a compiler's errors, piped", func(l *logOf) { l.ok("go build ./... 2>&1 | head -30", "# x/y\na.go:3:2: undefined: z") }, "build `go build ./...` failure|a.go:3:2: undefined: z|"},
-		{"no status told", func(l *logOf) { l.plain("npm run build", "done in 2s") }, "build `npm run build` ||"},
+		{"no status told", func(l *logOf) { l.plain("npm run build", "done in 2s") }, "build `npm run build` |done in 2s|"},
 		{"no status told, failures", func(l *logOf) {
 			l.plain("pytest", "FAILED tests/test_a.py::test_x - assert 1 == 2\n1 failed, 2 passed in 0.12s")
 		}, "test `pytest` failure|FAILED tests/test_a.py::test_x - assert 1 == 2|"},
@@ -411,7 +412,7 @@ func TestWorkChecks(t *testing.T) {
 		{"too long", func(l *logOf) {
 			l.call("Bash", map[string]any{"command": "npm test"}).result("Bash", thread.Failure, "Command timed out after 2m 0.0s")
 		}, "test `npm test` |Command timed out after 2m 0.0s|"},
-		{"only listed", func(l *logOf) { l.ok("gofmt -l .", "a.go") }, "format `gofmt -l .` ||"},
+		{"only listed", func(l *logOf) { l.ok("gofmt -l .", "a.go") }, "format `gofmt -l .` |a.go|"},
 		{"no folder", func(l *logOf) { l.bad("cd nowhere && npm test", "cd: no such file or directory: nowhere") }, ""},
 		{"no run", func(l *logOf) { l.ok("go test --help && npm run && make -n", "x") }, ""},
 		{"flagged, and no status", func(l *logOf) {

@@ -22,6 +22,10 @@ func (f *fold) check(r *run, n int, dir string) {
 	switch {
 	case best != nil && (c.Outcome == thread.Failure) == (best.event == failed) && c.Outcome != "" && !best.several:
 		c.Line = best.text
+	case c.Outcome == "" && !w.halted && !r.notRun() && r.endsWith(n):
+		if c.Line = w.lastLine; best != nil {
+			c.Line = best.text
+		}
 	case !s.Alone:
 	case c.Outcome == thread.Failure:
 		c.Line = clip.Brief(w.Why, maxQuote)

@@ -27,6 +27,7 @@ type Result struct {
 	code         int    // the status that the harness wrote, or -1
 	lines        int    // of the output itself, without what a harness added
 	firstLine    string // the first of them; also of an edit
+	lastLine     string // of the output of a command
 	answer       string // of another tool, short
 	Failing      bool   // some line reports an error
 	ended        bool   // what a poll asks for has ended
@@ -153,6 +154,8 @@ const lineEffort = 32
 // readOutput reads the output of a command.
 func (w *Result) readOutput(live *effort.Budget, s string) {
 	s = w.readHarness(s)
+	last := ""
+	defer func() { w.lastLine = clip.Brief(last, maxQuote) }()
 	for _, p := range scan.Lines(s) {
 		line := s[p.From:p.To]
 		if !live.Live(lineEffort * (1 + len(line))) {
@@ -167,6 +170,9 @@ func (w *Result) readOutput(live *effort.Budget, s string) {
 		}
 		if w.lines++; w.lines == 1 {
 			w.firstLine = clip.Brief(line, maxQuote)
+		}
+		if strings.TrimSpace(line) != "" {
+			last = line
 		}
 		if len(w.complaints) < maxComplaints && complains(line) {
 			w.complaints = append(w.complaints, clip.Brief(line, maxQuote))

@@ -3,6 +3,7 @@ package work
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
@@ -170,10 +171,33 @@ func (r *run) outcome(n int, best *told) thread.Outcome {
 		return thread.Failure
 	case best != nil && best.event == failed, w.Outcome == thread.Failure && r.status < 0 && s.Alone && !w.halted && w.lines > 0:
 		return thread.Failure
-	case best != nil && best.event == passed && !w.halted && s.Shown <= shell.EndShown && (r.status <= 0 || s.Piped):
+	case best != nil && best.event == passed && !w.halted && r.shown(n) <= shell.EndShown && (r.status <= 0 || s.Piped):
 		return thread.Success
 	}
 	return ""
+}
+
+// endsWith reports whether the last line of the output is surely of command n.
+func (r *run) endsWith(n int) bool {
+	for i := range r.steps {
+		o := &r.steps[i]
+		if i > n && o.pipe != r.steps[n].pipe || i < n && !o.quiet && (r.status != 0 || !o.Proved) {
+			return false
+		}
+	}
+	return r.shown(n) <= shell.EndShown
+}
+
+// shown is what a reader sees of the output of command n. What is shorter than what "head" lets through is whole.
+func (r *run) shown(n int) shell.Shown {
+	if s := &r.steps[n]; s.Shown != shell.BeginShown || n+1 == len(r.steps) || r.steps[n+1].Name() != "head" {
+		return s.Shown
+	}
+	words := r.steps[n+1].Words
+	if most, err := strconv.Atoi(strings.TrimLeft(words[len(words)-1].Text, "-n")); err == nil && r.output.lines < most {
+		return shell.EndShown
+	}
+	return shell.BeginShown
 }
 
 // notRun reports whether the status says that a command did not run to its end: not found, not
