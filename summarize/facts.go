@@ -83,7 +83,6 @@ type resultFacts struct {
 	source  source // what kind of tool said it
 	lines   int32
 	idLines []piece           // lines with identifiers, and those that report a failure, which have a score
-	last    string            // the last line that is not empty
 	taskID  string            // "Task #3 created": the id that a task list gave
 	tasks   map[string]string // status by id, of a task list that was printed; else nil
 	report  []piece           // paragraphs of a sub-agent's answer
@@ -232,7 +231,7 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 		if f.First == "" {
 			f.First = text[:min(len(text), maxLine)]
 		}
-		f.last = text[:min(len(text), maxLine)]
+		f.Last = text[:min(len(text), maxLine)]
 		clearly, sure := toolclass.FailureScore(text[:min(len(text), maxSentence)])
 		score := float32(clearly)
 		f.fails, f.Failing = f.fails || sure, f.Failing || score > 0

@@ -274,7 +274,7 @@ func (r *resultFacts) why(between string) (text string, idents []mention) {
 			return clip.Brief(p.text, maxReasonLine), p.idents
 		}
 	}
-	for _, line := range []string{r.First, r.last} {
+	for _, line := range []string{r.First, r.Last} {
 		if line != "" && !shell.StatusLine(line) && line != "(no output)" {
 			return clip.Brief(line, maxReasonLine), nil
 		}

@@ -230,8 +230,8 @@ func (x *exchange) fields() (fields thread.Fields, told string) {
 		}
 	case toolclass.Shell, toolclass.Other, toolclass.Question:
 		name := "output"
-		if r.last != "" && len(r.last) <= 110 && (r.lines <= 3 || sumsUp(r.last)) {
-			if told = clip.Brief(r.last, 110); r.lines > 1 {
+		if r.Last != "" && len(r.Last) <= 110 && (r.lines <= 3 || sumsUp(r.Last)) {
+			if told = clip.Brief(r.Last, 110); r.lines > 1 {
 				name = "last"
 			}
 		} else if x.call != nil && !r.records {

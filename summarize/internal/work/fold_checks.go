@@ -23,7 +23,7 @@ func (f *fold) check(r *run, n int, dir string) {
 	case best != nil && (c.Outcome == thread.Failure) == (best.event == failed) && c.Outcome != "" && !best.several:
 		c.Line = best.text
 	case c.Outcome == "" && !w.halted && !r.notRun() && r.endsWith(n):
-		if c.Line = w.lastLine; best != nil {
+		if c.Line = clip.Brief(w.Last, maxQuote); best != nil {
 			c.Line = best.text
 		}
 	case !s.Alone:

@@ -22,12 +22,12 @@ type Result struct {
 	CallID  string
 	Outcome thread.Outcome
 	First   string // the first line that is not empty
+	Last    string // the last one
 	Why     string // what the output says of why it failed; of commands
 
 	code         int    // the status that the harness wrote, or -1
 	lines        int    // of the output itself, without what a harness added
 	firstLine    string // the first of them; also of an edit
-	lastLine     string // of the output of a command
 	answer       string // of another tool, short
 	Failing      bool   // some line reports an error
 	ended        bool   // what a poll asks for has ended
@@ -63,7 +63,7 @@ const (
 )
 
 // ReadResult reads a result; text is what it holds, terminal escapes taken out. What
-// the text says of a failure is for the caller to note: First, Failing, Why. It is not whole where
+// the text says of a failure is for the caller to note: First, Last, Failing, Why. It is not whole where
 // the work ended.
 func ReadResult(live *effort.Budget, r *thread.ToolResult, text string) (w Result) {
 	w.CallID, w.Outcome, w.code, w.details = r.CallID, r.Outcome, -1, &details{}
@@ -154,8 +154,6 @@ const lineEffort = 32
 // readOutput reads the output of a command.
 func (w *Result) readOutput(live *effort.Budget, s string) {
 	s = w.readHarness(s)
-	last := ""
-	defer func() { w.lastLine = clip.Brief(last, maxQuote) }()
 	for _, p := range scan.Lines(s) {
 		line := s[p.From:p.To]
 		if !live.Live(lineEffort * (1 + len(line))) {
@@ -170,9 +168,6 @@ func (w *Result) readOutput(live *effort.Budget, s string) {
 		}
 		if w.lines++; w.lines == 1 {
 			w.firstLine = clip.Brief(line, maxQuote)
-		}
-		if strings.TrimSpace(line) != "" {
-			last = line
 		}
 		if len(w.complaints) < maxComplaints && complains(line) {
 			w.complaints = append(w.complaints, clip.Brief(line, maxQuote))
