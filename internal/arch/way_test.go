@@ -13,9 +13,9 @@ var ways = []struct {
 	dir, function string
 	most          int
 }{
-	{".", "Session.PrepareStep", 67},
+	{".", "Session.PrepareStep", 68},
 	{"internal/cli", "compactCommand", 152},
-	{"proxy", "Transport.RoundTrip", 150},
+	{"proxy", "Transport.RoundTrip", 151},
 }
 
 // TestWays: what a step, a command and a request lead through on the floors that decide and

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -25,6 +26,9 @@ func (Codec) DecodeAnswer(body []byte) (wire.Answer, error) {
 	}
 	var u counts
 	u.add(v)
+	for b := range rawjson.Items(content) {
+		u.addBlock(b)
+	}
 	a := wire.Answer{ID: v.Get("id").Str, Model: v.Get("model").Str, Reason: v.Get("stop_reason").Str, Usage: u.usage()}
 	a.Stop = cmp.Or(codec.StopOf(a.Reason), wire.StopOther)
 	a.Message, err = decodeContent(content.Raw)
@@ -66,6 +70,11 @@ func (c *counts) add(of gjson.Result) {
 	for _, n := range rawjson.Members(used.Get("server_tool_use")) {
 		c.mixed = c.mixed || n.Num > 0
 	}
+}
+
+// addBlock reads a block of the answer: after the result of a tool of the provider's own the model was asked again.
+func (c *counts) addBlock(b gjson.Result) {
+	c.mixed = c.mixed || strings.HasSuffix(b.Get("type").Str, "_tool_result")
 }
 
 // prompt is the size of the whole prompt: input_tokens does not include the cache.

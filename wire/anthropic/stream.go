@@ -68,6 +68,7 @@ func (s *stream) begin(index int64, start gjson.Result) error {
 	}
 	b := &partialBlock{start: start.Raw}
 	s.blocks = append(s.blocks, b)
+	s.counts.addBlock(start)
 	s.index[index] = b
 	return nil
 }

@@ -122,7 +122,7 @@ func responsesRead(v gjson.Result, items []string) (wire.Answer, error) {
 	if output.Get("#").Int() == 0 {
 		raw = rawjson.Array(items)
 	}
-	a := wire.Answer{ID: v.Get("id").Str, Model: v.Get("model").Str, Reason: responsesReason(v), Usage: responsesUsage(v)}
+	a := wire.Answer{ID: v.Get("id").Str, Model: v.Get("model").Str, Reason: responsesReason(v), Usage: responsesUsage(v, items)}
 	var err error
 	if a.Message, err = oneMessage(decodeAnswerItems(raw)); err != nil {
 		return a, err
@@ -152,13 +152,26 @@ func responsesReason(v gjson.Result) string {
 	return ""
 }
 
-// responsesUsage reads the usage of a response. It is mixed where OpenAI ran tools.
-func responsesUsage(v gjson.Result) wire.Usage {
+// responsesUsage reads the usage of a response. It is mixed where OpenAI ran tools, as its items tell:
+// its own, or those that a stream brought.
+func responsesUsage(v gjson.Result, items []string) wire.Usage {
 	u := usageOf(v.Get("usage"))
-	for kind := range rawjson.Items(v.Get("output.#.type")) {
-		u.Mixed = u.Mixed || u.Known && (responsesHosted[kind.Str] || strings.HasSuffix(kind.Str, "_output"))
+	if !u.Known {
+		return u
+	}
+	for item := range rawjson.Items(v.Get("output")) {
+		u.Mixed = u.Mixed || ranByOpenAI(item)
+	}
+	for _, item := range items {
+		u.Mixed = u.Mixed || ranByOpenAI(gjson.Parse(item))
 	}
 	return u
+}
+
+// ranByOpenAI reports whether an item says that OpenAI asked the model again, or compacted.
+func ranByOpenAI(item gjson.Result) bool {
+	kind := item.Get("type").Str
+	return responsesHosted[kind] || strings.HasSuffix(kind, "_output")
 }
 
 // responsesHosted are the items of tools that OpenAI runs itself, and of its compaction.

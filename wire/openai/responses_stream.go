@@ -40,7 +40,7 @@ func (s *responsesStream) Event(data string) (wire.Progress, error) {
 		}
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
 		if s.response = v.Get("response"); s.response.Exists() {
-			s.now.Done, s.now.Usage = true, responsesUsage(s.response)
+			s.now.Done, s.now.Usage = true, responsesUsage(s.response, s.items)
 			s.now.Stop = cmp.Or(codec.StopOf(responsesReason(s.response)), wire.StopEnd)
 		}
 	}

@@ -121,6 +121,7 @@ func readStream(t interface{ Errorf(string, ...any) }, s wire.Stream) wire.Answe
 type sample struct {
 	name, whole string
 	events      []string
+	once        []string // the same with StreamOptions.Once
 }
 
 // Answer is an answer in one piece, of the element that stands for it in a request, or on Responses
@@ -160,14 +161,16 @@ func answerOf(api, element string) (a sample, ok bool) {
 		a.whole = `{"responseId":"id_1","modelVersion":"model-1","candidates":[{"index":0,"content":` + element +
 			`,"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":100,"cachedContentTokenCount":60,"candidatesTokenCount":20}}`
 	}
-	for _, event := range Events(api, a.whole, nil) {
-		_, data, _ := strings.Cut(event, "data: ")
-		a.events = append(a.events, strings.TrimSpace(data))
+	for to, o := range map[*[]string]*StreamOptions{&a.events: nil, &a.once: {Once: true}} {
+		for _, event := range Events(api, a.whole, o) {
+			_, data, _ := strings.Cut(event, "data: ")
+			*to = append(*to, strings.TrimSpace(data))
+		}
 	}
 	return a, ok
 }
 
-// readBothWays reads an answer whole and as a stream.
+// readBothWays reads an answer whole and as streams.
 func readBothWays(t rapid.TB, r Reader, a sample) {
 	t.Helper()
 	whole, err := r.DecodeAnswer([]byte(a.whole))
@@ -178,12 +181,21 @@ func readBothWays(t rapid.TB, r Reader, a sample) {
 	if whole.Stop == "" || whole.ID != "id_1" || whole.Model != "model-1" || whole.Usage != used {
 		t.Errorf("id %q, model %q, stop %q, usage %+v", whole.ID, whole.Model, whole.Stop, whole.Usage)
 	}
+	for _, events := range [][]string{a.events, a.once} {
+		readStreamed(t, r, a.whole, whole, events)
+	}
+}
+
+// readStreamed reads events as the answer in one piece was read.
+func readStreamed(t rapid.TB, r Reader, raw string, whole wire.Answer, events []string) {
+	t.Helper()
 	s := r.NewStream()
 	if _, err := s.Answer(); !errors.Is(err, wire.ErrAnswer) {
 		t.Errorf("before the stream: %v", err)
 	}
 	var last wire.Progress
-	for i, e := range a.events {
+	var err error
+	for i, e := range events {
 		if last, err = s.Event(e); err != nil {
 			t.Fatalf("event %d: %v\n%s", i, err, e)
 		}
@@ -196,7 +208,7 @@ func readBothWays(t rapid.TB, r Reader, a sample) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(whole, streamed, sameJSON, cmpopts.IgnoreFields(thread.Message{}, "Frame")); diff != "" {
-		t.Errorf("whole and streamed differ (-whole +streamed):\n%s\n%s", diff, a.whole)
+		t.Errorf("whole and streamed differ (-whole +streamed):\n%s\n%s", diff, raw)
 	}
 	if last.Usage != whole.Usage || !last.Done && r.API() != wire.Gemini {
 		t.Errorf("at the end: %+v", last)
