@@ -28,6 +28,7 @@ const (
 	ruleResponse    = "response"
 	ruleCallTurn    = "call-turn"
 	rulePairing     = "pairing"
+	ruleOrder       = "order"
 	ruleMixed       = "mixed-response"
 	ruleSignature   = "signature"
 	ruleField       = "field"

@@ -117,17 +117,33 @@ func (c *checker) order(before, t *checkedContent) {
 	}
 }
 
-// pair checks that responses answer exactly the calls, in their order.
+// pair checks that responses answer exactly the calls: by their ids in any order, else in the order of the calls
+// (https://ai.google.dev/api/caching#FunctionCall: the response has the matching id).
 func (c *checker) pair(calls, responses *checkedContent) {
 	if len(calls.calls) != len(responses.responses) {
 		c.Refuse(responses.at, responses.path, rulePairing, "%d function responses for %d calls; send exactly one for each", len(responses.responses), len(calls.calls))
 		return
 	}
+	waits := map[string]checkedCall{} // by id
+	for _, call := range calls.calls {
+		if call.id != "" {
+			waits[call.id] = call
+		}
+	}
+	byID := len(waits) == len(calls.calls)
 	for i, r := range responses.responses {
 		call := calls.calls[i]
+		if found, ok := waits[r.id]; byID && ok && found.path != call.path {
+			call = found
+			c.Advise(responses.at, r.path, ruleOrder, "the response stands in another place than its call; Gemini finds the call by its id, some servers with this API do not")
+		} else if byID && !ok && r.id != "" {
+			c.Refuse(responses.at, r.path, rulePairing, "no call before it with the id %q waits for a response; answer each call once, by its id", r.id)
+			continue
+		}
+		delete(waits, r.id)
 		switch {
 		case r.name != call.name:
-			c.Refuse(responses.at, r.path, rulePairing, "the response is named %q, the call in its place %q; answer in the order of the calls", r.name, call.name)
+			c.Refuse(responses.at, r.path, rulePairing, "the response is named %q, its call %q; answer by the ids of the calls, or in their order", r.name, call.name)
 		case r.id != "" && call.id != "" && r.id != call.id:
 			c.Refuse(responses.at, r.path, rulePairing, "the response has id %q, the call in its place %q; answer in the order of the calls", r.id, call.id)
 		}

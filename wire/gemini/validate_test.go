@@ -17,6 +17,7 @@ const (
 	callF  = `{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]}`
 	doneF  = `{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"done"}}}]}`
 	signF  = `{"role":"model","parts":[{"functionCall":{"name":"f","args":{}},"thoughtSignature":"c2VhbA=="}]}`
+	sameFF = `{"role":"model","parts":[{"functionCall":{"id":"1","name":"f"}},{"functionCall":{"id":"2","name":"f"}}]}`
 	callFG = `{"role":"model","parts":[{"functionCall":{"id":"1","name":"f"}},{"functionCall":{"id":"2","name":"g"}}]}`
 )
 
@@ -76,7 +77,8 @@ func TestRules(t *testing.T) {
 		{"pairing", "contents[2]", request(hello, reply, doneF), request(hello, callF, doneF)},
 		{"pairing", "contents[2]", request(hello, callFG, user(`{"functionResponse":{"id":"1","name":"f","response":{}}}`)), request(hello, callFG, user(`{"functionResponse":{"id":"1","name":"f","response":{}}},{"functionResponse":{"id":"2","name":"g","response":{}}}`))},
 		{"pairing", "contents[2].parts[0]", request(hello, callFG, user(`{"functionResponse":{"name":"g","response":{}}},{"functionResponse":{"name":"f","response":{}}}`)), request(hello, callFG, user(`{"functionResponse":{"name":"f","response":{}}},{"functionResponse":{"name":"g","response":{}}}`))},
-		{"pairing", "contents[2].parts[0]", request(hello, strings.ReplaceAll(callFG, `"g"`, `"f"`), user(`{"functionResponse":{"id":"2","name":"f","response":{}}},{"functionResponse":{"id":"1","name":"f","response":{}}}`)), request(hello, callFG, user(`{"functionResponse":{"id":"1","name":"f","response":{}}},{"functionResponse":{"name":"g","response":{}}}`))},
+		{"pairing", "contents[2].parts[1]", request(hello, sameFF, user(`{"functionResponse":{"id":"2","name":"f","response":{}}},{"functionResponse":{"id":"2","name":"f","response":{}}}`)), request(hello, sameFF, user(`{"functionResponse":{"id":"1","name":"f","response":{}}},{"functionResponse":{"id":"2","name":"f","response":{}}}`))},
+		{"pairing", "contents[2].parts[0]", request(hello, callFG, user(`{"functionResponse":{"id":"2","name":"f","response":{}}},{"functionResponse":{"id":"1","name":"g","response":{}}}`)), request(hello, callFG, user(`{"functionResponse":{"id":"2","name":"g","response":{}}},{"functionResponse":{"id":"1","name":"f","response":{}}}`))},
 		{"signature", "contents[3].parts[0]", request(hello, signF, doneF, callF, doneF), request(hello, signF, doneF, signF, doneF)},
 		{"signature", "contents[5].parts[0]", request(hello, signF, doneF, reply, hello, callF, doneF), request(hello, callF, doneF, reply, hello, signF, doneF)},
 		{"system", "systemInstruction", `{"systemInstruction":"a",` + request(hello)[1:], `{"systemInstruction":{"parts":[{"text":"a"}]},` + request(hello)[1:]},
@@ -123,6 +125,7 @@ func TestAdvice(t *testing.T) {
 		{"end", "contents[1]", request(hello, reply), request(hello, reply, hello)},
 		{"empty-text", "contents[1].parts[0].text", request(hello, model(`{"text":""}`), hello), request(hello, model(`{"text":"","thoughtSignature":"c2VhbA=="}`), hello)},
 		{"mixed-response", "contents[2]", request(hello, callF, strings.Replace(doneF, `]}`, `,{"text":"and"}]}`, 1)), request(hello, callF, doneF, user(`{"text":"and"}`))},
+		{"order", "contents[2].parts[0]", request(hello, sameFF, user(`{"functionResponse":{"id":"2","name":"f","response":{}}},{"functionResponse":{"id":"1","name":"f","response":{}}}`)), request(hello, sameFF, user(`{"functionResponse":{"id":"1","name":"f","response":{}}},{"functionResponse":{"id":"2","name":"f","response":{}}}`))},
 		{"signature", "contents[1].parts[1].thoughtSignature", request(hello, strings.Replace(callFG, `"g"}`, `"g"},"thoughtSignature":"c2VhbA=="`, 1), user(`{"functionResponse":{"name":"f","response":{}}},{"functionResponse":{"name":"g","response":{}}}`)), request(hello, signF, doneF)},
 		{"declaration", "tools[0].functionDeclarations[0].name", declare(`{"name":"` + long + `"}`), declare(`{"name":"` + long[1:] + `"}`)},
 		{"declaration", "tools[0].functionDeclarations[0].name", declare(`{"name":"a:b"}`), declare(`{"name":"a.b"}`)},
