@@ -214,14 +214,14 @@ func (c *fitter) candidates(budgets ...int) (all []candidate) {
 }
 
 // fitFirst makes the plan of the first candidate that fits; one on the plan in force must not
-// drop more than that, and one that drops the user's first request is only taken if no other
-// fits. Any error but ErrOverBudget ends the search.
+// drop more than that, and one that drops the user's first or latest request is only taken if no
+// other fits, and not for a size that somebody asked for. Any error but ErrOverBudget ends the search.
 func (c *fitter) fitFirst(ctx context.Context, all []candidate) (f *Fitted, err error) {
 	s := c.situation
-	var without *Fitted // the first that fits, but only without the task
+	var without *Fitted // the first that fits, but only without a request
 	for _, one := range all {
 		f, err = c.fit(ctx, one)
-		if err == nil && c.dropsTask(f.Plan) && !c.dropsTask(s.Current) {
+		if err == nil && c.droppedRequest(f.Plan) >= 0 {
 			without = cmp.Or(without, f)
 			continue
 		}
@@ -233,10 +233,13 @@ func (c *fitter) fitFirst(ctx context.Context, all []candidate) (f *Fitted, err 
 		}
 		return f, err
 	}
-	if without != nil {
-		return without, nil
+	switch {
+	case without == nil:
+		return nil, err
+	case s.Fill: // whoever asked for this size is told why it cannot be had
+		return nil, budgetError(s, all[0].budget, nil, c.droppedRequest(without.Plan))
 	}
-	return nil, err
+	return without, nil
 }
 
 // findNeed raises what a refusal says is needed until there is a plan for it, or lowers it
@@ -400,7 +403,7 @@ func (c *fitter) fit(ctx context.Context, one candidate) (*Fitted, error) {
 				if len(p.Drops) == 0 {
 					return f, nil
 				}
-				if len(one.unseen) == 0 && (withDrops == nil || c.dropsTask(withDrops.Plan) && !c.dropsTask(p)) {
+				if len(one.unseen) == 0 && (withDrops == nil || c.droppedRequest(withDrops.Plan) >= 0 && c.droppedRequest(p) < 0) {
 					withDrops = f
 				}
 				break
@@ -420,11 +423,28 @@ func (c *fitter) fit(ctx context.Context, one candidate) (*Fitted, error) {
 	return nil, budgetError(s, budget, failed)
 }
 
-// dropsTask reports whether a plan drops the user's first request.
-func (c *fitter) dropsTask(p *plan.Plan) bool {
-	s := c.situation
-	i := slices.IndexFunc(s.Thread.Messages(), func(m thread.Message) bool { return m.StartsTurn() })
-	return p != nil && i >= 0 && p.Actions()[s.Thread.At(i).ID].Action == plan.Drop
+// droppedRequest is the position of the user's first or latest request if a plan drops it, which the one in force
+// does not; else -1.
+func (c *fitter) droppedRequest(p *plan.Plan) int {
+	s, ends := c.situation, [2]int{-1, -1}
+	for i, m := range s.Thread.All() {
+		if m.StartsTurn() {
+			ends[1] = i
+			if ends[0] < 0 {
+				ends[0] = i
+			}
+		}
+	}
+	for _, i := range ends {
+		if i >= 0 && isDropped(p, s.Thread.At(i).ID) && !isDropped(s.Current, s.Thread.At(i).ID) {
+			return i
+		}
+	}
+	return -1
+}
+
+func isDropped(p *plan.Plan, id thread.ID) bool {
+	return p != nil && slices.ContainsFunc(p.Drops, func(d plan.Removal) bool { return slices.Contains(d.Span.MessageIDs, id) })
 }
 
 // tellsTask reports whether a request still has something that the user said, or a summary. A
@@ -454,9 +474,9 @@ func cachedRequest(s *Situation) *prompt.Prompt {
 }
 
 // budgetError lists what must stay: system, tools, what the user has pinned, calls that
-// wait for their results, and a small summary of each stretch between these calls, which
-// also holds the user's words.
-func budgetError(s *Situation, budget int, failed error) error {
+// wait for their results, a request of the user's that could only be dropped, and a small
+// summary of each stretch between these calls, which also holds the user's words.
+func budgetError(s *Situation, budget int, failed error, requests ...int) error {
 	e := &BudgetError{Budget: budget, Err: failed}
 	add := func(name string, tokens int) {
 		if tokens > 0 {
@@ -500,6 +520,13 @@ func budgetError(s *Situation, budget int, failed error) error {
 	}
 	add("pinned messages", pinned)
 	add("calls that wait for results", waiting)
+	for _, i := range requests {
+		name := "the user's latest request"
+		if !slices.ContainsFunc(s.Thread.Messages()[:i], func(m thread.Message) bool { return m.StartsTurn() }) {
+			name = "the user's first request"
+		}
+		add(name, s.ChangedSizes[i])
+	}
 	add("a summary of the rest", max(stretches, 1)*minSummaryTokens)
 	return e
 }
