@@ -154,43 +154,79 @@ func withoutIndex[T any](records []T, ref plan.Ref, action plan.Action) []T {
 
 // editPlan puts in force what change makes of the plan in force, or of an empty one. The
 // result must be valid for the thread. An edit is no compaction, so the round stays.
-func editPlan(ctx context.Context, s *Session, name string, change func(log *thread.Thread, next *plan.Plan) error) error {
-	return s.runLoaded(ctx, name, func(s *Session, l snapshot) (err error) {
-		for range maxAttempts {
-			if err := checkVersion(s.condition.Plans, l.version); err != nil {
-				return err
-			}
-			before := cmp.Or(l.plan, &plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id})
-			if before.Validate(l.log) != nil { // a late result, say: its records are not in use
-				before = before.WithoutRecords(l.log)
-			}
-			next := *before
-			next.CreatedAt = s.c.config.Now().UTC()
-			if err := change(l.log, &next); err != nil {
-				return err
-			}
-			next.Round = l.round
-			switch { // the answers so far were given to what was sent until now
-			case showsOther(before, &next):
-				next.Edited = l.log.Len()
-			case next.Rewritten() < before.Rewritten():
-				next.Edited = before.Rewritten()
-			}
-			if err := next.Validate(l.log); err != nil {
-				return err
-			}
-			_, err = s.c.config.Plans.Commit(ctx, s.id, l.version, store.Commit{Plan: &next, Events: []event.Event{{
-				Type: event.PlanCommitted, Time: next.CreatedAt, ThreadID: s.id, TenantID: s.c.config.Requester.TenantID, Details: map[string]any{"version": l.version + 1},
-			}}})
-			if !isConflict(err) {
-				return err
-			}
-			if l, err = load(ctx, s); err != nil {
-				return err
+func editPlan(ctx context.Context, s *Session, name string, change planChange) error {
+	return s.runLoaded(ctx, name, func(s *Session, l snapshot) error { return editLoaded(ctx, s, l, change) })
+}
+
+// planChange changes a plan for a log.
+type planChange func(log *thread.Thread, next *plan.Plan) error
+
+// editLoaded is editPlan for what was loaded.
+func editLoaded(ctx context.Context, s *Session, l snapshot, change planChange) (err error) {
+	for range maxAttempts {
+		if err := checkVersion(s.condition.Plans, l.version); err != nil {
+			return err
+		}
+		before := cmp.Or(l.plan, &plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id})
+		if before.Validate(l.log) != nil { // a late result, say: its records are not in use
+			before = before.WithoutRecords(l.log)
+		}
+		next := *before
+		next.CreatedAt = s.c.config.Now().UTC()
+		if err := change(l.log, &next); err != nil {
+			return err
+		}
+		next.Round = l.round
+		switch { // the answers so far were given to what was sent until now
+		case showsOther(before, &next):
+			next.Edited = l.log.Len()
+		case next.Rewritten() < before.Rewritten():
+			next.Edited = before.Rewritten()
+		}
+		if err := next.Validate(l.log); err != nil {
+			return err
+		}
+		_, err = s.c.config.Plans.Commit(ctx, s.id, l.version, store.Commit{Plan: &next, Events: []event.Event{{
+			Type: event.PlanCommitted, Time: next.CreatedAt, ThreadID: s.id, TenantID: s.c.config.Requester.TenantID, Details: map[string]any{"version": l.version + 1},
+		}}})
+		if !isConflict(err) {
+			return err
+		}
+		if l, err = load(ctx, s); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("after %d tries: %w", maxAttempts, store.ErrConflict)
+}
+
+// policyCleared names the plan that holds only what a client has cleared by itself.
+const policyCleared = "cleared"
+
+// takeCleared clears the results that the client has cleared by itself while no plan of a policy or a person is in
+// force: they count as little as they take, and can be searched and read as anything that was removed.
+func takeCleared(ctx context.Context, s *Session, l snapshot, ids []thread.ID) (snapshot, error) {
+	inForce := cmp.Or(l.plan, &plan.Plan{})
+	if len(ids) == 0 || inForce.Policy != "" && inForce.Policy != policyCleared {
+		return l, nil
+	}
+	actions := inForce.Actions()
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id thread.ID) bool { return actions[id].Action != plan.Include })
+	if len(ids) == 0 {
+		return l, nil
+	}
+	err := editLoaded(ctx, s, l, func(log *thread.Thread, next *plan.Plan) error {
+		for _, id := range ids {
+			if i, ok := log.Index(id); ok && log.At(i).Role == thread.Tool {
+				next.Clearings = append(slices.Clip(next.Clearings), plan.Clearing{Span: log.Range(i, i+1), Origin: plan.Origin{Strategy: "clear", Reason: "the client has cleared it"}})
 			}
 		}
-		return fmt.Errorf("after %d tries: %w", maxAttempts, store.ErrConflict)
+		next.Policy, next.ThreadVersion = policyCleared, log.Version()
+		return nil
 	})
+	if err != nil {
+		return l, err
+	}
+	return reload(ctx, s, l)
 }
 
 // showsOther reports whether a model is sent anything else under plan b than under a.

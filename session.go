@@ -77,6 +77,9 @@ type Step struct {
 	// Messages are the new ones since the last step: the user's, and tool results. Those
 	// without a time get the time of their arrival.
 	Messages []thread.Message
+	// Cleared are messages of the log whose results the client has cleared by itself. While no
+	// plan is in force they are cleared in what follows, too. May be nil.
+	Cleared []thread.ID
 	// Profile describes the provider that will read the prompt (render.For). The zero
 	// value is a provider without special rules.
 	Profile render.Profile
@@ -137,7 +140,10 @@ func (s *Session) PrepareStep(ctx context.Context, step Step) (*Prepared, error)
 		if l, err = appendMessages(ctx, s, l, step.Messages, true); err != nil {
 			return err
 		}
-		step.Messages = nil
+		if l, err = takeCleared(ctx, s, l, step.Cleared); err != nil {
+			return err
+		}
+		step.Messages, step.Cleared = nil, nil
 		p, err = prepare(ctx, s, l, planRequest{Step: step})
 		return err
 	})

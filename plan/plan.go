@@ -52,7 +52,7 @@ type Plan struct {
 	// 0 if nothing did. The next plan takes it over.
 	Edited    int       `json:"edited,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
-	// Policy names the policy that made the plan, or "undo" or "memory".
+	// Policy names the policy that made the plan, or "undo", "memory" or "cleared".
 	Policy string `json:"policy,omitempty"`
 	// Round counts the compactions of the thread up to this plan. Undoing one, or adding
 	// to the memory block, is no new round. 0 in plans that no policy made.

@@ -112,7 +112,7 @@ func logLoader(ctx context.Context, log store.Log) func(string) (*thread.Thread,
 // knownLogs is the access to the store that finds a place. claim says that open lookups at the place
 // are taken up.
 func (cv *conversations) knownLogs(ctx context.Context, x *received, r *parsedRequest, claim bool) identify.Logs {
-	logs := identify.Logs{Load: logLoader(ctx, cv.log), Canceled: ctx.Err, HasPlan: func(log string) bool { p, _, err := cv.plans.Current(ctx, log); return err == nil && !p.Empty() }}
+	logs := identify.Logs{Load: logLoader(ctx, cv.log), Canceled: ctx.Err}
 	if claim {
 		logs.ClaimLookups = cv.openLookups.claim
 	}

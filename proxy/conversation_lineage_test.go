@@ -2,6 +2,8 @@ package proxy_test
 
 import (
 	"bytes"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -194,6 +196,65 @@ func TestClearedUnderPlan(t *testing.T) {
 				t.Errorf("totals: %+v", totals)
 			}
 		})
+	}
+}
+
+// TestClearedWithoutPlan: a client that clears old results by a known mark, long before anything is compacted, goes on in
+// the same conversation: what it has cleared is sent cleared, can be looked up, and is not counted. Without tools its own
+// bytes are sent.
+func TestClearedWithoutPlan(t *testing.T) {
+	for _, api := range apis {
+		for _, tools := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, tools %t", api, tools), func(t *testing.T) {
+				t.Parallel()
+				up := strict(t)
+				up.Model = func(q *proxytest.Request) proxytest.Answer {
+					out := searching(q)
+					for i := range out.Calls {
+						out.Calls[i].ID = fmt.Sprintf("ours_%d", len(up.Requests()))
+					}
+					return out
+				}
+				url, p := start(t, up, proxy.Options{NoTools: !tools, Window: 60_000, Config: palimpsest.Config{Counter: counter()}})
+				a := newAgent(t, api, url, false)
+				a.grow(0, 12)
+				before := a.ask()
+				if before.action() != proxy.Passed {
+					t.Fatalf("%s: %.300s", before.action(), before.raw)
+				}
+				for _, n := range []int{2, 5} {
+					long := strings.Trim(rawjson.Quote(a.result(n)), `"`)
+					for i := range a.history {
+						a.history[i] = strings.ReplaceAll(a.history[i], long, "[Old tool result content cleared]")
+					}
+					a.user("What is the code?")
+					body, sent := a.body(), len(up.Requests())
+					s := a.ask()
+					first := up.Requests()[sent]
+					if s.thread() != before.thread() || strings.Contains(string(first.Body), long) {
+						t.Errorf("result %d cleared: %s in %s, was %s; it is sent: %t", n, s.action(), s.thread(), before.thread(), strings.Contains(string(first.Body), long))
+					}
+					if !tools && (s.action() != proxy.Passed || !bytes.Equal(first.Body, body)) {
+						t.Errorf("without tools: %s", s.action())
+					}
+					if tools && (s.action() != proxy.Planned || s.text != "It is K15838.") {
+						t.Errorf("result %d cleared: %s, and the agent is told %q", n, s.action(), s.text)
+					}
+					ours, err := strconv.Atoi(s.header.Get(proxy.SentHeader))
+					if last := up.Requests()[len(up.Requests())-1]; tools && (err != nil || ours > last.Tokens*103/100) {
+						t.Errorf("result %d cleared: we count %d tokens, %v, and the provider %d", n, ours, err, last.Tokens)
+					}
+				}
+				a.user("Go on.")
+				a.grow(12, 1)
+				if s := a.ask(); s.thread() != before.thread() {
+					t.Errorf("a step later: %s in %s, was %s", s.action(), s.thread(), before.thread())
+				}
+				if totals := p.Totals(); totals.Faults != 0 || totals.Compactions != 0 {
+					t.Errorf("totals: %+v", totals)
+				}
+			})
+		}
 	}
 }
 

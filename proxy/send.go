@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -131,7 +132,7 @@ func (hs *histories) bodyForProvider(x *received) string {
 // watchUsage reads an answer, while it passes, for the provider's count of the request, which corrects
 // our own counts in this conversation. Requests far below the mark are not watched.
 func (sn *sender) watchUsage(x *received, res *http.Response, d decision) {
-	if d.step == nil || res.StatusCode != http.StatusOK || x.isArrayStream() || d.fellBack() || d.action == Passed && !x.isNearWindow(d) || d.step.parsed.hasProviderContext() {
+	if d.step == nil || res.StatusCode != http.StatusOK || x.isArrayStream() || d.fellBack() || d.action == Passed && (d.step.countsWhole || !x.isNearWindow(d)) || d.step.parsed.hasProviderContext() {
 		return
 	}
 	m := &usageWatcher{core: sn.core, x: x, step: d.step}
@@ -168,11 +169,11 @@ type usageWatcher struct {
 	saved  bool
 }
 
-// event takes an event that may hold usage. That is saved at the end of the answer, when all that may
+// event takes an event that tells of usage. That is saved at the end of the answer, when all that may
 // speak against it is known; Chat has an event of its own for it. Since the other events are
 // left out, some of these do not decode.
 func (m *usageWatcher) event(e sse.Event) []byte {
-	if m.saved || !strings.Contains(e.Data, `"usage`) {
+	if m.saved || !slices.ContainsFunc(usageEvents, func(mark string) bool { return strings.Contains(e.Data, mark) }) {
 		return e.Raw
 	}
 	now, err := m.stream.Event(e.Data)
@@ -181,6 +182,10 @@ func (m *usageWatcher) event(e sse.Event) []byte {
 	}
 	return e.Raw
 }
+
+// usageEvents mark the events that hold usage, and those that say whether tools of the provider ran, after which
+// the model was asked again: blocks at Anthropic, and items of Responses, which the end need not repeat.
+var usageEvents = []string{`"usage`, `"content_block_start"`, `"response.output_item.done"`}
 
 // save tells the session what the provider counted.
 func (m *usageWatcher) save(used wire.Usage) {

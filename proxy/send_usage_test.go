@@ -1,12 +1,19 @@
 package proxy_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/tidwall/sjson"
+
 	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/wiretest"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -83,9 +90,9 @@ func TestUsageOfSomethingElse(t *testing.T) {
 	for name, body := range map[string]string{
 		"nothing":           `{"id":"m","type":"message","role":"assistant","model":"m",` + calls + `}`,
 		"zeros":             `{"id":"m","type":"message","role":"assistant","model":"m",` + calls + `,"usage":{"input_tokens":0,"output_tokens":0}}`,
-		"the provider's":    `{"id":"m","type":"message","role":"assistant","model":"m",` + calls + `,"usage":{"input_tokens":90000,"output_tokens":1,"server_tool_use":{"web_search_requests":2}}}`,
+		"the provider's":    `{"id":"m","type":"message","role":"assistant","model":"m",` + calls + `,"usage":{"input_tokens":40000,"output_tokens":1,"server_tool_use":{"web_search_requests":2}}}`,
 		"its own clearing":  `{"id":"m","type":"message","role":"assistant","model":"m",` + calls + `,"usage":{"input_tokens":13000,"output_tokens":1},"context_management":{"applied_edits":[{"type":"clear_tool_uses_20250919","cleared_input_tokens":30000}]}}`,
-		"several questions": `{"id":"m","type":"message","role":"assistant","model":"m",` + calls + `,"usage":{"input_tokens":90000,"output_tokens":1,"iterations":[{"type":"compaction"},{"type":"message"}]}}`,
+		"several questions": `{"id":"m","type":"message","role":"assistant","model":"m",` + calls + `,"usage":{"input_tokens":40000,"output_tokens":1,"iterations":[{"type":"compaction"},{"type":"message"}]}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,5 +111,50 @@ func TestUsageOfSomethingElse(t *testing.T) {
 				t.Errorf("we count %s after it, else %s", with, without)
 			}
 		})
+	}
+}
+
+// TestUsageOfHostedCalls: the usage of an answer in which the provider's own tools ran corrects nothing, whole and in
+// streams, also in those that do not repeat their items at the end.
+func TestUsageOfHostedCalls(t *testing.T) {
+	answers := map[string]string{
+		wire.Responses: `{"id":"resp_1","object":"response","model":"m","status":"completed","output":[{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"box"}},` +
+			`{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"ok","annotations":[]}]}],"usage":{"input_tokens":40000,"output_tokens":1}}`,
+		wire.Anthropic: `{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"mcp_tool_use","id":"mcptoolu_1","name":"find","server_name":"s","input":{}},` +
+			`{"type":"mcp_tool_result","tool_use_id":"mcptoolu_1","is_error":false,"content":[]},{"type":"text","text":"ok"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":40000,"output_tokens":1}}`,
+	}
+	for api, answer := range answers {
+		sent := func(a proxytest.Answer, stream bool) string {
+			up := strict(t)
+			up.Model = func(*proxytest.Request) proxytest.Answer {
+				if len(up.Requests()) > 1 {
+					return proxytest.Answer{Text: "ok"}
+				}
+				return a
+			}
+			url, _ := start(t, up, smallWindow())
+			agent := newAgent(t, api, url, stream)
+			agent.grow(0, 16)
+			res, err := http.Post(url+agent.path(), "application/json", bytes.NewReader(agent.body()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK {
+				t.Fatal(res.Status, err)
+			}
+			agent.grow(16, 1)
+			return agent.ask().header.Get(proxy.BeforeHeader)
+		}
+		streamed := func(once bool) proxytest.Answer {
+			return proxytest.Answer{Stream: strings.Join(wiretest.Events(api, answer, &wiretest.StreamOptions{Once: once}), "")}
+		}
+		plain, _ := sjson.Delete(answer, "usage")
+		want := sent(proxytest.Answer{Body: plain}, false)
+		for name, got := range map[string]string{"whole": sent(proxytest.Answer{Body: answer}, false), "streamed": sent(streamed(false), true), "streamed once": sent(streamed(true), true)} {
+			if got != want || want == "" {
+				t.Errorf("%s, %s: we count %s after it, else %s", api, name, got, want)
+			}
+		}
 	}
 }

@@ -152,6 +152,9 @@ func (st *stepper) beginStep(ctx context.Context, x *received, r *parsedRequest)
 			s.session = compactor.Session(s.logID, s.earlierLogs...)
 			input := s.input
 			input.Messages = r.News(at.Logged, x.request.UserAgent()) // not kept: the log has its own
+			if s.countsWhole = !offered && len(at.Cleared) > 0; offered {
+				input.Cleared = at.Cleared
+			}
 			s.prepared, err = s.session.PrepareStep(ctx, input)
 		}
 		if err == nil {

@@ -75,6 +75,8 @@ type step struct {
 	prepared *palimpsest.Prepared
 	// planBefore is the version of the plan that was in force before the step.
 	planBefore int
+	// countsWhole says that without a plan results which the client has cleared count whole.
+	countsWhole bool
 }
 
 // parsedRequest is a request whose body was decoded.

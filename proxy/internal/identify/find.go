@@ -70,8 +70,6 @@ type Logs struct {
 	// ClaimLookups takes up the lookups that a log ends with, and reports whether that is allowed.
 	// Nil does not allow it.
 	ClaimLookups func(log string) bool
-	// HasPlan reports whether a plan is in force for a log. Nil is for none.
-	HasPlan func(log string) bool
 	// Canceled is called where messages are read in another way.
 	Canceled Canceled
 }
@@ -94,6 +92,8 @@ type Place struct {
 	HasHidden bool
 	// OpenLookups are lookups at the end of the log that wait for the model.
 	OpenLookups []*thread.Message
+	// Cleared are the messages of the log whose results the client has cleared in what it sends.
+	Cleared []thread.ID
 	// Shortened are the logs from which the history parts because the client has cut a result, and
 	// Ancestors those that the log is a fork of; the latest first.
 	Shortened, Ancestors []string
@@ -108,28 +108,32 @@ var errTooManyForks = errors.New("the history has too many forks")
 // rest is a fork, whose id follows from the place, so that the same history finds it again. A
 // conversation that is not found under its base is looked for under others that begin with the
 // same message: the client's system prompt, tools or session may have changed. Answers that a log
-// holds whole, from before they were split, are read whole, and so are results that the client has cleared and
-// a log with a plan has.
+// holds whole, from before they were split, are read whole, and so are results that the client has cleared.
 func Find(base string, r *Request, logs Logs) (Place, error) {
 	found, err := findWhole(base, r, logs)
-	if err != nil || logs.HasPlan == nil || len(found.Shortened) == 0 || !logs.HasPlan(found.Shortened[0]) {
+	if err != nil || len(found.Shortened) == 0 {
 		return found, err
 	}
-	whole, err := found.Request.withResults(found.Logged, found.Shortened[0], logs)
+	whole, cleared, err := found.Request.withResults(found.Logged, found.Shortened[0], logs)
 	if err == nil && whole != nil {
 		if other, err := findWhole(base, whole, logs); err != nil || other.Logged > found.Logged {
+			for _, id := range cleared {
+				if i, ok := other.Thread.Index(id); ok && i < other.Shared {
+					other.Cleared = append(other.Cleared, id)
+				}
+			}
 			return other, err
 		}
 	}
 	return found, err
 }
 
-// withResults is the request with the results from a position on that the client has cleared as a log has them;
-// nil if the first message there is none of these.
-func (r *Request) withResults(from int, id string, logs Logs) (*Request, error) {
+// withResults is the request with the results from a position on that the client has cleared as a log has them, and
+// which these are; nil if the first message there is none of these.
+func (r *Request) withResults(from int, id string, logs Logs) (_ *Request, cleared []thread.ID, err error) {
 	log, err := logs.Load(id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	logged := map[string]*thread.Message{} // by call; nil where several have the id: some providers count anew in every answer
 	for i := range log.Len() {
@@ -146,11 +150,13 @@ func (r *Request) withResults(from int, id string, logs Logs) (*Request, error) 
 		result, _ := m.Result()
 		if was := logged[result.CallID]; was != nil && injected.IsCleared(result.Text()) {
 			m.Kind, m.Parts, m.Frame, m.Index = was.Kind, was.Parts, was.Frame, was.Index
+			cleared = append(cleared, was.ID)
 		} else if i == from {
-			return nil, nil
+			return nil, nil, nil
 		}
 	}
-	return r.reading(from, messages, logs.Canceled)
+	whole, err := r.reading(from, messages, logs.Canceled)
+	return whole, cleared, err
 }
 
 // findWhole is Find for results as they are.

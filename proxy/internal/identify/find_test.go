@@ -32,7 +32,7 @@ func TestClearedOfOneID(t *testing.T) {
 			t.Fatal(err)
 		}
 		cleared := read(id, "[cleared]", "[cleared]")
-		got, err := cleared.withResults(2, "a", Logs{Load: func(string) (*thread.Thread, error) { return log, nil }})
+		got, _, err := cleared.withResults(2, "a", Logs{Load: func(string) (*thread.Thread, error) { return log, nil }})
 		if err != nil {
 			t.Fatal(err)
 		}
