@@ -61,3 +61,55 @@ func TestTaskStands(t *testing.T) {
 		t.Errorf("%d prompts under a plan", compacted)
 	}
 }
+
+// TestRequestsFillTheBudget: a size that somebody asks for holds the user's first and latest request, or cannot be met,
+// which names the one that was too much. F1
+func TestRequestsFillTheBudget(t *testing.T) {
+	long := strings.Repeat("Count the crates by colour and size, and write them down. ", 8)
+	named := map[string]int{}
+	for _, ends := range [][2]string{{long + "Never touch bay 9.", "Go on with gate 7."}, {"Never touch bay 9.", long + "Go on with gate 7."}} {
+		list := []thread.Message{speak(thread.User, ends[0])}
+		for n := range 6 {
+			id := fmt.Sprintf("c%d", n)
+			list = append(list, callTool(id, "Read", `{"file_path":"a"}`, ""), answerTool(id, "Read", strings.Repeat(fmt.Sprintf("row %d of the bay\n", n), 60)),
+				speak(thread.Assistant, "This part is done."), speak(thread.User, fmt.Sprintf("Now %d.", n)))
+		}
+		list[len(list)-1] = speak(thread.User, ends[1])
+		log, err := thread.New("t").Append(list...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range []policy.Policy{policy.Auto{}, policy.Ladder{}} {
+			c, err := palimpsest.New(palimpsest.Config{Policy: p})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for budget := 20; budget < 1200; budget += 40 {
+				out, err := c.Compact(t.Context(), palimpsest.Request{Thread: log, Budget: budget})
+				var full *policy.BudgetError
+				if errors.As(err, &full) {
+					for _, part := range full.Parts {
+						named[part.Name]++
+					}
+					if full.Need <= budget {
+						t.Errorf("%s at %d: %d are needed", p.Name(), budget, full.Need)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				all := ""
+				for i := range out.Prompt.Messages {
+					all += out.Prompt.Messages[i].Text() + "\n"
+				}
+				if !strings.Contains(all, "Never touch bay 9.") || !strings.Contains(all, "Go on with gate 7.") {
+					t.Errorf("%s at %d: a request is gone from\n%s", p.Name(), budget, all)
+				}
+			}
+		}
+	}
+	if named["the user's first request"] == 0 || named["the user's latest request"] == 0 {
+		t.Errorf("named: %v", named)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -24,8 +25,8 @@ var SignedTools = []prompt.Tool{
 }
 
 // Signed draws a conversation in which every author says a rule, in all the places where it can stand in the requests
-// of clients of these names ("" is unknown), and each rule names who says it.
-func Signed(t *rapid.T, agents ...string) (log []thread.Message) {
+// of clients of these names ("" is unknown), and each rule names who says it. It has between least and most steps.
+func Signed(t *rapid.T, least, most int, agents ...string) (log []thread.Message) {
 	n := 0
 	rule := func(by thread.Author) string {
 		n++
@@ -46,7 +47,7 @@ func Signed(t *rapid.T, agents ...string) (log []thread.Message) {
 		injected.Settle(agent, "", &c, &r)
 		log = append(log, thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: "I look."}, c}}, thread.Message{Role: thread.Tool, Parts: []thread.Part{r}})
 	}
-	for range rapid.IntRange(6, 24).Draw(t, "steps") {
+	for range rapid.IntRange(least, most).Draw(t, "steps") {
 		agent := rapid.SampledFrom(agents).Draw(t, "agent")
 		if len(log) > 0 && log[len(log)-1].Role == thread.User {
 			text(thread.Assistant, thread.Plain, "I look.")
@@ -93,20 +94,25 @@ func SignedBy(text string) (all []thread.Author) {
 // outside of what a summary says to be data. It is nil if none is.
 func Misquoted(messages []thread.Message) error {
 	for i := range messages {
-		m := &messages[i]
-		for _, p := range injected.Passages(m) {
+		m := messages[i]
+		m.Parts = nil
+		for _, part := range messages[i].Parts {
+			one := thread.Message{Role: m.Role, Parts: []thread.Part{part}}
+			if m.Kind != thread.Recap && !ownformat.IsSummary(&one) {
+				m.Parts = append(m.Parts, part)
+				continue
+			}
+			if text := WithoutData(one.Text()); others(text, thread.ByPerson, thread.ByModel, thread.ByAgent) {
+				return fmt.Errorf("the summary tells outside of data:\n%s", text)
+			}
+			if text := usersPart(one.Text()); others(text, thread.ByPerson) {
+				return fmt.Errorf("the summary puts into the user's mouth:\n%s", text)
+			}
+		}
+		for _, p := range injected.Passages(&m) {
 			if p.Author == thread.ByPerson && others(p.Text, thread.ByPerson) {
 				return fmt.Errorf("message %d tells as the person's word:\n%s", i, p.Text)
 			}
-		}
-		if m.Kind != thread.Recap {
-			continue
-		}
-		if text := WithoutData(m.Text()); others(text, thread.ByPerson, thread.ByModel, thread.ByAgent) {
-			return fmt.Errorf("the summary tells outside of data:\n%s", text)
-		}
-		if text := usersPart(m.Text()); others(text, thread.ByPerson) {
-			return fmt.Errorf("the summary puts into the user's mouth:\n%s", text)
 		}
 	}
 	return nil
