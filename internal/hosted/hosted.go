@@ -136,7 +136,7 @@ func ToolChanges(m *thread.Message) (all []ToolChange, only bool) {
 
 var rows = []row{
 	{wire.Anthropic, "server_tool_use", false, "id", "name", `{"type":"server_tool_use","id":"1","name":"web_fetch","input":{"url":"https://a.example"}}`},
-	{wire.Anthropic, "mcp_tool_use", false, "id", "name", `{"type":"mcp_tool_use","id":"1","name":"find","server_name":"notes","input":{}}`},
+	{wire.Anthropic, "*_tool_use", false, "id", "name", `{"type":"mcp_tool_use","id":"1","name":"find","server_name":"notes","input":{}}`},
 	{wire.Anthropic, "*_tool_result", true, "tool_use_id", "", `{"type":"code_execution_tool_result","tool_use_id":"1","content":{"type":"code_execution_result","stdout":"3"}}`},
 	{wire.Responses, "program", false, "call_id", "=", `{"type":"program","id":"p","call_id":"1","code":"text(1)"}`},
 	{wire.Responses, "*_call", false, "call_id", "=", `{"type":"multi_agent_call","call_id":"1","action":"spawn"}`},
@@ -147,13 +147,19 @@ var rows = []row{
 	{wire.Gemini, "toolResponse", true, "toolResponse.id", "toolResponse.toolType", `{"toolResponse":{"id":"1","toolType":"GOOGLE_SEARCH_WEB","response":{}}}`},
 }
 
+// isOf reports whether a type is that of a row, of which * stands for any beginning: APIs add such types.
+func isOf(kind, row string) bool {
+	end, any := strings.CutPrefix(row, "*")
+	return kind == row || any && strings.HasSuffix(kind, end)
+}
+
 // Mark sets what a block's JSON says about hosted calls and instructions.
 func Mark(o thread.Opaque) thread.Opaque {
 	path, stands := standing[[2]string{o.API, o.Kind}]
 	o.Instruction = stands && gjson.Get(o.Raw, path).Exists()
 	for i := range rows {
 		r := &rows[i]
-		if r.api != o.API || r.kind != o.Kind && (r.kind[0] != '*' || !strings.HasSuffix(o.Kind, r.kind[1:])) {
+		if r.api != o.API || !isOf(o.Kind, r.kind) {
 			continue
 		}
 		if o.Call = gjson.Get(o.Raw, r.id).Str; o.Call == "" {
@@ -182,8 +188,7 @@ func Parent(api, raw string) string {
 type said struct{ api, kind, tool, input, output string }
 
 var sayings = []said{
-	{wire.Anthropic, "server_tool_use", "", "input", ""},
-	{wire.Anthropic, "mcp_tool_use", "", "input", ""},
+	{wire.Anthropic, "*_tool_use", "", "input", ""},
 	{wire.Responses, "program", "", "code", ""},
 	{wire.Responses, "multi_agent_call", "", "arguments", ""},
 	{wire.Responses, "web_search_call", "", "action", "action.sources.#.url"},
@@ -271,7 +276,7 @@ func unfold(m *thread.Message, names map[string]string) (parts []thread.Part, be
 
 func saying(o *thread.Opaque) *said {
 	for i := range sayings {
-		if s := &sayings[i]; s.api == o.API && s.kind == o.Kind {
+		if s := &sayings[i]; s.api == o.API && isOf(o.Kind, s.kind) {
 			return s
 		}
 	}

@@ -28,6 +28,7 @@ func TestMark(t *testing.T) {
 		{wire.Anthropic, "server_tool_use", `{"id":"2","name":"bash","caller":{"type":"code_execution_20260120","tool_id":"1"}}`, thread.Opaque{Call: "2", Tool: "bash", Parent: "1"}},
 		{wire.Anthropic, "web_search_tool_result", `{"tool_use_id":"2"}`, thread.Opaque{Call: "2", Answers: true}},
 		{wire.Anthropic, "server_tool_use", `{"id":7}`, thread.Opaque{}},
+		{wire.Anthropic, "novel_tool_use", `{"id":"1","input":{}}`, thread.Opaque{Call: "1"}},
 		{wire.Anthropic, "container_upload", `{"id":"1"}`, thread.Opaque{}},
 		{wire.Responses, "web_search_call", `{"id":"1"}`, thread.Opaque{}},
 		{wire.Chat, "server_tool_use", `{"id":"1"}`, thread.Opaque{}},

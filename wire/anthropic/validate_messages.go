@@ -104,7 +104,7 @@ func (c *checker) ending(last *checkedMessage) {
 	text := last.text
 	if n := len(last.blocks); n > 0 {
 		b := &last.blocks[n-1]
-		if b.kind == "server_tool_use" || strings.HasSuffix(b.kind, "_tool_result") {
+		if strings.HasSuffix(b.kind, "_tool_use") || strings.HasSuffix(b.kind, "_tool_result") {
 			return // a paused turn is sent back to be continued
 		}
 		text = b.Get("text")
@@ -211,7 +211,7 @@ func (c *checker) serverTools(turns []checkedMessage) {
 				c.Refuse(b.Index, t.block(k)+".caller", "caller", "the code that made this call, %q, is not in the request", source)
 			}
 			switch {
-			case b.kind == "server_tool_use" || b.kind == "mcp_tool_use":
+			case strings.HasSuffix(b.kind, "_tool_use"): // also of a type that is new
 				open[b.Get("id").Str], seen[b.Get("id").Str] = call{b.Index, t.block(k)}, true
 			case b.kind == "tool_use" && source != "":
 				_, runs := open[source]

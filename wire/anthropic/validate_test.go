@@ -26,6 +26,7 @@ const (
 	goesOn = `"thread":{"type":"continue","previous_message_id":"msg_1"}`
 	budget = `"thinking":{"type":"enabled","budget_tokens":1024}`
 	called = `{"type":"tool_use","id":"a","name":"t","input":{},"caller":{"type":"code_execution_20260120","tool_id":"s1"}}`
+	novel  = `{"type":"novel_tool_use","id":"n1","input":{}}`
 	search = `{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}`
 	found  = `{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}`
 )
@@ -115,6 +116,7 @@ var ruleTests = []struct{ rule, path, bad, good string }{
 		chat(tool, hi, assistant(callA), user(`{"type":"tool_result","tool_use_id":"a"}`))},
 	{"server-tool-pairing", "messages[1].content[0]", chat("", hi, assistant(search, text), hi), chat("", hi, assistant(search, found, text), hi)},
 	{"server-tool-pairing", "messages[1].content[0]", chat("", hi, assistant(found, text), hi), chat("", hi, assistant(text, search))},
+	{"server-tool-pairing", "messages[1].content[0]", chat("", hi, assistant(novel, text), hi), chat("", hi, assistant(novel, `{"type":"novel_tool_result","tool_use_id":"n1"}`, text), hi)},
 	{"server-tool-pairing", "messages[1].content[0]", chat("", hi, assistant(search, text), hi, ok, hi, ok, hi), chat("", hi, assistant(search, text), assistant(found), hi)},
 	{"server-tool-pairing", "messages[3].content[0]", chat("", hi, assistant(search, found), hi, assistant(found), hi), chat(tool, hi, assistant(search, callA), user(giveA), assistant(found, text), hi)},
 	{"caller", "messages[1].content[0].caller", chat(tool, hi, assistant(called, text), user(giveA)), chat(tool, hi, assistant(search, called), user(giveA))},
