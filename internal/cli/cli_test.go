@@ -27,7 +27,7 @@ func TestMessage(t *testing.T) {
 		{fmt.Errorf("transcript: %w", &fs.PathError{Op: "open", Path: "a.json", Err: fs.ErrNotExist}), "a.json: file does not exist"},
 		{errors.New("sqlite.Append(small/st): no space left on device"), "no space left on device"},
 		{fmt.Errorf("policy: %w: unknown policy", errUsage), "policy: unknown policy"},
-		{errors.New("tool \x1b[2Jsaid\u202e so"), "tool [2Jsaid so"},
+		{errors.New("tool \x1b[2Jsaid\u202e so"), `tool \x1b[2Jsaid\u202e so`},
 		{errors.New("unknown command \"x\"\n\nDid you mean this?\n\tcompact\n\n"), "unknown command \"x\"\nDid you mean this?\n  compact"},
 		{errors.New("the file plan.json: broken"), "the file plan.json: broken"},
 	} {

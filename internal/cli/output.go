@@ -15,9 +15,9 @@ import (
 )
 
 // WriteOutput writes a file whole or not at all: an existing file stays until the new one
-// is complete. "" and "-" are standard output.
+// is complete. A new one is readable for its owner only. "" and "-" are standard output.
 func WriteOutput(path string, data []byte, stdout io.Writer) error {
-	return fillOutput(path, 0o666, stdout, writeBytes(data))
+	return fillOutput(path, 0o600, stdout, writeBytes(data))
 }
 
 // fillOutput is WriteOutput for what is written piece by piece; mode is that of a new file.
@@ -161,6 +161,9 @@ func shellQuote(s string) string {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r))
 	}) {
 		return s
+	}
+	if printable(s) != s { // the form in which bash and zsh take escapes
+		return "$'" + printable(strings.NewReplacer(`\`, `\\`, "'", `\'`, "\n", `\n`, "\t", `\t`).Replace(s)) + "'"
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/glyph"
 )
 
 // width limits every table, in columns.
@@ -164,20 +165,9 @@ func (p *printer) text(format string, args ...any) {
 	}
 }
 
-// printable puts a text on one line and removes control characters: reports quote the
-// output of tools.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == 0x2028 || r == 0x2029:
-			return ' '
-		case r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x061c || r == 0x200e || r == 0x200f ||
-			r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff:
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "�"))
-}
+// printable puts a text on one line and shows what is hidden in it: reports quote the output of
+// tools.
+func printable(s string) string { return glyph.Visible(s) }
 
 // shorten makes a text printable and cuts it to n columns. It first shortens the paths in it
 // from the front, as the name of a file says most.

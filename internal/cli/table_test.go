@@ -26,10 +26,10 @@ func TestShorten(t *testing.T) {
 		{"cp /home/dev/a/one.go /home/dev/b/two.go", 22, "cp …/one.go …/b/two.go"},
 		{"see https://example.com/a/b/c/d now", 20, "see https://example…"},
 		{"cat docs/plan.md and more", 12, "cat docs/pl…"},
-		{"two\nlines\tand \x1b[31mred\x1b[0m", 40, "two lines and [31mred[0m"},
-		{"\u202egnp.exe\u202c", 40, "gnp.exe"},
-		{"broken \xff byte", 40, "broken � byte"},
-		{"bell\a and \x9b31m", 40, "bell and �31m"},
+		{"two\nlines\tand \x1b[31mred\x1b[0m", 40, `two lines and \x1b[31mred\x1b[0m`},
+		{"\u202egnp.exe\u202c", 40, `\u202egnp.exe\u202c`},
+		{"broken \xff byte", 40, `broken \xff byte`},
+		{"bell\a and \x9b31m", 40, `bell\x07 and \x9b31m`},
 		{"anything", 0, "…"},
 	} {
 		if got := shorten(c.text, c.n); got != c.want {

@@ -14,6 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/describe"
+	"github.com/palimpsest-ai/palimpsest/internal/glyph"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -70,6 +71,9 @@ func Render(c *palimpsest.Compactor, p *plan.Plan, q palimpsest.Request) (*palim
 // labelLength is the length of a message's label, in characters.
 const labelLength = 140
 
+// label is a text as it stands in a list.
+func label(text string) string { return glyph.Visible(clip.Line(text, labelLength)) }
+
 // View makes a view. It is a pure function.
 func View(s Input) *view.View {
 	v := &view.View{
@@ -91,10 +95,10 @@ func View(s Input) *view.View {
 	for i, m := range s.Thread.All() {
 		line := view.Message{
 			ID: m.ID, Role: describe.Speaker(m), Turn: m.Turn, Time: m.Time, Tokens: s.Result.Sizes[i],
-			Label: clip.Line(describe.MessageAt(s.Thread, pairs, i), labelLength), Record: at[actions[m.ID]],
+			Label: label(describe.MessageAt(s.Thread, pairs, i)), Record: at[actions[m.ID]],
 		}
 		if r, ok := m.Result(); ok {
-			line.Tool, line.Failed = r.Tool, r.Outcome == thread.Failure
+			line.Tool, line.Failed = glyph.Visible(r.Tool), r.Outcome == thread.Failure
 		}
 		if line.Record >= 0 {
 			v.Records[line.Record].Last = i
@@ -110,6 +114,7 @@ func View(s Input) *view.View {
 	for _, i := range s.Result.Pinned {
 		v.Messages[i].Pinned = true
 	}
+	v.Title, v.Model = glyph.Visible(v.Title), glyph.Visible(v.Model)
 	v.Prompt = promptParts(s, at, limit)
 	v.Plans, v.Steps, v.Cached = history(s)
 	return v
@@ -134,7 +139,7 @@ func promptParts(s Input, at map[plan.Ref]int, limit int) []view.Part {
 	var out []view.Part
 	p := s.Result.Prompt
 	add := func(part view.Part, text string) {
-		part.Label = clip.Line(text, labelLength)
+		part.Label = label(text)
 		if limit > 0 {
 			part.Text, part.Cut = clipText(text, limit)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api/view"
+	"github.com/palimpsest-ai/palimpsest/internal/glyph"
 	"github.com/palimpsest-ai/palimpsest/internal/test/golden"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -237,7 +238,7 @@ func TestNothingEndsTheData(t *testing.T) {
 	if err := json.Unmarshal([]byte(data), &v); err != nil {
 		t.Fatal(err)
 	}
-	if v.Messages[0].Text != hostile || v.Title != hostile {
+	if v.Messages[0].Text != hostile || v.Title != glyph.Visible(hostile) {
 		t.Errorf("the text came back as %q", v.Messages[0].Text)
 	}
 	if n := strings.Count(rest, "<script"); n != 1 {

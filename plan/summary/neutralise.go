@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/internal/glyph"
 )
 
 // neutralise writes item text so that it cannot forge a boundary of the prompt.
@@ -17,7 +19,7 @@ import (
 //     "[Externalized Content", "[Rehydrated", "read_artifact(") or of a chat
 //     template ("<system", "</user", "<|", "[INST", "<<SYS") gets a backslash
 //     after its first character, or before the parenthesis; so has what only looks
-//     like one (see looks), or has characters in it that nobody sees;
+//     like one (see glyph.Looks), or has characters in it that nobody sees;
 //   - line separators of every kind become newlines; other control characters,
 //     bidirectional marks, zero-width spaces and broken UTF-8 become U+FFFD.
 //     They are not taken out, because that could join the halves of a marker.
@@ -50,12 +52,12 @@ func neutralise(b *strings.Builder, s, newline string) {
 			n++
 		}
 		end := i + n
-		first := looks(r)
+		first := glyph.Looks(r)
 		if lineStart && r != '\r' {
 			if forgesLine(first, s[i:]) {
 				replace(i, i, `\`)
 			}
-			lineStart = first == ' ' || first == '\t' || unseen(r)
+			lineStart = first == ' ' || first == '\t' || glyph.Unseen(r)
 		}
 		switch {
 		case strings.ContainsRune("\r\v\f\u0085\u2028\u2029", r):
@@ -65,7 +67,7 @@ func neutralise(b *strings.Builder, s, newline string) {
 			replace(end, end, `\`)
 		case first == '(' && endsFold(s[:i], "read_artifact"):
 			replace(i, i, `\`)
-		case r == utf8.RuneError && n == 1, hidden(r) && r != '\t':
+		case r == utf8.RuneError && n == 1, glyph.Hidden(r) && r != '\t':
 			replace(i, end, string(utf8.RuneError))
 		}
 		i = end
@@ -102,7 +104,7 @@ var speakers = []string{"system:", "human:", "assistant:", "user:", "developer:"
 // begins are the bytes that a line of a speaker may begin with.
 var begins = func() (t [256]bool) {
 	for c := range byte(0x80) {
-		t[c] = slices.ContainsFunc(speakers, func(m string) bool { return m[0] == looks(rune(c)) })
+		t[c] = slices.ContainsFunc(speakers, func(m string) bool { return m[0] == glyph.Looks(rune(c)) })
 	}
 	return t
 }()
@@ -117,4 +119,49 @@ func forgesMark(bracket byte, rest string) bool {
 // character looks like.
 func forgesLine(first byte, s string) bool {
 	return slices.ContainsFunc(speakers, func(m string) bool { return m[0] == first && hasPrefixFold(s, m) })
+}
+
+// hasPrefixFold reports whether s begins with what looks like the word, which is in lower
+// case.
+func hasPrefixFold(s, lower string) bool {
+	for i := 0; i < len(lower); {
+		r, n := utf8.DecodeRuneInString(s)
+		if n == 0 {
+			return false
+		}
+		s = s[n:]
+		if glyph.Unseen(r) {
+			continue
+		}
+		if glyph.Looks(r) != lower[i] {
+			return false
+		}
+		i++
+	}
+	return true
+}
+
+// endsFold reports whether s ends in what looks like the word, ignoring spaces after it.
+func endsFold(s, lower string) bool {
+	for i := len(lower) - 1; i >= 0; {
+		r, n := utf8.DecodeLastRuneInString(s)
+		if n == 0 {
+			return false
+		}
+		s = s[:len(s)-n]
+		c := glyph.Looks(r)
+		if glyph.Unseen(r) || i == len(lower)-1 && (c == ' ' || c == '\t') {
+			continue
+		}
+		if c != lower[i] {
+			return false
+		}
+		i--
+	}
+	return true
+}
+
+// trimSeen removes white space and invisible characters from the beginning of a text.
+func trimSeen(s string) string {
+	return strings.TrimLeftFunc(s, func(r rune) bool { c := glyph.Looks(r); return glyph.Unseen(r) || c == ' ' || c == '\t' })
 }
