@@ -2,7 +2,11 @@
 // of its calls and results is worth keeping.
 package toolclass
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+)
 
 // Class is the kind of work that a tool does. Agents have different names for tools that do much
 // the same.
@@ -105,5 +109,17 @@ func Normal(name string) string {
 	return string(out)
 }
 
+// ownLists are the tools with which agents keep their own plan, as each agent writes them. A list that
+// another program keeps, such as an MCP server, has a name that is only like one of them.
+var ownLists = scan.WordSet(`TodoWrite TodoRead todowrite todoread todo_write todo_read todos todo
+	write_todos update_plan update_todo_list manage_todo_list todo__todo_write todo__todo_read
+	TaskCreate TaskUpdate TaskList TaskGet task_tracker ExitPlanMode EnterPlanMode exit_plan_mode enter_plan_mode`)
+
 // ClassOf returns the class of a tool by its name, or Other.
-func ClassOf(name string) Class { return classes[Normal(name)] }
+func ClassOf(name string) Class {
+	class := classes[Normal(name)]
+	if class == Todo && !ownLists[strings.TrimPrefix(name, "functions.")] {
+		return Other
+	}
+	return class
+}

@@ -28,6 +28,8 @@ func TestClassOf(t *testing.T) {
 		"WebFetch": Fetch, "web_fetch": Fetch, "fetch": Fetch, "WebSearch": Web, "google_web_search": Web,
 		"Task": Agent, "spawn_agent": Agent, "TodoWrite": Todo, "update_plan": Todo, "todowrite": Todo, "write_todos": Todo,
 		"read_artifact": Recall, "recall": Recall, "palimpsest_recall": Recall, "mcp__palimpsest__read_artifact": Recall,
+		// The lists of other programs are not the agent's own plan.
+		"TaskList": Todo, "functions.update_plan": Todo, "todo__todo_write": Todo, "task_list": Other, "mcp__tracker__task_list": Other, "mcp__tracker__TodoWrite": Other, "tracker.update_plan": Other,
 		"create_order": Other, "": Other, "mcp__shop__": Other,
 	} {
 		if got := ClassOf(name); got != want {
