@@ -52,8 +52,9 @@ const (
 	// socketLife bounds a connection. Clients then open another, as they do after the provider's own
 	// hour.
 	socketLife = time.Hour
-	// socketWriteTimeout bounds how long a client takes to read one event.
-	socketWriteTimeout = 2 * time.Minute
+	// socketReadTimeout bounds how long a message takes to arrive once it has begun, and
+	// socketWriteTimeout how long a client takes to read one event.
+	socketReadTimeout, socketWriteTimeout = 2 * time.Minute, 2 * time.Minute
 	// maxLanes bounds the lanes of a connection, and maxWaiting the requests that wait in them.
 	maxLanes, maxWaiting = 64, 64
 )
@@ -72,8 +73,8 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request, count func()
 		return // Accept has answered
 	}
 	defer conn.CloseNow()
-	conn.SetReadLimit(-1) // s.read has its own
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), socketLife)
+	conn.SetReadLimit(-1)                                       // s.read has its own
+	ctx, cancel := context.WithTimeout(r.Context(), socketLife) // it outlives that the connection was taken over
 	defer cancel()
 	s := &socket{proxy: p, request: r, conn: conn, count: count}
 	lanes, waiting := map[string]*lane{}, make(chan struct{}, maxWaiting)
@@ -133,10 +134,13 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request, count func()
 
 // read reads the next message, if there is room for it.
 func (s *socket) read(ctx context.Context) (a socketMessage, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	kind, r, err := s.conn.Reader(ctx)
 	if err != nil {
 		return a, err
 	}
+	defer time.AfterFunc(socketReadTimeout, cancel).Stop()
 	if kind != websocket.MessageText {
 		s.conn.Close(websocket.StatusUnsupportedData, "requests are text")
 		return a, fmt.Errorf("a message of type %s", kind)

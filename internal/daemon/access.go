@@ -30,6 +30,7 @@ type identity struct {
 	// logged.
 	tenant, key string
 	rights      apikey.Rights
+	token       string // the key itself, never logged
 }
 
 // access finds out who asks, and holds callers to their limits.
@@ -189,7 +190,34 @@ func (a *access) identifyToken(ctx context.Context, token string) (identity, err
 	case errors.Is(err, apikey.ErrUnauthorized):
 		return identity{}, problem(api.Unauthorized, "the key is not a valid one (`palimpsest keys list` shows those that are)")
 	}
-	return identity{tenant: key.Tenant, key: key.ID, rights: key.Rights}, err
+	return identity{tenant: key.Tenant, key: key.ID, rights: key.Rights, token: token}, err
+}
+
+// recheckInterval is how often the key of a request that is still being answered is checked again.
+const recheckInterval = 2 * time.Second
+
+// whileValid returns the request of a caller with a context that ends when the key is revoked or has
+// expired. A store that cannot be asked ends nothing. end must be called.
+func (a *access) whileValid(r *http.Request, who identity) (_ *http.Request, end func()) {
+	if who.key == "" {
+		return r, func() {}
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	go func() {
+		tick := time.NewTicker(recheckInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if _, err := a.identifyToken(ctx, who.token); api.IsKind(err, api.Unauthorized) {
+					cancel()
+				}
+			}
+		}
+	}()
+	return r.WithContext(ctx), cancel
 }
 
 // checkLocalOrigin refuses what a web page could send to a daemon without keys: a request

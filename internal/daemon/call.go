@@ -33,6 +33,8 @@ type call struct {
 	version int
 	// endRequest ends its count among the tenant's requests; nil when it was not counted.
 	endRequest func()
+	// endChecks ends the checks of its key; nil where it has no caller.
+	endChecks func()
 	// bodyBytes is what its body takes of the memory for bodies.
 	bodyBytes int
 }
@@ -100,6 +102,7 @@ func (c *call) admit() (err error) {
 	if c.who, err = c.s.access.authenticate(c.r, c.s.access.byBearer); err != nil {
 		return err
 	}
+	c.r, c.endChecks = c.s.access.whileValid(c.r, c.who)
 	if err := c.who.require(c.op.Right); err != nil {
 		return err
 	}
@@ -127,8 +130,10 @@ func (c *call) checkQuery() error {
 
 // release gives back what the call has taken of the limits.
 func (c *call) release() {
-	if c.endRequest != nil {
-		c.endRequest()
+	for _, end := range []func(){c.endRequest, c.endChecks} {
+		if end != nil {
+			end()
+		}
 	}
 	if c.bodyBytes > 0 {
 		c.s.config.Memory.Release(c.who.tenant, c.bodyBytes)

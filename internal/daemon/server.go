@@ -219,12 +219,14 @@ func (s *Server) isProxied(r *http.Request) bool {
 
 // serveProxied hands a request to the proxy of the caller's tenant.
 func (s *Server) serveProxied(w http.ResponseWriter, r *http.Request) {
-	handler, end, err := s.beginProxied(r)
+	who, handler, end, err := s.beginProxied(r)
 	if err != nil {
 		s.answerError(w, r, err)
 		return
 	}
 	defer end()
+	r, endChecks := s.access.whileValid(r, who)
+	defer endChecks()
 	r.Header.Del(KeyHeader)
 	// These say what the provider says.
 	w.Header().Del("X-Request-Id")
@@ -232,20 +234,19 @@ func (s *Server) serveProxied(w http.ResponseWriter, r *http.Request) {
 	handler.ServeHTTP(w, r)
 }
 
-func (s *Server) beginProxied(r *http.Request) (handler http.Handler, end func(), err error) {
-	who, err := s.access.authenticate(r, s.access.byKeyHeader)
-	if err != nil {
-		return nil, nil, err
+func (s *Server) beginProxied(r *http.Request) (who identity, handler http.Handler, end func(), err error) {
+	if who, err = s.access.authenticate(r, s.access.byKeyHeader); err != nil {
+		return who, nil, nil, err
 	}
 	if handler, err = s.config.Proxy(who.tenant); err != nil {
-		return nil, nil, err
+		return who, nil, nil, err
 	}
 	if p, ok := handler.(*proxy.Proxy); ok {
 		count := func() error { return s.access.countMore(r, who, 1) }
 		handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.ServeCounted(w, r, count) })
 	}
 	end, err = s.beginRequest(who.tenant)
-	return handler, end, err
+	return who, handler, end, err
 }
 
 // isUpgrade reports whether a request asks for a WebSocket, which the proxy refuses in
