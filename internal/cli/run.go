@@ -187,6 +187,7 @@ func runChild(ctx context.Context, args []string, base string, s Streams) (int, 
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = agentInput(s.In), underlyingWriter(s.Out), s.Err
 	cmd.WaitDelay = time.Second // standard input may never end
 	signals := make(chan os.Signal, 8)
+	signal.Reset(os.Interrupt, syscall.SIGTERM) // a second one means something to the agent
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	if err := ctx.Err(); err != nil { // the signal came before the line above
@@ -221,21 +222,30 @@ func runChild(ctx context.Context, args []string, base string, s Streams) (int, 
 }
 
 // forwardSignals passes signals on to the agent until it ends. At a terminal the agent gets
-// Ctrl-C itself, and a second one would mean something else. The signals also end the
-// command's context, so that is no reason to send another.
+// Ctrl-C itself, and a second one would mean something else. An agent that a second signal does not
+// end is killed.
 func forwardSignals(agent *os.Process, signals <-chan os.Signal, ended <-chan struct{}, atTerminal bool) {
-	for {
+	var patience <-chan time.Time
+	for sent := 0; ; {
 		select {
 		case got := <-signals:
 			if got == os.Interrupt && atTerminal {
 				continue
 			}
 			_ = agent.Signal(got) // it may have ended meanwhile
+			if sent++; sent == 2 {
+				patience = time.After(lastGrace)
+			}
+		case <-patience:
+			_ = agent.Kill()
 		case <-ended:
 			return
 		}
 	}
 }
+
+// lastGrace is how long the agent has to end after a second signal.
+const lastGrace = 500 * time.Millisecond
 
 // agentInput unwraps an interruptibleReader: the agent reads standard input itself.
 func agentInput(r io.Reader) io.Reader {

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -275,6 +276,37 @@ func TestRunSignals(t *testing.T) {
 			t.Errorf("%v: the agent got %q too", sent, rest)
 		}
 		if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 9 {
+			t.Errorf("%v: %v", sent, err)
+		}
+	}
+}
+
+// TestSecondSignalOfRun: an agent that goes on after two signals is ended, and the command with it.
+func TestSecondSignalOfRun(t *testing.T) {
+	for _, sent := range [][2]os.Signal{{syscall.SIGTERM, syscall.SIGTERM}, {os.Interrupt, syscall.SIGTERM}, {os.Interrupt, os.Interrupt}} {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestRunSignals$")
+		cmd.Env = append(os.Environ(), "PALIMPSEST_TEST_RUN=1", "PALIMPSEST_TEST_AGENT=wait")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		stuck := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+		lines := bufio.NewReader(out)
+		for _, got := range []os.Signal{nil, sent[0], sent[1]} { // the agent says "ready" first
+			if got != nil {
+				if err := cmd.Process.Signal(got); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := lines.ReadString('\n'); err != nil {
+				t.Fatalf("%v: %v", sent, err)
+			}
+		}
+		_, _ = io.Copy(io.Discard, lines)
+		if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 128+int(syscall.SIGKILL) || !stuck.Stop() {
 			t.Errorf("%v: %v", sent, err)
 		}
 	}
