@@ -1,4 +1,4 @@
-// The messages of pi, which OpenClaw has too, in the daemon's form and back.
+// A part of the plugins of Palimpsest: the messages of pi, which OpenClaw has too, in the form of the daemon and back.
 import { text } from './daemon.js'
 
 export const blocks = content => (typeof content === 'string' ? [text(content)] : (content ?? []))

@@ -118,6 +118,9 @@ func (p filePlugin) remove(context.Context) (string, error) {
 	} else if err != nil {
 		return "", err
 	}
+	if err := checkPluginFiles(folder, integrations.Plugin(p.agent)); err != nil {
+		return "", err
+	}
 	// The folder beside palimpsest.js first: while the file is there, the plugin is.
 	for _, ours := range []string{strings.TrimSuffix(path, ".js"), path} {
 		if err := os.RemoveAll(ours); err != nil {
@@ -140,8 +143,11 @@ func writePlugin(agent, folder string) error {
 	if err != nil {
 		return err
 	}
-	calls := programReplacer(shell, program)
-	for name, text := range integrations.Plugin(agent) {
+	calls, files := programReplacer(shell, program), integrations.Plugin(agent)
+	if err := checkPluginFiles(folder, files); err != nil {
+		return err
+	}
+	for name, text := range files {
 		if err := writeWithFolders(filepath.Join(folder, filepath.FromSlash(name)), []byte(calls.Replace(text))); err != nil {
 			return err
 		}
