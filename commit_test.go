@@ -211,7 +211,7 @@ func TestKeyedIDs(t *testing.T) {
 	}
 	moved := storemem.New()
 	other := keyed(t, moved.Artifacts())
-	if _, err := care.Import(ctx, moved, &all, other); err != nil {
+	if _, err := care.Import(ctx, moved, &all, other, nil); err != nil {
 		t.Fatal(err)
 	}
 	if plainIDs, keyedIDs := pointers(moved, goOn(compactor(moved, other), 100, 140), other); plainIDs > 0 || keyedIDs < 2 {

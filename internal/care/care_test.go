@@ -63,12 +63,44 @@ func TestForgedText(t *testing.T) {
 	}
 	forged := strings.Replace(from.String(), "message 17\"", "message 18\"", 1)
 	db := mem.New()
-	if _, err := care.Import(t.Context(), db, strings.NewReader(forged), nil); err != nil {
+	if _, err := care.Import(t.Context(), mem.New(), strings.NewReader(forged), nil, nil); !errors.Is(err, care.ErrFormat) || !strings.Contains(err.Error(), "one of them was changed") {
+		t.Errorf("it is taken: %v", err)
+	}
+	if _, err := care.Import(t.Context(), db, strings.NewReader(forged), nil, &care.ImportOptions{AnyIDs: true}); err != nil {
 		t.Fatal(err)
 	}
 	_, problems := check(t, db)
 	if len(problems) != 1 || !strings.Contains(problems[0].Where, "message 17,") || problems[0].Thread != "long" {
 		t.Errorf("%v", problems)
+	}
+}
+
+// TestImportOfOthers: records that hold the name of another tenant or thread are refused, and so is another
+// tenant than the one that was asked for, with the line; what was asked for is taken.
+func TestImportOfOthers(t *testing.T) {
+	from := &bytes.Buffer{}
+	if _, err := care.Export(t.Context(), storetest.FillAll(t, mem.New()), from, nil); err != nil {
+		t.Fatal(err)
+	}
+	const head, end = `{"palimpsest_export":1}` + "\n", `{"end":{"tenants":1,"threads":1,"events":1}}` + "\n"
+	mine, empty := "mine", ""
+	for name, test := range map[string]struct {
+		export string
+		tenant *string
+		want   string // of the error; empty is none
+	}{
+		"an event of another tenant":      {head + `{"tenant":"mine","thread":"t","event":{"type":"x","thread_id":"t","tenant_id":"other"}}` + "\n" + end, nil, `line 2: a record of tenant "mine", thread "t" holds one of tenant "other"`},
+		"an event of another thread":      {head + `{"tenant":"mine","thread":"t","event":{"type":"x","thread_id":"u"}}` + "\n" + end, nil, `thread "u"`},
+		"an artifact of another tenant":   {head + `{"tenant":"mine","artifact":{"artifact_id":"art_0123456789abcdef","thread_id":"t","tenant_id":"other"},"content":"eA=="}` + "\n" + end, nil, `tenant "other"`},
+		"its own event":                   {head + `{"tenant":"mine","thread":"t","event":{"type":"x","thread_id":"t","tenant_id":"mine"}}` + "\n" + end, &mine, ""},
+		"a tenant that was not asked for": {head + `{"tenant":"other","thread":"t","event":{"type":"x"}}` + "\n" + end, &mine, `line 2: a record of tenant "other", and only those of "mine"`},
+		"one of several":                  {from.String(), &empty, "and only those of"},
+		"all of several":                  {from.String(), nil, ""},
+	} {
+		_, err := care.Import(t.Context(), mem.New(), strings.NewReader(test.export), nil, &care.ImportOptions{Tenant: test.tenant})
+		if test.want == "" && err != nil || test.want != "" && (!errors.Is(err, care.ErrFormat) || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -135,11 +167,11 @@ func TestCutOff(t *testing.T) {
 	data := whole.Bytes()
 	db := mem.New()
 	for _, n := range []int{0, 10, len(data) / 3, len(data) / 2, len(data) - 200, len(data) - 5} {
-		if _, err := care.Import(ctx, db, bytes.NewReader(data[:n]), nil); !errors.Is(err, care.ErrFormat) || !strings.Contains(err.Error(), "line ") {
+		if _, err := care.Import(ctx, db, bytes.NewReader(data[:n]), nil, nil); !errors.Is(err, care.ErrFormat) || !strings.Contains(err.Error(), "line ") {
 			t.Errorf("%d of %d bytes: %v", n, len(data), err)
 		}
 	}
-	if _, err := care.Import(ctx, db, bytes.NewReader(data), nil); err != nil {
+	if _, err := care.Import(ctx, db, bytes.NewReader(data), nil, nil); err != nil {
 		t.Error(err)
 	}
 	if _, problems := check(t, db); len(problems) > 0 {
@@ -165,7 +197,7 @@ func TestOther(t *testing.T) {
 		}
 		// A message without its id gets the one that its content gives.
 		other = regexp.MustCompile(`"id":"[0-9a-f]{32}",`).ReplaceAllString(other, "")
-		if _, err := care.Import(ctx, db, strings.NewReader(other), nil); !errors.Is(err, store.ErrConflict) {
+		if _, err := care.Import(ctx, db, strings.NewReader(other), nil, nil); !errors.Is(err, store.ErrConflict) {
 			t.Errorf("%s: %v", change[0], err)
 		}
 	}
@@ -182,7 +214,7 @@ func TestOther(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "x", "{}", `{"palimpsest_export":9}`, `[]`, "{\"palimpsest_export\":1}\n{\"thread\":\"t\"}", "{\"palimpsest_export\":1}\n{\"thread\":\"t\",\"message\":{\"v\":1,\"frame_back\":3}}"} {
-		if _, err := care.Import(ctx, mem.New(), strings.NewReader(text), nil); !errors.Is(err, care.ErrFormat) {
+		if _, err := care.Import(ctx, mem.New(), strings.NewReader(text), nil, nil); !errors.Is(err, care.ErrFormat) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -201,7 +233,7 @@ func FuzzImport(f *testing.F) {
 	f.Add([]byte("{\"palimpsest_export\":1}\n{\"thread\":\"t\",\"message\":{\"v\":1,\"role\":\"user\"}}\n{\"end\":{\"tenants\":1,\"threads\":1,\"messages\":1}}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		db := mem.New()
-		_, err := care.Import(t.Context(), db, bytes.NewReader(data), nil)
+		_, err := care.Import(t.Context(), db, bytes.NewReader(data), nil, nil)
 		if _, headErr := care.ReadHead(bytes.NewReader(data)); headErr != nil && err == nil {
 			t.Fatalf("imported, though its head is wrong: %v", headErr)
 		}

@@ -73,7 +73,7 @@ func TestDeletedMeanwhile(t *testing.T) {
 				t.Errorf("%+v are exported", counts)
 			}
 			into := mem.New()
-			if _, err := care.Import(ctx, into, &out, nil); err != nil {
+			if _, err := care.Import(ctx, into, &out, nil, nil); err != nil {
 				t.Fatal(err)
 			}
 			if _, problems := check(t, into); len(problems) > 0 {

@@ -3,6 +3,7 @@ package care
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -234,12 +235,22 @@ func checkHead(x record) error {
 	return fmt.Errorf("it does not begin like an export: %w", ErrFormat)
 }
 
+// ImportOptions say what Import takes. The zero value, or nil, takes the records of all tenants.
+type ImportOptions struct {
+	// Tenant is the one tenant whose records may be there; nil for all.
+	Tenant *string
+	// AnyIDs also takes messages that have an id in the form of thread.ChainID which does not follow
+	// from their content: callers brought them, or the messages were changed.
+	AnyIDs bool
+}
+
 // Import reads an export into a store, with the same ids, positions and versions. It skips
 // data that the store already has, so an import that was cut off can be repeated; if the
-// store has other data in its place, the error wraps store.ErrConflict. The error names
+// store has other data in its place, the error wraps store.ErrConflict. A record of a tenant or
+// with an id that the options do not allow is an error that wraps ErrFormat. The error names
 // the line; the threads before the one that the line is about are in the store.
-func Import(ctx context.Context, db store.DB, r io.Reader, artifacts *artifact.Store) (Counts, error) {
-	i := &importer{db: db, contents: contentsOf(db, artifacts)}
+func Import(ctx context.Context, db store.DB, r io.Reader, artifacts *artifact.Store, o *ImportOptions) (Counts, error) {
+	i := &importer{db: db, contents: contentsOf(db, artifacts), ImportOptions: *cmp.Or(o, &ImportOptions{})}
 	err := i.read(ctx, r)
 	if err != nil {
 		err = fmt.Errorf("care.Import: line %d: %w", i.line, err)
@@ -248,6 +259,7 @@ func Import(ctx context.Context, db store.DB, r io.Reader, artifacts *artifact.S
 }
 
 type importer struct {
+	ImportOptions
 	db       store.DB
 	contents *artifact.Store
 	line     int
@@ -255,6 +267,7 @@ type importer struct {
 
 	// The current thread: what the store has, what was read, and what is not yet written.
 	info          store.Info
+	last          thread.ID // of the messages read
 	frames        []*thread.Frame
 	batch         []thread.Message
 	newEvents     []event.Event
@@ -299,6 +312,9 @@ func (i *importer) read(ctx context.Context, r io.Reader) error {
 }
 
 func (i *importer) take(ctx context.Context, x record) error {
+	if err := i.allowed(x); err != nil {
+		return err
+	}
 	s := i.db.Tenant(x.Tenant)
 	switch {
 	case x.Document != nil:
@@ -321,7 +337,7 @@ func (i *importer) take(ctx context.Context, x record) error {
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		i.info, i.frames, i.plans, i.events = info, nil, 0, 0
+		i.info, i.last, i.frames, i.plans, i.events = info, "", nil, 0, 0
 	}
 	switch {
 	case x.Message != nil:
@@ -330,6 +346,24 @@ func (i *importer) take(ctx context.Context, x record) error {
 		return i.plan(ctx, s, x.Plan)
 	}
 	return i.event(ctx, s, *x.Event)
+}
+
+// allowed checks whose a record is, by all of its members.
+func (i *importer) allowed(x record) error {
+	if i.Tenant != nil && x.Tenant != *i.Tenant {
+		return fmt.Errorf("a record of tenant %q, and only those of %q may be there: %w", x.Tenant, *i.Tenant, ErrFormat)
+	}
+	inner, of := x.Tenant, x.Thread
+	switch {
+	case x.Event != nil:
+		inner, of = cmp.Or(x.Event.TenantID, inner), cmp.Or(x.Event.ThreadID, of)
+	case x.Artifact != nil:
+		inner = cmp.Or(x.Artifact.TenantID, inner)
+	}
+	if inner != x.Tenant || of != x.Thread {
+		return fmt.Errorf("a record of tenant %q, thread %q holds one of tenant %q, thread %q: %w", x.Tenant, x.Thread, inner, of, ErrFormat)
+	}
+	return nil
 }
 
 func (i *importer) message(ctx context.Context, data []byte) error {
@@ -344,6 +378,11 @@ func (i *importer) message(ctx context.Context, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
+	want := thread.ChainID(i.last, &m)
+	if m.ID != "" && m.ID != want && chained.MatchString(string(m.ID)) && !i.AnyIDs {
+		return fmt.Errorf("message %s: its content and the messages before it give the id %s: one of them was changed, or a caller brought the id (--any-ids takes it): %w", m.ID, want, ErrFormat)
+	}
+	i.last = cmp.Or(m.ID, want)
 	if len(i.batch) >= batchSize && !shares {
 		if err := i.flush(ctx); err != nil {
 			return err

@@ -116,11 +116,15 @@ func dbImportCommand(s Streams) *cobra.Command {
 		}
 		return err
 	}
-	return completeDBCommand(&cobra.Command{
+	var tenant string
+	var o care.ImportOptions
+	command := completeDBCommand(&cobra.Command{
 		Use:   "import FILE",
 		Short: "Read an export into a store, with the same ids",
 		Long: `Reads the output of ` + "`palimpsest db export`" + ` into a store. It skips what the store has
-already, so an interrupted import can be run again.`,
+already, so an interrupted import can be run again. A message whose id does not follow
+from its content is refused: it was changed, or a caller brought the id (--any-ids).
+Read a file from somebody else with --tenant: it may name any tenant.`,
 		Args: exactArgs(1, "the FILE of an export, or - for standard input"),
 		PreRunE: func(_ *cobra.Command, args []string) (err error) { // before it creates a store
 			if file, err = openInput(args[0], s.In); err != nil {
@@ -133,12 +137,18 @@ already, so an interrupted import can be run again.`,
 		},
 	}, true, func(c *cobra.Command, db *database) error {
 		defer file.Close()
-		n, err := care.Import(c.Context(), db.DB, in, db.artifacts())
+		if c.Flags().Changed("tenant") {
+			o.Tenant = &tenant
+		}
+		n, err := care.Import(c.Context(), db.DB, in, db.artifacts(), &o)
 		if err != nil {
 			return invalid(c.Flags().Arg(0), err)
 		}
 		return writeResult(s.Out, c, storeCounts(n), storeCounts(n).print)
 	})
+	command.Flags().StringVar(&tenant, "tenant", "", "refuse records of another tenant than `NAME`")
+	command.Flags().BoolVar(&o.AnyIDs, "any-ids", false, "take ids that look like ours and do not follow from the content")
+	return command
 }
 
 func dbResealCommand(s Streams) *cobra.Command {

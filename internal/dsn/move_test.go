@@ -131,14 +131,14 @@ func TestMove(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := care.Import(ctx, goal.DB, strings.NewReader(want), goal.care()); err == nil || !strings.Contains(err.Error(), "another content has this id") {
+	if _, err := care.Import(ctx, goal.DB, strings.NewReader(want), goal.care(), nil); err == nil || !strings.Contains(err.Error(), "another content has this id") {
 		t.Errorf("%v", err)
 	}
 }
 
 func fill(ctx context.Context, t *testing.T, k kept, text string) {
 	t.Helper()
-	if _, err := care.Import(ctx, k.DB, strings.NewReader(text), k.care()); err != nil {
+	if _, err := care.Import(ctx, k.DB, strings.NewReader(text), k.care(), nil); err != nil {
 		t.Fatal(err)
 	}
 }
