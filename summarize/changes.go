@@ -94,7 +94,7 @@ func (b *builder) addEdits() {
 		e := b.edits[key]
 		text := e.text(key.path)
 		b.Changes = append(b.Changes, summary.Item{Text: text, Turn: key.turn, Sources: e.sources})
-		b.entry(secChange, e.at, 2.5*b.age(e.at), mentions(nil, text))
+		b.entry(secChange, e.at, 1.75, mentions(nil, text))
 	}
 }
 

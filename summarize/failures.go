@@ -18,12 +18,12 @@ import (
 const (
 	// The base value of a failed command, of a failed edit that was mended, and of another
 	// failed call, which mostly named what does not exist.
-	attemptWorth = 2.5
-	editWorth    = 1
-	missWorth    = 0.4
+	attemptWorth = 1.75
+	editWorth    = 0.7
+	missWorth    = 0.28
 	// saidWorth is the base value of a rejected call with the user's words, of which at most
 	// maxSaid bytes are shown.
-	saidWorth = 6
+	saidWorth = 4.2
 	maxSaid   = 400
 	// maxMending is how many edits after a failure are shown with it; they and the assistant's
 	// words are looked for in the next nextMessages messages of the turn.
@@ -102,7 +102,7 @@ func (b *builder) attempt(x *exchange, a *attempt, same string, worth float32, s
 	}
 	b.remember(a, same)
 	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: a.text(nil), Turn: x.told.Turn, Sources: sources})
-	b.entry(secFailed, x.at, worth*b.age(x.at), idents)
+	b.entry(secFailed, x.at, worth, idents)
 }
 
 // remember notes the next failed attempt, which a later success of the same call is told with.

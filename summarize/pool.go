@@ -384,16 +384,6 @@ const (
 	seenLine  // of an output, an edit or a recap
 )
 
-// age weighs the message at i by its recency: 1 for the newest, 0.4 for the oldest.
-func (b *builder) age(i int) float32 {
-	n := len(b.messages)
-	if n <= 1 || i < 0 {
-		return 0.4
-	}
-	x := float32(i) / float32(n-1)
-	return 0.4 + 0.6*x*x
-}
-
 func (b *builder) call(i int, m *thread.Message, c *callFacts) {
 	b.calls[c.ID] = asking{c, m}
 	if c.Class != toolclass.Todo {
@@ -419,7 +409,6 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 			}
 		}
 	}
-	age := b.age(i)
 	g.places = make([]place, 0, len(pieces))
 	number := make([]int, len(pieces)) // of their candidates, plus 1
 	listed := c != nil && (c.Class == toolclass.List || c.Class == toolclass.Search)
@@ -427,7 +416,7 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 		if closesTag(p.text) || listed && strings.Contains(p.text, "node_modules/") || !b.unseen(seenLine, p.text) {
 			continue
 		}
-		added := b.piece(secSnippet, &g, i, base*(1+p.score)*age, p)
+		added := b.piece(secSnippet, &g, i, base*(1+p.score), p)
 		if number[n] = len(b.candidates); p.head > 0 {
 			added.head = number[p.head-1]
 		}
@@ -489,12 +478,12 @@ func (b *builder) finish() {
 				at = p
 			}
 		}
-		base := float32(1.5)
+		base := float32(1.05)
 		if len(f.Operations) > 1 || len(f.Operations) == 1 && f.Operations[0] != "read" {
-			base = 5
+			base = 3.5
 		}
-		base += 0.7 * float32(min(len(f.Sources)-1, 4)) // often touched, soon touched again
+		base += 0.5 * float32(min(len(f.Sources)-1, 4)) // often touched, soon touched again
 		idents := mentions(nil, f.Path)
-		b.entry(secFile, at, base*b.age(at), idents)
+		b.entry(secFile, at, base, idents)
 	}
 }

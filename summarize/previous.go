@@ -193,7 +193,7 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 		if passed || len(p.text) < 4 || b.quoted(p.text) || !b.unseen(seenLine, p.text) {
 			continue
 		}
-		base := recapWorth * b.age(i) * min(1, float32(len(p.text))/60)
+		base := recapWorth * min(1, float32(len(p.text))/60)
 		if p.code || narration(p.text) {
 			base *= 0.2
 		}
@@ -209,7 +209,7 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 }
 
 // recapWorth is the base value of a line of the agent's own summary.
-const recapWorth = 1.2
+const recapWorth = 0.84
 
 // loggedRecaps finds the agent's own summaries; the value says whether the log holds the
 // messages that they sum up.

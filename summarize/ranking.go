@@ -192,12 +192,12 @@ type scored struct {
 	at      int32
 }
 
-// ranked is a heap with the densest on top; equal ones keep the order of the thread.
+// ranked is a heap with the densest on top; of equal ones the newest.
 type ranked []scored
 
 // down moves the entry at i below those that are denser.
 func (r ranked) down(i int) {
-	above := func(a, b scored) bool { return a.density > b.density || a.density == b.density && a.at < b.at }
+	above := func(a, b scored) bool { return a.density > b.density || a.density == b.density && a.at > b.at }
 	for {
 		best := i
 		for k := 2*i + 1; k <= 2*i+2 && k < len(r); k++ {

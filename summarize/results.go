@@ -50,9 +50,9 @@ func (x *exchange) sources() []thread.ID {
 // The base values of a line that the user attached, of one that an edit wrote, and of a record of a JSON
 // document.
 const (
-	attachedBase = 0.35
-	changedBase  = 0.15
-	recordBase   = 0.4
+	attachedBase = 0.25
+	changedBase  = 0.1
+	recordBase   = 0.28
 )
 
 // classes are what calls of a class of tools and their results tell: what kind of text their arguments and
@@ -63,15 +63,15 @@ var classes = map[toolclass.Class]struct {
 	line, call        float32
 	silent            bool
 }{
-	toolclass.Agent:    {output: inPage, line: 0.35, call: 0.9}, // cannot be had again
-	toolclass.Question: {line: 0.35, call: 0.9},
-	toolclass.Web:      {output: inPage, line: 0.35},
-	toolclass.Fetch:    {output: inPage, line: 0.35},
-	toolclass.Shell:    {arguments: inCommand, output: inOutput, call: 0.9},
-	toolclass.Other:    {call: 0.9},
+	toolclass.Agent:    {output: inPage, line: 0.25, call: 0.63}, // cannot be had again
+	toolclass.Question: {line: 0.25, call: 0.63},
+	toolclass.Web:      {output: inPage, line: 0.25},
+	toolclass.Fetch:    {output: inPage, line: 0.25},
+	toolclass.Shell:    {arguments: inCommand, output: inOutput, call: 0.63},
+	toolclass.Other:    {call: 0.63},
 	toolclass.Search:   {output: inSearch},
-	toolclass.List:     {output: inList, line: 0.04, silent: true},
-	toolclass.Poll:     {line: 0.04, silent: true},
+	toolclass.List:     {output: inList, line: 0.03, silent: true},
+	toolclass.Poll:     {line: 0.03, silent: true},
 	toolclass.Read:     {output: inRead, silent: true},
 	toolclass.Edit:     {arguments: inEdit, output: inChange, silent: true},
 	toolclass.Write:    {arguments: inWrite, output: inChange, silent: true},
@@ -81,10 +81,10 @@ var classes = map[toolclass.Class]struct {
 // The base values of the other classes, of a call that failed, and of one whose tool declares what must
 // survive.
 const (
-	lineWorth     = 0.1
-	callWorth     = 0.5
-	failedWorth   = 1.6
-	declaredWorth = 1.2
+	lineWorth     = 0.07
+	callWorth     = 0.35
+	failedWorth   = 1.1
+	declaredWorth = 0.84
 )
 
 // result adds what a result and its call tell: files, edits, the outcome, a failure, and lines
@@ -203,7 +203,7 @@ func (b *builder) outcome(x *exchange) {
 	b.outcomes[key] = len(b.ToolOutcomes)
 	b.ToolOutcomes = append(b.ToolOutcomes, o)
 	b.latest = append(b.latest, len(b.candidates))
-	b.entry(secOutcome, x.at, base*b.age(x.at), idents)
+	b.entry(secOutcome, x.at, base, idents)
 
 	b.noteSuccess(x)
 	b.flags[r.tool] = b.flags[r.tool] || r.Outcome == thread.Failure

@@ -25,20 +25,20 @@ func (b *builder) lastText(i int) bool {
 
 // The base value of a piece of the assistant's words.
 const (
-	wordsClosing   = 3 // the first and the last piece of a turn's last message: outcome, open ends
-	wordsFinal     = 2 // the rest of that message
-	wordsOpening   = 3 // the first piece of an earlier message: what was just found, or why it failed
-	wordsOnTheWay  = 1.8
+	wordsClosing   = 2.1 // the first and the last piece of a turn's last message: outcome, open ends
+	wordsFinal     = 1.4 // the rest of that message
+	wordsOpening   = 2.1 // the first piece of an earlier message: what was just found, or why it failed
+	wordsOnTheWay  = 1.26
 	wordsAnnounced = 0.02 // an announcement of what follows
-	wordsAsked     = 0.5  // a question whose content the user's answer repeats
-	wordsBlock     = 0.3  // more than maxShort bytes of code, or of a tree
+	wordsAsked     = 0.35 // a question whose content the user's answer repeats
+	wordsBlock     = 0.2  // more than maxShort bytes of code, or of a tree
 	wordsCode      = 0.02 // less: a line of an example
 	// wordsAgreed is a factor for what the user answered with "yes, do that": what was agreed
 	// stands nowhere else.
 	wordsAgreed = 1.5
 	// wordsOffered is for an option that the user chose among: the answer "B" says nothing
 	// without them.
-	wordsOffered = 5
+	wordsOffered = 3.5
 	// toldBefore is a factor for words that a failed attempt quotes.
 	toldBefore = 0.02
 	// leastProgress is from how many times in a turn words that differ only in their numbers
@@ -54,7 +54,6 @@ const (
 func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	final := b.lastText(i)
 	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
-	age := b.age(i)
 	for n, p := range f.said {
 		if !p.substantial() || b.oldProgress(i, p.text) || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && !final && p.cues&reasonCue == 0 && !turnsBack(p.text) || !b.unseen(seenWords, p.text) {
 			continue
@@ -93,21 +92,21 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			case final && b.agreed[i]:
 				base *= wordsAgreed
 			}
-			b.piece(secSaid, &g, i, base*age, p).terms = b.terms.add(i, p.terms)
+			b.piece(secSaid, &g, i, base, p).terms = b.terms.add(i, p.terms)
 		}
 	}
 	b.groups[secSaid] = append(b.groups[secSaid], g)
 }
 
 // wordsPlanned is the base value of a piece of a plan that the assistant put before the user.
-const wordsPlanned = 0.8
+const wordsPlanned = 0.56
 
 // plan adds the text of a plan that the assistant put before the user, in the message at i.
 func (b *builder) plan(i int, m *thread.Message, text string) {
 	g := group{label: "proposed plan", turn: m.Turn, sources: []thread.ID{m.ID}}
 	for _, p := range paragraphs(nil, text) {
 		if p.substantial() && b.unseen(seenWords, p.text) {
-			b.piece(secSaid, &g, i, wordsPlanned*b.age(i), p)
+			b.piece(secSaid, &g, i, wordsPlanned, p)
 		}
 	}
 	b.groups[secSaid] = append(b.groups[secSaid], g)
@@ -124,7 +123,7 @@ func turnsBack(s string) bool {
 func offers(s string) bool { return listItem(s[strings.LastIndexByte(s, '\n')+1:]) }
 
 // reportWorth is the base value of a piece of a sub-agent's report.
-const reportWorth = 1.5
+const reportWorth = 1.05
 
 // report adds what another agent wrote, labelled with its task. It cannot be had again: no
 // later call repeats it.
@@ -134,7 +133,7 @@ func (b *builder) report(i int, m *thread.Message, asked string, report []piece)
 		if strings.HasPrefix(p.text, "agentId: ") || !p.substantial() || heading(p.text) && len(p.idents) == 0 || !b.unseen(seenLine, p.text) {
 			continue
 		}
-		base := float32(reportWorth) * b.age(i) * min(1, float32(len(p.text))/fullWords)
+		base := reportWorth * min(1, float32(len(p.text))/fullWords)
 		switch {
 		case p.code:
 			base *= wordsCode
@@ -223,7 +222,7 @@ func (b *builder) decision(i int, m *thread.Message, p piece) {
 		d.Rationale = p.text[p.reason+len("because "):]
 	}
 	b.Decisions = append(b.Decisions, d)
-	b.entry(secDecision, i, 3*(0.5+b.age(i)/2), p.idents).choice = true // it holds however old it is
+	b.entry(secDecision, i, 2.5, p.idents).choice = true
 }
 
 // substantial reports whether a piece of the assistant's words is long enough to be of use.

@@ -270,7 +270,7 @@ var ceilings = &arch.Ceilings{
 	Methods: 25, Types: map[string]int{
 		"summarize/internal/work.fold":   27,
 		"summarize.selection":            29,
-		"summarize.builder":              56,
+		"summarize.builder":              55,
 		"strategy.View":                  68,
 		"store/internal/sqlstore.tenant": 37,
 		"store/internal/sqlstore.DB":     29,
