@@ -57,7 +57,7 @@ func roundOf(p *plan.Plan, version int) int {
 	switch {
 	case p == nil:
 		return 0
-	case p.Round == 0 && !p.Empty():
+	case p.Round == 0 && !p.Empty() && p.Policy != policyCleared:
 		return version
 	}
 	return p.Round
