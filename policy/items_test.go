@@ -60,7 +60,7 @@ func TestItemsUnderEveryPolicy(t *testing.T) {
 			}
 		}
 	})
-	if compacted < 20 {
+	if compacted < 20 && !testing.Short() { // few are drawn then
 		t.Errorf("compacted %d times", compacted)
 	}
 }

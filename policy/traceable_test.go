@@ -58,7 +58,7 @@ func TestAuthorsAreTraceable(t *testing.T) {
 			}
 		}
 	})
-	if summaries < 20 {
+	if summaries < 20 && !testing.Short() { // few are drawn then
 		t.Errorf("only %d summaries", summaries)
 	}
 }

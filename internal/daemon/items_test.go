@@ -40,7 +40,7 @@ func TestItems(t *testing.T) {
 		compacted[name] += h.compacted
 	})
 	for _, p := range policies {
-		if compacted[p.Name()] == 0 {
+		if compacted[p.Name()] == 0 && !testing.Short() { // few are drawn then
 			t.Errorf("%s never compacted: %v", p.Name(), compacted)
 		}
 	}
