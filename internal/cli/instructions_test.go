@@ -170,3 +170,22 @@ func instructionsStand(t *testing.T, file, api string, budget int, want []string
 		}
 	}
 }
+
+// TestInstructionsDoNotFit: instructions in mid conversation that leave no room are named, and the budget cannot be met. G3
+func TestInstructionsDoNotFit(t *testing.T) {
+	body := filepath.Join(t.TempDir(), "chat.json")
+	list := []string{`{"role":"user","content":"Count the shelves."}`}
+	for i := range 10 {
+		list = append(list, fmt.Sprintf(`{"role":"developer","content":"On shelf %d %s."}`, i, strings.Repeat(fmt.Sprintf("weights %d are in grams, ", i), 20)),
+			fmt.Sprintf(`{"role":"user","content":"Shelf %d?"}`, i), fmt.Sprintf(`{"role":"assistant","content":"%s."}`, strings.Repeat(fmt.Sprintf("kelp%d ", i), 100)))
+	}
+	if err := os.WriteFile(body, []byte(`{"model":"gpt-5.5","messages":[`+strings.Join(append(list, `{"role":"user","content":"Go on."}`), ",")+`]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, policy := range []string{"auto", "ladder", "last-turns:3"} {
+		status, _, stderr := run(t, "compact", body, "--to", "openai", "--policy", policy, "--budget", "900", "--store", "memory:", "-o", filepath.Join(t.TempDir(), "out.json"))
+		if status != exitOverBudget || !strings.Contains(stderr, "instructions in the conversation") {
+			t.Errorf("%s: status %d: %s", policy, status, stderr)
+		}
+	}
+}
