@@ -106,6 +106,13 @@ func TestChainID(t *testing.T) {
 			{Role: thread.Assistant, Kind: thread.Recap, Turn: 9, Parts: []thread.Part{thread.Opaque{Kind: "k", Source: thread.Source{Raw: `{"type": "k"}`}}}},
 		},
 	}
+	result := func(r thread.ToolResult) thread.Message {
+		r.CallID, r.Tool, r.Content = "c1", "ask", []thread.Part{thread.Text{Text: "blue, please"}}
+		return thread.Message{Role: thread.Tool, Parts: []thread.Part{r}}
+	}
+	same = append(same, [2]thread.Message{ // who speaks in it is found out by the reader
+		result(thread.ToolResult{}), result(thread.ToolResult{Said: []thread.Said{{Asked: "Which?", Text: "blue", To: 4}}, Author: thread.ByAgent, Denied: true, Program: true}),
+	})
 	for i, pair := range same {
 		if thread.ChainID("p", &pair[0]) != thread.ChainID("p", &pair[1]) {
 			t.Errorf("pair %d: the ids differ although the same was said", i)
