@@ -50,7 +50,8 @@ func (r *requestRecord) setProblem(p *api.Problem, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kind = p.Kind()
-	if p.Status >= http.StatusInternalServerError && p.RetryAfter == 0 && p.Kind() != api.OverQuota { // not for limits that somebody set
+	_, ours := cause.(*api.Problem)
+	if limit := ours && p.RetryAfter > 0; p.Status >= http.StatusInternalServerError && !limit && p.Kind() != api.OverQuota { // not for limits that somebody set
 		r.cause = cause
 	}
 }

@@ -89,7 +89,7 @@ var errorProblems = []struct {
 	is           error
 	kind, detail string
 }{
-	{store.ErrUnavailable, api.Unavailable, "the daemon's store cannot be reached; try again. A write may have been made all the same: with the same If-Match, or ids, making it again changes nothing"},
+	{store.ErrUnavailable, api.Unavailable, "the daemon's store cannot be reached, or another process has locked it; try again. A write may have been made all the same: with the same If-Match, or ids, making it again changes nothing"},
 	{store.ErrQuota, api.OverQuota, "the tenant's storage is full, and nothing was changed; delete threads that nobody needs, or have its quota raised (tenant-disk)"},
 	{store.ErrErased, api.Gone, "the tenant's keys were erased: its data can no longer be read or written"},
 	{keyring.ErrErased, api.Gone, "the tenant's keys were erased: its data can no longer be read or written"},
@@ -142,7 +142,11 @@ func problemOf(err error) *api.Problem {
 	}
 	for _, e := range errorProblems {
 		if errors.Is(err, e.is) {
-			return problem(e.kind, "%s", e.detail)
+			p := problem(e.kind, "%s", e.detail)
+			if e.kind == api.Unavailable {
+				p.RetryAfter = 1
+			}
+			return p
 		}
 	}
 	return problem(api.Internal, "the daemon failed; its log has the cause under the id of this request")

@@ -89,7 +89,7 @@ func TestMove(t *testing.T) {
 		"sealed": open(t, filepath.Join(folder, "b.db"), &sqlite.Options{Keyring: storetest.NewRing(t), CacheBytes: -1}),
 	} {
 		for range 2 { // the second time there is nothing left to do
-			got, err := care.Import(ctx, db, bytes.NewReader(first.Bytes()), nil)
+			got, err := care.Import(ctx, db, bytes.NewReader(first.Bytes()), nil, nil)
 			if err != nil || got != want {
 				t.Fatalf("%s: %+v, %v, want %+v", name, got, err, want)
 			}

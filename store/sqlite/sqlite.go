@@ -136,6 +136,7 @@ func openTo(ctx context.Context, path string, o *Options, step func(string), why
 		Name: "sqlite", Migrations: migrations, Bodies: &db.bodies,
 		Versions:   `CREATE TABLE IF NOT EXISTS palimpsest_schema (id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')))`,
 		OneWriter:  true,
+		Wait:       wait * time.Millisecond,
 		Alone:      []string{"BEGIN EXCLUSIVE"},
 		Explain:    explain,
 		Tidy:       []string{`VACUUM`, checkpoint},
@@ -315,7 +316,7 @@ func explain(err error) error {
 	var e *sqlite.Error
 	var done *explained
 	switch {
-	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrReadOnly), errors.As(err, &done):
+	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrReadOnly), errors.Is(err, store.ErrUnavailable), errors.As(err, &done):
 		return err
 	case !errors.As(err, &e):
 		return explainFile(err)
@@ -333,7 +334,7 @@ func explain(err error) error {
 	case codes.SQLITE_CANTOPEN:
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:
-		return &explained{fmt.Sprintf("another process has been writing for %d seconds; is it stuck? %v", wait/1000, err), err}
+		return fmt.Errorf("%w: another process has been writing for %d seconds; is it stuck? %w", store.ErrUnavailable, wait/1000, err)
 	case codes.SQLITE_NOTADB:
 		return &explained{"the file is not a SQLite database", err}
 	case codes.SQLITE_CORRUPT:

@@ -60,6 +60,9 @@ type Dialect struct {
 	Versions   string
 	// OneWriter says that only one connection can write at a time: tenants take turns.
 	OneWriter bool
+	// Wait is how long a write waits for its turn, and then for a connection; 0 is as long as its
+	// context. After that the error wraps store.ErrUnavailable.
+	Wait time.Duration
 	// Alone begins a transaction that excludes others of its kind.
 	Alone []string
 	// ForUpdate ends a query that locks its rows.
@@ -212,7 +215,7 @@ func (db *DB) tx(ctx context.Context, name string, f func(*sql.Tx) error) error 
 // sealing is DB.tx for an f that seals at most so many contents of the tenant.
 func (t *tenant) sealing(ctx context.Context, name string, contents int, f func(*sql.Tx, sealer) error) error {
 	if t.db.dialect.OneWriter {
-		end, err := t.db.turns.take(ctx, t.id)
+		end, err := acquire(ctx, t.db.dialect.Wait, func(ctx context.Context) (func(), error) { return t.db.turns.take(ctx, t.id) })
 		if err != nil {
 			return err
 		}
@@ -245,15 +248,16 @@ func (db *DB) once(ctx context.Context, name string, f func(*sql.Tx) error) erro
 	if err := db.refuse(); err != nil {
 		return err
 	}
-	tx, err := db.write.BeginTx(ctx, nil)
+	tx, end, err := begin(ctx, db)
 	if err != nil && db.dialect.Renew != nil && errors.Is(db.dialect.Explain(err), store.ErrUnavailable) {
 		// An idle connection had died; nothing has been done yet.
 		db.dialect.Renew()
-		tx, err = db.write.BeginTx(ctx, nil)
+		tx, end, err = begin(ctx, db)
 	}
 	if err != nil {
 		return err
 	}
+	defer end()
 	db.step(name + ": begun")
 	if err := f(tx); err != nil {
 		// The first error is the one that matters.
@@ -266,6 +270,32 @@ func (db *DB) once(ctx context.Context, name string, f func(*sql.Tx) error) erro
 	}
 	db.step(name + ": committed")
 	return db.refuse()
+}
+
+// begin begins a transaction on a connection that end gives back.
+func begin(ctx context.Context, db *DB) (tx *sql.Tx, end func() error, err error) {
+	conn, err := acquire(ctx, db.dialect.Wait, db.write.Conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	if tx, err = conn.BeginTx(ctx, nil); err != nil {
+		return nil, nil, errors.Join(err, conn.Close())
+	}
+	return tx, conn.Close, nil
+}
+
+// acquire waits for what others may have, at most for some time; 0 is as long as ctx.
+func acquire[T any](ctx context.Context, most time.Duration, f func(context.Context) (T, error)) (T, error) {
+	if most == 0 {
+		return f(ctx)
+	}
+	waiting, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	got, err := f(waiting)
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w: other writes have taken %s", store.ErrUnavailable, most)
+	}
+	return got, err
 }
 
 func (db *DB) refuse() error {
