@@ -3,13 +3,17 @@ package summarize_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
 	"github.com/palimpsest-ai/palimpsest/internal/test/threadgen"
 	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // ending is a context that ends after it was looked at so many times.
@@ -61,4 +65,61 @@ func TestSummaryStops(t *testing.T) {
 	if stopped < 100 {
 		t.Errorf("only %d summaries were stopped", stopped)
 	}
+}
+
+// late is an ending whose time is over, as that of a caller with a deadline.
+type late struct{ ending }
+
+func (l *late) Err() error {
+	if l.ending.Err() != nil {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// TestDeadlineEndsFallback: a deadline of the caller ends the work of all steps, the one without a model too;
+// a model that takes all of the time leaves some to that one.
+func TestDeadlineEndsFallback(t *testing.T) {
+	var said []thread.Message
+	for n := range 60 {
+		said = append(said, thread.Message{ID: thread.ID(fmt.Sprint(n)), Role: thread.Assistant, Turn: 1, Parts: []thread.Part{thread.Text{Text: fmt.Sprintf("I read file_%d.go and found value %d.", n, n*977)}}})
+	}
+	in := summarize.Input{Messages: said, Budget: 400}
+	ctx, after := &late{ending{Context: t.Context()}}, 0
+	f := &summarize.Fallback{Extractive: &summarize.Extractive{Counter: func(s string) int {
+		if ctx.looks < 0 {
+			after++
+		}
+		return (len(s) + 3) / 4
+	}}}
+	stopped := 0
+	for looks := range 200 {
+		ctx.looks = looks
+		if _, err := f.Summarize(ctx, in); ctx.looks < 0 {
+			if stopped++; !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("after %d looks: %v", looks, err)
+			}
+		}
+	}
+	if after > 0 || stopped < 3 {
+		t.Errorf("%d texts were counted after the deadline, in %d summaries that it ended", after, stopped)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		f := &summarize.Fallback{Steps: []summarize.Step{{Name: "hangs", Summarizer: hanging{}}}}
+		began := time.Now()
+		got, err := f.Summarize(bounded, in)
+		if err != nil || got.Report.By != "extractive" || time.Since(began) != 54*time.Second {
+			t.Errorf("after %v: by %q, %v", time.Since(began), got.Report.By, err)
+		}
+	})
+}
+
+// hanging is a model that does not answer.
+type hanging struct{}
+
+func (hanging) Summarize(ctx context.Context, _ summarize.Input) (summarize.Result, error) {
+	<-ctx.Done()
+	return summarize.Result{}, ctx.Err()
 }

@@ -34,24 +34,21 @@ type Fallback struct {
 
 var _ Summarizer = (*Fallback)(nil)
 
-// Summarize implements Summarizer. It fails with context.Canceled if ctx is canceled, and with
-// ErrBudget if the budget cannot even hold a note. A deadline that passes during a step is
-// no failure: Extractive takes only milliseconds and no network.
+// Summarize implements Summarizer. It fails with the error of ctx, whose end ends all work, and with
+// ErrBudget if the budget cannot even hold a note. Of the time up to a deadline each of the steps has
+// nine tenths of what is left, so that one that takes all of it leaves Extractive its own.
 func (f *Fallback) Summarize(ctx context.Context, in Input) (Result, error) {
 	code := cmp.Or(f.Extractive, &f.own)
 	var report Report
 	steps := append(slices.Clone(f.Steps), Step{"extractive", code})
 	for i, step := range steps {
-		err := ctx.Err()
-		if errors.Is(err, context.Canceled) {
-			return Result{}, report.failed(err)
+		bounded, cancel := ctx, func() {}
+		if end, ok := ctx.Deadline(); ok && i < len(f.Steps) {
+			bounded, cancel = context.WithTimeout(ctx, time.Until(end)*9/10)
 		}
-		if i == len(f.Steps) {
-			ctx, err = context.WithoutCancel(ctx), nil
-		}
-		var out Result
-		if err == nil {
-			out, err = f.try(ctx, step.Summarizer, in, code)
+		out, err := f.try(bounded, step.Summarizer, in, code)
+		if cancel(); ctx.Err() != nil {
+			return Result{}, report.failed(ctx.Err())
 		}
 		if err == nil {
 			out.Report = report.With(out.Report)
