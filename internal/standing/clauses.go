@@ -1,6 +1,7 @@
 package standing
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -27,12 +28,16 @@ type Clause struct {
 	Index, Count int
 }
 
+// mostClauses bounds the clauses of a message: nobody writes so many, and what a person wrote stands before or
+// behind what was pasted.
+const mostClauses = 1 << 16
+
 // Clauses returns the clauses of a message in order: its sentences, outside of fenced code and
 // of quoted lines (">"), and the parts of a sentence between semicolons. Unlike a sentence of
 // prose, one in a chat may begin in lower case. What stands before a colon or a dash is the
 // scope of what follows, so they end no clause. Before is what the assistant had said just
 // before the message, or empty: the first clause answers it. A message without letters and
-// digits has no clauses.
+// digits has no clauses, and of one with very many those in the middle are left out.
 func Clauses(message, before string) []Clause {
 	var all []Clause
 	fenced := false
@@ -45,7 +50,9 @@ func Clauses(message, before string) []Clause {
 		case strings.HasPrefix(text, "```") || strings.HasPrefix(text, "~~~"):
 			fenced = !fenced
 		case !fenced && text != "" && text[0] != '>':
-			all = clausesOfLine(all, message, p)
+			if all = clausesOfLine(all, message, p); len(all) > mostClauses {
+				all = slices.Delete(all, mostClauses/4, mostClauses*3/4)
+			}
 		}
 	}
 	for i := range all {
