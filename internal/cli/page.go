@@ -44,7 +44,7 @@ func (l *pageSessions) List(ctx context.Context) ([]view.Session, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		items = append(items, view.Session{ID: f.ID, Agent: f.Agent, Project: f.Project, Title: l.titles.GetOrCreate(f, 1, func() string { return firstWords(f) }), ChangedAt: f.Changed, Bytes: f.Bytes})
+		items = append(items, view.Session{ID: f.ID, Agent: f.Agent, Project: printable(f.Project), Title: printable(l.titles.GetOrCreate(f, 1, func() string { return firstWords(f) })), ChangedAt: f.Changed, Bytes: f.Bytes})
 	}
 	return items, nil
 }

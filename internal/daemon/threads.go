@@ -21,6 +21,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/describe"
+	"github.com/palimpsest-ai/palimpsest/internal/glyph"
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -184,7 +185,7 @@ func (t *tenant) readAbout(ctx context.Context, info store.Info) (*view.About, e
 	}
 	for _, m := range log.All() {
 		if m.StartsTurn() {
-			out.Title = clip.Line(describe.Message(m), 200)
+			out.Title = glyph.Visible(clip.Line(describe.Message(m), 200))
 			break
 		}
 	}

@@ -224,3 +224,15 @@ func TestPageIsServed(t *testing.T) {
 		t.Errorf("another tenant looks: %v", err)
 	}
 }
+
+// TestTitlesAreShown: a title in the list of threads shows what would steer a terminal or only looks like
+// something else.
+func TestTitlesAreShown(t *testing.T) {
+	h := start(t, daemon.Config{})
+	h.do(t, "POST", "/v1/threads", `{"id":"t"}`, "Content-Type", "application/json")
+	h.do(t, "POST", "/v1/threads/t/messages", `{"messages":[{"role":"user","parts":[{"type":"text","text":"Me\u0430d \u202eit \u001b[2J"}]}]}`, "Content-Type", "application/json")
+	_, body := h.do(t, "GET", "/v1/threads?about=yes", "")
+	if want := `"title":"Me\\u0430d \\u202eit \\x1b[2J"`; !strings.Contains(body, want) {
+		t.Errorf("%s, want %s", body, want)
+	}
+}

@@ -73,7 +73,9 @@ func begun(t *testing.T, s *served, network, at, address string) {
 		"HTTP/2":                      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 		"a tunnel":                    "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n",
 		"a WebSocket":                 "GET /v1/responses HTTP/1.1\r\nHost: " + address + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
-		"many requests at once":       strings.Repeat("GET /healthz HTTP/1.1\r\nHost: "+address+"\r\n\r\n", 500),
+		"half a message": "GET /v1/responses HTTP/1.1\r\nHost: " + address + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n" +
+			"\x01\x81\x00\x00\x00\x00 ",
+		"many requests at once": strings.Repeat("GET /healthz HTTP/1.1\r\nHost: "+address+"\r\n\r\n", 500),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var open []net.Conn

@@ -26,6 +26,9 @@ import (
 //	                held_test.go        histories that the provider holds: message threads, conversations
 //	                websocket_test.go   messages on a WebSocket for responses
 //	connections     connection_test.go  slow and half requests to both, at the port and at the socket
+//	                internal/daemon: revoked_test.go, http_test.go   streams whose key is revoked; a byte a second
+//	stores          internal/cli: lockedstore_test.go                a file that another process has locked
+//	names           internal/cli: names_test.go, pluginfiles_test.go what steers terminals and the page; foreign files, links
 //	MCP             mcp_test.go         messages to `palimpsest mcp` and to /mcp of the daemon: every tool
 //	hooks           hook_test.go        what each agent writes to `palimpsest hook`, at every event
 
