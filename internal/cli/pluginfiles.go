@@ -31,21 +31,14 @@ func checkPluginFiles(folder string, files map[string]string) error {
 			if more && info.IsDir() {
 				continue
 			}
-			if ours, err := isPluginFile(path, info); err != nil || !ours {
+			var data []byte
+			if info.Mode().IsRegular() && info.Size() < 1<<20 { // no file of ours is that large
+				data, err = os.ReadFile(path)
+			}
+			if err != nil || !strings.Contains(strings.ToLower(string(data)), "palimpsest") {
 				return errors.Join(err, fmt.Errorf("%s is not a file of Palimpsest: nothing was changed; move it away first", path))
 			}
 		}
 	}
 	return nil
-}
-
-// maxPluginFile is more than any file of a plugin has, in bytes.
-const maxPluginFile = 1 << 20
-
-func isPluginFile(path string, info fs.FileInfo) (bool, error) {
-	if !info.Mode().IsRegular() || info.Size() > maxPluginFile {
-		return false, nil
-	}
-	data, err := os.ReadFile(path)
-	return strings.Contains(strings.ToLower(string(data)), "palimpsest"), err
 }

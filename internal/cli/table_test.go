@@ -29,7 +29,7 @@ func TestShorten(t *testing.T) {
 		{"two\nlines\tand \x1b[31mred\x1b[0m", 40, `two lines and \x1b[31mred\x1b[0m`},
 		{"\u202egnp.exe\u202c", 40, `\u202egnp.exe\u202c`},
 		{"broken \xff byte", 40, `broken \xff byte`},
-		{"bell\a and \x9b31m", 40, `bell\x07 and \x9b31m`},
+		{"bell\a and \x9b31m", 40, `bell\a and \x9b31m`},
 		{"anything", 0, "…"},
 	} {
 		if got := shorten(c.text, c.n); got != c.want {

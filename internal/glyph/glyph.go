@@ -3,7 +3,7 @@
 package glyph
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -93,13 +93,12 @@ func Visible(s string) string {
 			}
 			mixed, end = strings.ContainsFunc(word, isASCIILetter), i+max(len(word), 1)
 		}
+		_, size := utf8.DecodeRuneInString(s[i:])
 		switch {
 		case strings.ContainsRune("\n\t\u2028\u2029", r):
 			b.WriteByte(' ')
-		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case Hidden(r), unshown(before, r), mixed && r >= 0x80 && isASCIILetter(rune(Looks(r))):
-			writeEscape(&b, r)
+		case r == utf8.RuneError && size == 1, Hidden(r), unshown(before, r), mixed && r >= 0x80 && isASCIILetter(rune(Looks(r))):
+			b.WriteString(strings.Trim(strconv.QuoteToASCII(s[i:i+size]), `"`))
 		default:
 			b.WriteRune(r)
 		}
@@ -116,15 +115,4 @@ func unshown(before, r rune) bool {
 		return before < 0x80
 	}
 	return Unseen(r) && !unicode.In(r, unicode.Mn, unicode.Me)
-}
-
-func writeEscape(b *strings.Builder, r rune) {
-	switch {
-	case r < 0x80:
-		fmt.Fprintf(b, `\x%02x`, r)
-	case r <= 0xffff:
-		fmt.Fprintf(b, `\u%04x`, r)
-	default:
-		fmt.Fprintf(b, `\U%08x`, r)
-	}
 }

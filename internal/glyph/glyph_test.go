@@ -14,7 +14,7 @@ func TestVisible(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                               "",
 		"mcp__files__read":               "mcp__files__read",
-		"a\x1b]0;owned\x07b":             `a\x1b]0;owned\x07b`,
+		"a\x1b]0;owned\x07b":             `a\x1b]0;owned\ab`,
 		"\x1b[31mred\x7f\u009b2J":        `\x1b[31mred\x7f\u009b2J`,
 		"file\u202egnp.exe":              `file\u202egnp.exe`,
 		"\u2066x\u2069 \u200fy \u061c":   `\u2066x\u2069 \u200fy \u061c`,
