@@ -256,15 +256,15 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 8966},
+		{Of: "floor 0", Floor: 0, Most: 8974},
 		{Of: "floor 1", Floor: 1, Most: 20570},
 		{Of: "floor 2", Floor: 2, Most: 22116},
-		{Of: "floor 3", Floor: 3, Most: 11128},
+		{Of: "floor 3", Floor: 3, Most: 11129},
 		{Of: "floor 4", Floor: 4, Most: 2446},
 		{Of: "floor 5", Floor: 5, Most: 9587},
 		{Of: "floor 6", Floor: 6, Most: 12300},
-		{Of: "floor 7", Floor: 7, Most: 17603},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13863},
+		{Of: "floor 7", Floor: 7, Most: 17668},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13864},
 	},
 	Packages: 96, Public: 45, Names: 749,
 	Methods: 25, Types: map[string]int{

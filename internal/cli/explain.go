@@ -24,6 +24,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
+// pageFile is where explain writes a page that would go to a terminal.
+const pageFile = "palimpsest.html"
+
 // maxPageTexts limits the texts of a page that is one file, in bytes; longer ones are
 // shortened.
 const maxPageTexts = 6 << 20
@@ -46,6 +49,9 @@ shows it under the plan in force, counted as that plan was, with all earlier pla
 		Example: "  palimpsest explain session.jsonl --budget 32000 -o page.html\n  palimpsest explain ticket-4711 --store palimpsest.db -o page.html",
 		Args:    exactArgs(1, "one FILE or THREAD"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if out == "" && isTerminalFile(underlyingWriter(s.Out)) {
+				out = pageFile // a page is nothing to read on a terminal
+			}
 			if err := checkOutputs(append(conv.files(args[0]), store.files()...), out); err != nil {
 				return err
 			}
@@ -82,7 +88,7 @@ shows it under the plan in force, counted as that plan was, with all earlier pla
 	conv.addPolicyFlags(c)
 	store.addFlags(c)
 	c.Flags().Lookup("store").Usage = "where a THREAD is kept; " + storeUsage
-	c.Flags().StringVarP(&out, "output", "o", "", "write the page to `OUT` (default: standard output)")
+	c.Flags().StringVarP(&out, "output", "o", "", "write the page to `OUT` (default: standard output, or "+pageFile+" if that is a terminal)")
 	return c
 }
 
