@@ -6,19 +6,21 @@ type Type string
 // The steps of a compaction.
 const (
 	// CheckStarted: it was checked whether to compact. Details: due, and why as a name.
-	CheckStarted      Type = "compaction_check_started"
+	CheckStarted Type = "compaction_check_started"
+	// ProposalGenerated: a strategy proposed a record. The next four: a record is new in the plan.
 	ProposalGenerated Type = "compaction_proposal_generated"
 	Externalized      Type = "compaction_externalized"
 	Summarized        Type = "compaction_summarized"
 	Cleared           Type = "compaction_cleared"
+	Dropped           Type = "compaction_dropped"
 	// Retrieved: the span was removed and can be searched.
 	Retrieved Type = "compaction_retrieved"
-	Dropped   Type = "compaction_dropped"
 	// Rehydrated: externalized content was shown again without a request. Details:
 	// artifact, tokens; for a removed message that matched the user's last one: message_id,
 	// trigger "recall".
 	Rehydrated Type = "compaction_rehydrated"
-	Completed  Type = "compaction_completed"
+	// Completed: the compaction ended, with its sizes.
+	Completed Type = "compaction_completed"
 )
 
 // What else happens to a thread.
