@@ -83,13 +83,13 @@ func Example() {
 	// compacted 3 times
 }
 
-// TestReadmeExample: the example of the README is the one that runs.
-func TestReadmeExample(t *testing.T) {
+// TestLibraryExample: the example of docs/library.md is the one that runs.
+func TestLibraryExample(t *testing.T) {
 	source, err := os.ReadFile("example_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	readme, err := os.ReadFile("README.md")
+	page, err := os.ReadFile("docs/library.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,10 +102,10 @@ func TestReadmeExample(t *testing.T) {
 	for line := range strings.Lines(body) {
 		want.WriteString(strings.TrimPrefix(line, "\t"))
 	}
-	_, got, _ := strings.Cut(string(readme), "```go\n")
+	_, got, _ := strings.Cut(string(page), "```go\n")
 	got, _, _ = strings.Cut(got, "```\n")
 	if got != want.String() {
-		t.Errorf("README.md shows\n%s\nthe example is\n%s", got, want.String())
+		t.Errorf("docs/library.md shows\n%s\nthe example is\n%s", got, want.String())
 	}
 }
 

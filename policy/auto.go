@@ -124,18 +124,18 @@ func (Auto) Name() string { return "auto" }
 func (a Auto) Due(s *Situation) (bool, string) {
 	a = a.Defaults()
 	if hard := a.hardMark(s); hard > 0 && s.PromptTokens > hard {
-		return true, fmt.Sprintf("the request takes %d tokens, the mark is %d of %d", s.PromptTokens, hard, s.Limit())
+		return true, fmt.Sprintf("the request takes %d tokens and is over %d of %d", s.PromptTokens, hard, s.Limit())
 	}
 	mark := a.priceMark(s)
 	switch {
 	case mark == 0 || s.PromptTokens <= mark:
 		return false, ""
 	case mark == a.favorFloor(s):
-		return true, fmt.Sprintf("the request takes %d tokens, the balanced mark is %d", s.PromptTokens, mark)
+		return true, fmt.Sprintf("the request takes %d tokens and is over the %d of balanced", s.PromptTokens, mark)
 	case s.CacheExpired:
 		return true, fmt.Sprintf("the request takes %d tokens, and the provider has forgotten it", s.PromptTokens)
 	}
-	return true, fmt.Sprintf("the request takes %d tokens, beyond %d it costs more than a compaction", s.PromptTokens, mark)
+	return true, fmt.Sprintf("the request takes %d tokens and beyond %d costs more than a compaction", s.PromptTokens, mark)
 }
 
 // priceMark is the size of the request beyond which compacting is cheaper than going on,
@@ -405,7 +405,7 @@ func (a Auto) DueSoon(s *Situation) (bool, string) {
 	if soft == 0 || s.PromptTokens <= soft {
 		return false, ""
 	}
-	return true, fmt.Sprintf("the request takes %d tokens, the soft mark is %d of %d", s.PromptTokens, soft, s.Limit())
+	return true, fmt.Sprintf("the request takes %d tokens and is over %d of %d, before it has to be", s.PromptTokens, soft, s.Limit())
 }
 
 // WaitsForJobs is false: below the hard mark nobody waits.

@@ -26,13 +26,13 @@ func (m Custom) Name() string { return cmp.Or(m.PolicyName, "custom") }
 
 // Due reports whether the request has passed the hard mark.
 func (m Custom) Due(s *Situation) (bool, string) {
-	return isPast(s, cmp.Or(m.Hard, defaultHard), "the mark")
+	return isPast(s, cmp.Or(m.Hard, defaultHard), "")
 }
 
 // DueSoon reports whether the request is near the hard mark: a little room is left for the
 // results that arrive while the next plan is made.
 func (m Custom) DueSoon(s *Situation) (bool, string) {
-	return isPast(s, max(cmp.Or(m.Target, defaultTarget), customSoonShare*cmp.Or(m.Hard, defaultHard)), "the soft mark")
+	return isPast(s, max(cmp.Or(m.Target, defaultTarget), customSoonShare*cmp.Or(m.Hard, defaultHard)), ", before it has to be")
 }
 
 // customSoonShare is the soft mark as a share of the hard one, about that of Auto.
@@ -42,13 +42,13 @@ const customSoonShare = 0.85
 func (Custom) WaitsForJobs() bool { return false }
 
 // isPast reports whether the messages take more than a share of their room.
-func isPast(s *Situation, share float64, mark string) (bool, string) {
+func isPast(s *Situation, share float64, suffix string) (bool, string) {
 	limit := s.Limit()
 	most := s.ShareOfMessages(limit, share)
 	if limit <= 0 || s.PromptTokens <= most {
 		return false, ""
 	}
-	return true, fmt.Sprintf("the request takes %d tokens, %s is %d of %d", s.PromptTokens, mark, most, limit)
+	return true, fmt.Sprintf("the request takes %d tokens and is over %d of %d%s", s.PromptTokens, most, limit, suffix)
 }
 
 // Plan brings the request down to the target, or to a budget that was asked for.

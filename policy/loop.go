@@ -159,7 +159,7 @@ func (l Loop) Due(s *Situation) (bool, string) {
 	if b.Utilization <= l.Utilization {
 		return false, ""
 	}
-	return true, fmt.Sprintf("the messages take about %d tokens, %.0f %% of what is left for them; the mark is %.0f %%",
+	return true, fmt.Sprintf("the messages take about %d tokens, %.0f %% of what is left for them, over %.0f %%",
 		b.MessageTokens, b.Utilization*100, l.Utilization*100)
 }
 

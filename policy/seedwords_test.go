@@ -53,7 +53,7 @@ func TestSessionAsksInTheSeedsWords(t *testing.T) {
 	}
 }
 
-// TestDocumentedTests: every test and scenario that docs/policy-rules.md names is there.
+// TestDocumentedTests: every test and scenario that policy/rules.md names is there.
 func TestDocumentedTests(t *testing.T) {
 	there := map[string]bool{}
 	function := regexp.MustCompile(`(?m)^func ((?:Test|Benchmark)\w+)\(`)
@@ -70,7 +70,7 @@ func TestDocumentedTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../docs/policy-rules.md")
+	page, err := os.ReadFile("rules.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func (l Timeline) Plan(ctx context.Context, now *Situation) (f *Fitted, err erro
 	limit := int(float64(most) * l.Share)
 	if !s.Forced && (most <= 0 || f.Tokens <= limit) {
 		if len(pruned) == 0 {
-			return nil, fmt.Errorf("the request takes %s tokens, the mark is %s: %w", clip.Number(f.Tokens), clip.Number(limit), ErrNothing)
+			return nil, fmt.Errorf("the request takes %s tokens, and up to %s nothing is due: %w", clip.Number(f.Tokens), clip.Number(limit), ErrNothing)
 		}
 		return f, nil
 	}

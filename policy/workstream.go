@@ -159,7 +159,7 @@ func (w Workstream) Due(s *Situation) (bool, string) {
 	if estimate < mark {
 		return false, ""
 	}
-	return true, fmt.Sprintf("summary and live messages take about %d tokens, the mark is %d; %s", estimate, mark, where)
+	return true, fmt.Sprintf("summary and live messages take about %d tokens, over %d; %s", estimate, mark, where)
 }
 
 // isMidTurn reports whether the agent is in the middle of a turn: a tool has just

@@ -59,7 +59,7 @@ func TestReplay(t *testing.T) {
 
 // TestReplayAll is TestReplay with every step of every long session, at every
 // window, for every API. It takes half an hour, and so runs only where it is asked
-// for. What it saw stands in docs/test-results.md.
+// for. What it saw stands in e2e/agents/results.md.
 func TestReplayAll(t *testing.T) {
 	if os.Getenv("PALIMPSEST_TEST_REPLAY") != "all" {
 		t.Skip("half an hour long: set PALIMPSEST_TEST_REPLAY=all")

@@ -45,7 +45,7 @@ func TestTruncationNote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := got.Render(); !strings.Contains(text, "2 messages, turns 1 to 1, were left out here without a summary") || len(got.Span.MessageIDs) != 2 {
+	if text := got.Render(); !strings.Contains(text, "2 messages, turn 1, were left out here without a summary") || len(got.Span.MessageIDs) != 2 {
 		t.Errorf("note:\n%s", text)
 	}
 	last := got.Report

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 )
 
@@ -92,8 +93,8 @@ func (f *Fallback) try(ctx context.Context, s Summarizer, in Input, code *Extrac
 // note is a summary that says that there is none.
 func note(in Input, code *Extractive) (summary.Summary, error) {
 	out := summary.Summary{Span: spanOf(&in)}
-	out.Facts = []summary.Item{{Text: fmt.Sprintf("[note by the compaction: %d messages, turns %d to %d, were left out here without a summary]",
-		len(out.Span.MessageIDs), out.Span.FirstTurn, out.Span.LastTurn)}}
+	out.Facts = []summary.Item{{Text: fmt.Sprintf("[note by the compaction: %d messages, %s, were left out here without a summary]",
+		len(out.Span.MessageIDs), clip.Turns(out.Span.FirstTurn, out.Span.LastTurn))}}
 	if need := code.count(out.Render()); in.Budget > 0 && need > in.Budget {
 		return summary.Summary{}, &BudgetError{Need: need, Budget: in.Budget}
 	}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs Codex through palimpsest run with a limit far below the window, so that it compacts by
-# itself, and prints the table that stands in docs/test-results.md. Not part of CI: it installs
+# itself, and prints the table that stands in e2e/agents/results.md. Not part of CI: it installs
 # Codex from the npm registry into a folder that is removed at the end.
 #
 #   e2e/agents/codex.sh                    all rows

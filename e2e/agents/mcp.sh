@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs real agents with `palimpsest mcp` as their MCP server, against the scripted
-# provider in ./upstream, and prints the table that stands in docs/test-results.md: which
+# provider in ./upstream, and prints the table that stands in e2e/agents/results.md: which
 # tools each agent offers its model, and whether a search comes back. Not part of CI.
 #
 #   e2e/agents/mcp.sh               claude, codex, opencode and gemini

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs real agents through the proxy, against the scripted provider in ./upstream,
-# and prints the table that stands in docs/test-results.md. Not part of CI: it installs
+# and prints the table that stands in e2e/agents/results.md. Not part of CI: it installs
 # the agents from the npm registry into a folder that is removed at the end.
 #
 #   e2e/agents/run.sh                 all of them

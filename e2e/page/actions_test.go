@@ -115,6 +115,14 @@ func TestActions(t *testing.T) {
 	p.do(chromedp.Evaluate(`(() => { const r = document.querySelector('#try-range'); r.value = 20; r.dispatchEvent(new Event('input')); })()`, nil))
 	p.until(`document.querySelector('#try-note').innerText.includes('tokens') && Number(document.querySelector('#try-budget').value) !== 30000`)
 	p.shoot("preview")
+	// One of a policy with sizes of its own says by how much it is over the budget.
+	choose := func(policy string) chromedp.Action {
+		return chromedp.Evaluate(`(() => { document.querySelector('#try-favor').value = ''; const s = document.querySelector('#try-policy'); s.value = '`+policy+`'; s.dispatchEvent(new Event('change')); })()`, nil)
+	}
+	p.do(fill("#try-budget", "2500"), choose("session"))
+	p.until(`document.querySelector('#try-note').innerText.includes('tokens: over the budget by ')`)
+	p.do(choose(""))
+	p.until(`document.querySelector('#try-note').innerText.endsWith('tokens')`)
 	if d.planVersion(id) != 4 {
 		t.Error("a preview was put in force")
 	}

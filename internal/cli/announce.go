@@ -120,13 +120,19 @@ func (t *announcer) Emit(_ context.Context, e event.Event) {
 }
 
 // reasonPrefix matches what the line says already.
-var reasonPrefix = lazyregexp.New(`^the request takes [0-9]+ tokens (and )?`)
+var reasonPrefix = lazyregexp.New(`^the request takes [0-9]+ tokens (and )?(is )?`)
+
+// longNumber matches a number that is written with commas.
+var longNumber = lazyregexp.New(`\b[0-9]{4,9}\b`)
 
 // compactionLine describes a compaction in one line.
 func compactionLine(e event.Event, why string) string {
 	line := fmt.Sprintf("compacted %s tokens to %s", number(e.TokensBefore), number(e.TokensAfter))
 	if why = reasonPrefix().ReplaceAllString(strings.ReplaceAll(why, "-", " "), ""); why != "" {
-		line += " (" + why + ")"
+		line += " (" + longNumber().ReplaceAllStringFunc(why, func(digits string) string {
+			n, _ := strconv.Atoi(digits) // it has at most nine
+			return number(n)
+		}) + ")"
 	}
 	if e.TokensFreed <= 0 {
 		return line

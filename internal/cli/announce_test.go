@@ -90,7 +90,7 @@ func TestCompacted(t *testing.T) {
 		told.Emit(t.Context(), event.Event{Type: event.Cleared, ThreadID: "a", TokensFreed: 1})
 		told.Emit(t.Context(), event.Event{Type: event.Completed, ThreadID: "a", TokensBefore: before, TokensAfter: after, TokensFreed: before - after, Details: details})
 	}
-	compact("the-request-takes-70000-tokens-the-balanced-mark-is-64000", 70_000, 32_000, map[string]any{"pays_after_steps": 8})
+	compact("the-request-takes-70000-tokens-and-is-over-the-64000-of-balanced", 70_000, 32_000, map[string]any{"pays_after_steps": 8})
 	compact("the-request-takes-50000-tokens-and-the-provider-has-forgotten-it", 50_000, 32_000, map[string]any{"pays_after_steps": 0})
 	told.Emit(t.Context(), event.Event{Type: event.PreCompact, ThreadID: "b", Details: map[string]any{"why": "x"}})
 	told.Emit(t.Context(), event.Event{Type: event.Failed, ThreadID: "b"})
@@ -99,7 +99,7 @@ func TestCompacted(t *testing.T) {
 	}
 	h.flush()
 	compact("", 10, 12, nil)
-	want := `palimpsest: compacted 70,000 tokens to 32,000 (the balanced mark is 64000); each request is 38,000 tokens smaller, which pays for it after 8 requests
+	want := `palimpsest: compacted 70,000 tokens to 32,000 (over the 64,000 of balanced); each request is 38,000 tokens smaller, which pays for it after 8 requests
 palimpsest: compacted 50,000 tokens to 32,000 (the provider has forgotten it); each request is 18,000 tokens smaller, which pays at once
 palimpsest: compacted 10 tokens to 12
 `

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/plan"
-	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 func diffCommand(s Streams) *cobra.Command {
@@ -45,18 +45,25 @@ func printDiff(p *printer, a, b *plan.Plan, changes []plan.Change) {
 		p.line("the plans show the model the same")
 		return
 	}
-	p.heading(plural(len(changes), "message") + " treated differently")
-	p.table([]string{">messages", "first", "second", "from message"}, mapSlice(groupChanges(a, b, changes), func(g *changeGroup) []string {
-		return []string{number(g.messages), g.from.String(), g.to.String(), string(g.first)}
+	p.heading(plural(len(changes), "message") + " treated differently: what becomes of them")
+	p.table([]string{">messages", "by the first", "by the second"}, mapSlice(groupChanges(a, b, changes), func(g *changeGroup) []string {
+		to := g.to.String()
+		if g.from == g.to {
+			to = "the same, in another text"
+		}
+		return []string{number(g.messages), g.from.String(), to}
 	}))
-	p.line("--json lists each message")
+	by := fmt.Sprintf("%s tokens larger than that", number(b.CompactedTokens-a.CompactedTokens))
+	if b.CompactedTokens < a.CompactedTokens {
+		by = fmt.Sprintf("%s tokens smaller than that", number(a.CompactedTokens-b.CompactedTokens))
+	}
+	p.text("the request under the second is %s under the first; `palimpsest render FILE --plan PLAN --to text` shows one; --json lists each message", by)
 }
 
 // changeGroup counts the messages that change from one action to another.
 type changeGroup struct {
 	from, to side
 	messages int
-	first    thread.ID
 }
 
 // side is an action of one plan, and the turns it covers.
@@ -66,13 +73,10 @@ type side struct {
 }
 
 func (s side) String() string {
-	switch {
-	case s.action == plan.Include:
+	if s.action == plan.Include {
 		return "kept"
-	case s.first == s.last:
-		return fmt.Sprintf("%s, turn %d", s.action, s.first)
 	}
-	return fmt.Sprintf("%s, turns %d-%d", s.action, s.first, s.last)
+	return s.action.String() + ", " + clip.Turns(s.first, s.last)
 }
 
 // widen includes the turns of one more record.
@@ -97,7 +101,7 @@ func groupChanges(a, b *plan.Plan, changes []plan.Change) []*changeGroup {
 		})
 		if n < 0 {
 			n = len(groups)
-			groups = append(groups, &changeGroup{first: c.ID, from: side{action: c.From.Action}, to: side{action: c.To.Action}})
+			groups = append(groups, &changeGroup{from: side{action: c.From.Action}, to: side{action: c.To.Action}})
 		}
 		groups[n].messages++
 		groups[n].from.widen(a, c.From)

@@ -24,6 +24,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
+// pageFile is where explain writes a page that would go to a terminal.
+const pageFile = "palimpsest.html"
+
 // maxPageTexts limits the texts of a page that is one file, in bytes; longer ones are
 // shortened.
 const maxPageTexts = 6 << 20
@@ -42,10 +45,14 @@ request body, or the ID of a session. Compact and plan must be told --budget or 
 a page is only looked at, so without them its budget is what the window of the model that
 the file names leaves beside the answer, or 160,000 tokens if that is not known. THREAD is
 the id of a conversation that compact, run or serve keeps ("palimpsest threads"): the page
-shows it under the plan in force, counted as that plan was, with all earlier plans.`,
+shows it under the plan in force, counted as that plan was, with all earlier plans. Of a
+session and a conversation with one id the session is shown, or with --store the conversation.`,
 		Example: "  palimpsest explain session.jsonl --budget 32000 -o page.html\n  palimpsest explain ticket-4711 --store palimpsest.db -o page.html",
 		Args:    exactArgs(1, "one FILE or THREAD"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if out == "" && isTerminalFile(underlyingWriter(s.Out)) {
+				out = pageFile // a page is nothing to read on a terminal
+			}
 			if err := checkOutputs(append(conv.files(args[0]), store.files()...), out); err != nil {
 				return err
 			}
@@ -82,7 +89,7 @@ shows it under the plan in force, counted as that plan was, with all earlier pla
 	conv.addPolicyFlags(c)
 	store.addFlags(c)
 	c.Flags().Lookup("store").Usage = "where a THREAD is kept; " + storeUsage
-	c.Flags().StringVarP(&out, "output", "o", "", "write the page to `OUT` (default: standard output)")
+	c.Flags().StringVarP(&out, "output", "o", "", "write the page to `OUT` (default: standard output, or "+pageFile+" if that is a terminal)")
 	return c
 }
 
@@ -141,10 +148,10 @@ func namesFile(name string) bool {
 	return s != nil || err != nil
 }
 
-// view is a stored thread under the plan in force. It is nil if the name is that of a file
-// or a session, or of no thread.
+// view is a stored thread under the plan in force. It is nil if the name is that of no thread, or, where no store was
+// named, of a file or a session.
 func (f *storeFlag) view(ctx context.Context, name string) (v *view.View, err error) {
-	if namesFile(name) {
+	if f.name == "" && namesFile(name) {
 		return nil, nil
 	}
 	err = f.withTenant(ctx, func(k *tenantStore) (err error) {

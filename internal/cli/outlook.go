@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -93,9 +94,5 @@ func (out *outlook) print(p *printer, tokens, stale int) {
 
 // String is the row as a part of a sentence.
 func (r outlookRow) String() string {
-	turns := fmt.Sprintf("turn %d", r.First)
-	if r.Last != r.First {
-		turns = fmt.Sprintf("turns %d-%d", r.First, r.Last)
-	}
-	return fmt.Sprintf("%s %s of %s (%s → %s tokens)", r.Action, plural(r.Messages, "message"), turns, number(r.Before), number(r.After))
+	return fmt.Sprintf("%s %s of %s (%s → %s tokens)", r.Action, plural(r.Messages, "message"), clip.Turns(r.First, r.Last), number(r.Before), number(r.After))
 }

@@ -187,7 +187,7 @@ func TestGivenWindow(t *testing.T) {
 		}
 	}
 	_, stop := running(t, "--store", "memory:", "--window", "30000")
-	if _, log := stop(); !strings.Contains(log, `msg="models that are not in the table: compacts at 18,000 to 27,000 of 30,000 tokens (90 % of what a request leaves for its messages) and keeps 10,000 to 15,000`) {
+	if _, log := stop(); !strings.Contains(log, `msg="compacts at 18,000 to 27,000 of 30,000 tokens (90 % of what a request leaves for its messages) and keeps 10,000 to 15,000`) {
 		t.Errorf("the log:\n%s", log)
 	}
 }

@@ -92,16 +92,16 @@ func TestRun(t *testing.T) {
 	}
 	for n, want := range []string{
 		`compacts at 12,000 to 18,000 of 20,000 tokens \(90 % of what a request leaves for its messages\) and keeps about 6,700 to 10,000 \(favor: balanced\)`,
-		`compacted [0-9]{2},[0-9]{3} tokens to [0-9],[0-9]{3} \(the mark is [0-9]+ of [0-9]+\); each request is [0-9]{2},[0-9]{3} tokens smaller`,
+		`compacted [0-9]{2},[0-9]{3} tokens to [0-9],[0-9]{3} \(over [0-9]{2},[0-9]{3} of [0-9]{2},[0-9]{3}\); each request is [0-9]{2},[0-9]{3} tokens smaller`,
 	} {
 		if !regexp.MustCompile("^palimpsest: " + want + "$").MatchString(lines[1+n]) {
 			t.Errorf("line %q, want %s", lines[1+n], want)
 		}
 	}
 	// The mark that is used is one of those that were said.
-	var mark int
-	if _, err := fmt.Sscanf(lines[2][strings.Index(lines[2], "the mark is"):], "the mark is %d", &mark); err != nil || mark < 12_000 || mark > 18_000 {
-		t.Errorf("the mark is %d, %v", mark, err)
+	var thousands, rest int
+	if _, err := fmt.Sscanf(lines[2][strings.Index(lines[2], "(over "):], "(over %d,%d", &thousands, &rest); err != nil || thousands < 12 || thousands > 18 {
+		t.Errorf("it is compacted from %d,%03d on, %v", thousands, rest, err)
 	}
 	// The figures are those that the answer's headers had.
 	var before, sent int

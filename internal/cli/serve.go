@@ -102,10 +102,7 @@ func (p *serving) serve(ctx context.Context, s Streams) error {
 		p.daemon.Logger.Info("listening", "address", l.Addr().String(), "keys", p.daemon.Keys != nil, "encrypted", p.daemon.Reseal)
 		at = append(at, scheme+l.Addr().String())
 	}
-	p.daemon.Logger.Info(describePolicy(p.chosen.Settings, 0, token.UsualRates()))
-	if window := p.daemon.Window; window > 0 {
-		p.daemon.Logger.Info("models that are not in the table: "+describePolicy(p.chosen.Settings, window, token.Rates{}), "window", window)
-	}
+	p.daemon.Logger.Info(describePolicy(p.chosen.Settings, p.daemon.Window, token.UsualRates()), "window", p.daemon.Window)
 	fmt.Fprintf(s.Err, "palimpsest: serving on %s\n", strings.Join(at, " and "))
 	return d.Serve(ctx, listeners...)
 }
@@ -323,7 +320,7 @@ func (p *serving) newProxy(tenant string) (*proxy.Proxy, error) {
 	c.Jobs, c.Domain = p.jobs, daemon.Domain(tenant)
 	o := &proxy.Options{
 		Anthropic: p.settings.Text("anthropic-upstream"), OpenAI: p.settings.Text("openai-upstream"), Gemini: p.settings.Text("gemini-upstream"),
-		Config: c, Models: p.daemon.Models, DefaultWindow: p.daemon.Window,
+		Config: c, Models: p.daemon.Models, Window: p.daemon.Window,
 		Emulate: strings.Split(p.settings.Text("emulate"), ","), Documents: kept.Documents,
 		NoTools: p.settings.Text("proxy") == "plain", MaxBody: p.daemon.Limits.Body, Memory: p.daemon.Memory, Stop: p.stop,
 	}

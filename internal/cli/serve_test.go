@@ -283,7 +283,7 @@ func TestServeSays(t *testing.T) {
 			t.Errorf("the agent says %q", out)
 		}
 		_, log := stop()
-		for _, want := range []string{`msg="compacts at about 35,000 tokens and keeps 20,000; `, `each request is `} {
+		for _, want := range []string{`msg="compacts at 12,000 to 18,000 of 20,000 tokens `, `each request is `} {
 			if strings.Contains(log, want) != (level == "info") {
 				t.Errorf("%s: %q in\n%s", level, want, log)
 			}

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -11,16 +13,33 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/glyph"
 )
 
-// width limits every table, in columns.
-const width = 100
+// width limits every table, in columns, where no terminal says how many it has; one is used from
+// leastWidth to mostWidth.
+const (
+	width      = 100
+	leastWidth = 60
+	mostWidth  = 200
+)
 
 // printer writes reports for people, with colours on a terminal.
 type printer struct {
-	w      io.Writer
-	colour bool
+	w       io.Writer
+	colour  bool
+	columns int // 0 is width
 }
 
-func newPrinter(w io.Writer) *printer { return &printer{w: w, colour: isTerminal(w)} }
+func newPrinter(w io.Writer) *printer {
+	p := &printer{w: w, colour: isTerminal(w)}
+	if f, ok := underlyingWriter(w).(*os.File); ok && isTerminalFile(f) {
+		if n := columnsOf(f); n > 0 {
+			p.columns = min(max(n, leastWidth), mostWidth)
+		}
+	}
+	return p
+}
+
+// width is how many columns a line may take.
+func (p *printer) width() int { return cmp.Or(p.columns, width) }
 
 func (p *printer) line(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
 
@@ -78,7 +97,7 @@ func (p *printer) table(columns []string, rows [][]string) {
 	for _, row := range rows {
 		cells = append(cells, mapSlice(row, printable))
 	}
-	widths := columnWidths(columns, cells)
+	widths := columnWidths(columns, cells, p.width())
 	for n, row := range cells {
 		var b strings.Builder
 		for c, cell := range row {
@@ -122,9 +141,9 @@ func mapSlice[T, U any](all []T, make func(T) U) (made []U) {
 	return made
 }
 
-// columnWidths fits a table into the width. If the columns that may be cut need more than
+// columnWidths fits a table into that many columns. If the columns that may be cut need more than
 // there is, the first gets two fifths of the room and the last the rest.
-func columnWidths(columns []string, cells [][]string) []int {
+func columnWidths(columns []string, cells [][]string, width int) []int {
 	widths := make([]int, len(columns))
 	for _, row := range cells {
 		for c, cell := range row {
@@ -160,7 +179,7 @@ func (p *printer) quote(text string) {
 
 // text wraps a sentence into lines that fit; the later ones are indented.
 func (p *printer) text(format string, args ...any) {
-	for _, line := range clip.Wrap(printable(fmt.Sprintf(format, args...)), width, "    ") {
+	for _, line := range clip.Wrap(printable(fmt.Sprintf(format, args...)), p.width(), "    ") {
 		p.line("%s", line)
 	}
 }

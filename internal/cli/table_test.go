@@ -68,6 +68,23 @@ func TestTableFits(t *testing.T) {
 	})
 }
 
+// A terminal's own width holds for tables and sentences.
+func TestTableOfATerminal(t *testing.T) {
+	for _, columns := range []int{leastWidth, 80, mostWidth} {
+		var b bytes.Buffer
+		p := &printer{w: &b, columns: columns}
+		p.table([]string{"a", "~what", "why"}, [][]string{{"x", strings.Repeat("word ", 80), strings.Repeat("word ", 80)}})
+		p.text("%s", strings.Repeat("word ", 80))
+		longest := 0
+		for line := range strings.Lines(b.String()) {
+			longest = max(longest, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
+		}
+		if longest > columns || longest < columns-6 {
+			t.Errorf("the longest line of a terminal of %d columns has %d", columns, longest)
+		}
+	}
+}
+
 // Room that one of the two flexible columns leaves goes to the other.
 func TestTableSharesRoom(t *testing.T) {
 	long := strings.Repeat("word ", 40)

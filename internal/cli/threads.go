@@ -65,20 +65,26 @@ take it as it is.`,
 
 func deleteThreadCommand(s Streams) *cobra.Command {
 	var store storeFlag
+	var yes bool
 	c := &cobra.Command{
 		Use:   "delete THREAD",
 		Short: "Delete a stored conversation for good",
 		Long: `Delete removes the messages, plans, events and artifacts of a stored conversation. Nothing
 brings them back. Agents' own session files stay, and so do model answers about it, until
 "palimpsest db vacuum", and backups. While a daemon uses the store, delete over its API:
-it waits for a compaction that is at work.`,
-		Example: "  palimpsest threads delete ticket-4711 --store palimpsest.db",
+it waits for a compaction that is at work. Without --yes nothing is deleted, and what would be
+is told.`,
+		Example: "  palimpsest threads delete ticket-4711 --yes --store palimpsest.db",
 		Args:    exactArgs(1, "one THREAD"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return store.withTenant(c.Context(), func(k *tenantStore) error {
 				info, err := k.thread(c.Context(), args[0])
 				if err != nil {
 					return err
+				}
+				what := fmt.Sprintf("%s (%s, %s)", printable(info.ID), plural(info.Messages, "message"), plural(info.Plans, "plan"))
+				if !yes {
+					return fmt.Errorf("%w: %s would be deleted for good: add --yes", errUsage, what)
 				}
 				// The thread goes last, so that a deletion that failed can be repeated.
 				if err := proxy.Forget(c.Context(), k.Documents, info.ID); err != nil {
@@ -87,12 +93,13 @@ it waits for a compaction that is at work.`,
 				if err := k.Catalog.Delete(c.Context(), info.ID); err != nil {
 					return err
 				}
-				fmt.Fprintf(s.Err, "palimpsest: deleted %s (%s, %s)\n", printable(info.ID), plural(info.Messages, "message"), plural(info.Plans, "plan"))
+				fmt.Fprintf(s.Err, "palimpsest: deleted %s\n", what)
 				return nil
 			})
 		},
 	}
 	store.addFlags(c)
+	c.Flags().BoolVar(&yes, "yes", false, "do it")
 	return c
 }
 

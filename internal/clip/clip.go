@@ -144,6 +144,14 @@ func Number(n int) string {
 	return digits
 }
 
+// Turns names a range of turns, such as "turn 3" and "turns 3 to 5".
+func Turns(first, last int) string {
+	if first == last {
+		return "turn " + strconv.Itoa(first)
+	}
+	return "turns " + strconv.Itoa(first) + " to " + strconv.Itoa(last)
+}
+
 // Count writes a number with its noun, such as "1 message" and "2,000 messages".
 func Count(n int, noun string) string {
 	if n != 1 {

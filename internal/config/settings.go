@@ -127,7 +127,7 @@ func Settings() []Setting {
 		{Name: "tenant-spending", Default: "0", ValueName: "TOKENS", check: parses(ParseTokens),
 			Usage: "tokens an hour that models may be asked for a tenant, for summaries and decisions; beyond that they are made without a model. 0 is unlimited"},
 		{Name: "window", Default: "0", ValueName: "TOKENS", check: parses(ParseTokens),
-			Usage: "the context window of models that are not in the table of models (palimpsest models lists those that are, with windows of their own), in threads and behind the proxy. If a provider names a smaller window when it refuses a request, that one is used instead; a larger one is not. 0 is unknown: then what a provider names is used, and before that the policy's own limits"},
+			Usage: "the context window of every model, also of one in the table of models, in threads and behind the proxy. If a provider names a smaller window when it refuses a request, that one is used instead; a larger one is not. 0 is each model's own: that of the table, or what a provider names, and before that the policy's own limits"},
 		{Name: "models", ValueName: "FILE", in: fileIn,
 			Usage: "a file of models that adds to or replaces the built-in table"},
 		{Name: "session-folders", ValueName: "AGENT=FOLDER,…", check: checkFolders, in: foldersIn,

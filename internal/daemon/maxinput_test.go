@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -10,6 +11,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
+// TestWindowOfTheSetting: the window that the daemon was given is that of every model, also of one in the table.
+func TestWindowOfTheSetting(t *testing.T) {
+	const given = 10_000
+	if largest := largestRequest(t, daemon.Config{Window: given}, "claude-sonnet-4-5"); largest > given || largest < given/2 {
+		t.Errorf("the largest request has %d tokens, the window is %d", largest, given)
+	}
+}
+
 // TestMaxInput: no request is larger than the input that a model takes, where that is less
 // than its window leaves beside the answer.
 func TestMaxInput(t *testing.T) {
@@ -18,13 +27,20 @@ func TestMaxInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := start(t, daemon.Config{Models: &models}).client(t, "")
+	if largest := largestRequest(t, daemon.Config{Models: &models}, "m"); largest > most || largest < most/2 {
+		t.Errorf("the largest request has %d tokens, the model takes %d", largest, most)
+	}
+}
+
+// largestRequest is the size of the largest request of thirty steps with a model, in tokens.
+func largestRequest(t *testing.T, config daemon.Config, model string) (largest int) {
+	t.Helper()
+	c := start(t, config).client(t, "")
 	if _, err := c.CreateThread(t.Context(), api.NewThread{ID: "t"}); err != nil {
 		t.Fatal(err)
 	}
-	largest := 0
 	for n := range 30 {
-		body := strings.Replace(string(stepRequest(n)), `"claude-sonnet-4-5"`, `"m"`, 1)
+		body := strings.Replace(string(stepRequest(n)), `"claude-sonnet-4-5"`, strconv.Quote(model), 1)
 		p, err := c.Prepare(t.Context(), "t", api.Any, api.Step{API: wire.Anthropic, Body: []byte(body)})
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +50,5 @@ func TestMaxInput(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if largest > most || largest < most/2 {
-		t.Errorf("the largest request has %d tokens, the model takes %d", largest, most)
-	}
+	return largest
 }

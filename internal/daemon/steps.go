@@ -95,7 +95,7 @@ func (r stepReader) fillModelLimits(step *palimpsest.Step) {
 		step.Profile.BoundReasoning = m.BindsThinking
 	}
 	step.Output = cmp.Or(step.Output, m.AnswerReserve(step.Base.MaxOutput))
-	step.Window = cmp.Or(step.Window, m.WindowBeside(step.Output), r.window)
+	step.Window = cmp.Or(step.Window, r.window, m.WindowBeside(step.Output))
 }
 
 // readPrepared reads a step that this daemon or another one has prepared.

@@ -57,10 +57,7 @@ func recordRows(log *thread.Thread, p *plan.Plan) []string {
 	for _, ref := range refs {
 		record := p.Record(ref)
 		span, made := record.Covers(), record.Made()
-		turns := fmt.Sprintf("turn %d", span.FirstTurn)
-		if span.LastTurn != span.FirstTurn {
-			turns = fmt.Sprintf("turns %d to %d", span.FirstTurn, span.LastTurn)
-		}
+		turns := clip.Turns(span.FirstTurn, span.LastTurn)
 		what := clip.Count(span.Len(), "message") + " from " + shortID(span.First())
 		if i, ok := log.Index(span.First()); ok && span.Len() == 1 {
 			what = "message " + shortID(span.First()) + " " + quotedName(briefMessage(log.At(i)))

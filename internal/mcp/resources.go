@@ -75,7 +75,7 @@ func (s *Server) listResources(ctx context.Context, q *sdk.ListResourcesRequest)
 			continue
 		}
 		for n, r := range c.Plan.Summarizations {
-			title := fmt.Sprintf("Summary of turns %d to %d of session %s", r.Span.FirstTurn, r.Span.LastTurn, all[i].ID)
+			title := fmt.Sprintf("Summary of %s of session %s", clip.Turns(r.Span.FirstTurn, r.Span.LastTurn), all[i].ID)
 			out.Resources = append(out.Resources, &sdk.Resource{
 				URI: summaryAddress + url.PathEscape(all[i].ID) + "/" + strconv.Itoa(n+1), Name: clip.Line(title, 200), Title: clip.Line(title, 200), MIMEType: "text/plain",
 			})

@@ -185,7 +185,7 @@ const live = (() => {
       texts.clear();
       look(v);
       $('try-use').hidden = source.kind !== 'thread';
-      $('try-note').textContent = short(v.tokens_after) + ' tokens';
+      $('try-note').textContent = short(v.tokens_after) + ' tokens' + (v.tokens_after > q.budget ? ': over the budget by ' + number(v.tokens_after - q.budget) : '');
     } catch (err) {
       if (mine === tries) $('try-note').textContent = err.message;
     }

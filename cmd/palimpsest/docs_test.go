@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// unrun are the words behind ```sh that say why the commands of a block are not run here. Requests of
+// curl are run by TestOperationsCommands.
+var unrun = []string{"stays running", "needs an agent", "needs a key", "needs openssl", "from a clone", "curl"}
+
+// shellBlock is a block of commands on a page.
+type shellBlock struct {
+	line         int
+	info, script string
+}
+
+// shellBlocks are the blocks of commands of a page, and the lines with a command outside of one.
+func shellBlocks(page string) (blocks []shellBlock, stray []int) {
+	command := regexp.MustCompile(`^(    )?(\$ )?palimpsest(-eval)? \S`)
+	fence := ""
+	for n, line := range strings.Split(page, "\n") {
+		switch {
+		case strings.HasPrefix(line, "```") && fence != "":
+			fence = ""
+		case strings.HasPrefix(line, "```"):
+			fence = line
+			if info, ok := strings.CutPrefix(line, "```sh"); ok {
+				blocks = append(blocks, shellBlock{line: n + 1, info: strings.TrimSpace(info)})
+			}
+		case strings.HasPrefix(fence, "```sh"):
+			blocks[len(blocks)-1].script += line + "\n"
+		case command.MatchString(line) && (fence != "" || strings.HasPrefix(line, "    ")):
+			stray = append(stray, n+1)
+		}
+	}
+	return blocks, stray
+}
+
+// pages are the pages of the documentation, by their paths from the root of the project.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/formats/*.md"} {
+		paths, err := filepath.Glob("../../" + pattern)
+		if err != nil || len(paths) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[filepath.ToSlash(strings.TrimPrefix(path, "../../"))] = string(data)
+		}
+	}
+	return found
+}
+
+// TestDocumentedCommands: the commands of the documentation run as they are written there, one block after the other, on
+// a machine with the sample as a session of Claude Code (91bfefb2-…), as session.jsonl, and as a conversation
+// that was compacted twice (px-ac42898f6da936aa6f1027ef), for the tenant acme too.
+func TestDocumentedCommands(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the commands are for a shell")
+	}
+	sample, err := os.ReadFile("../../testdata/sessions/fix-retry.claude-code.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for path, page := range pages(t) {
+		blocks, stray := shellBlocks(page)
+		for _, line := range stray {
+			// The plugins of agents print what they did, which their tests look at.
+			if path != "docs/agents.md" {
+				t.Errorf("%s:%d: a command outside of a block ```sh, which nobody runs", path, line)
+			}
+		}
+		for _, b := range blocks {
+			if b.info != "" && !slices.Contains(unrun, b.info) {
+				t.Errorf("%s:%d: ```sh %s: want nothing, or one of %q", path, b.line, b.info, unrun)
+			}
+			if b.info != "" && b.info != "curl" {
+				t.Logf("%s:%d: not run (%s): %s", path, b.line, b.info, strings.TrimSpace(b.script))
+			}
+		}
+		blocks = slices.DeleteFunc(blocks, func(b shellBlock) bool { return b.info != "" })
+		ran += len(blocks)
+		if len(blocks) == 0 {
+			continue
+		}
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			run := documentedMachine(t, sample)
+			for _, b := range blocks {
+				if out, err := run(b.script); err != nil {
+					t.Errorf("%s:%d: %v\n%s%s", path, b.line, err, b.script, out)
+				}
+			}
+		})
+	}
+	if ran < 20 {
+		t.Errorf("only %d blocks were found", ran)
+	}
+}
+
+// documentedMachine returns a function that runs a script on a machine that has what the documentation speaks of.
+func documentedMachine(t *testing.T, sample []byte) func(script string) (string, error) {
+	t.Helper()
+	home := t.TempDir()
+	project := filepath.Join(home, ".claude", "projects", "shipq")
+	other := bytes.ReplaceAll(sample, []byte("91bfefb2-9533-4bcc-8bfc-f00dd138f269"), []byte("px-ac42898f6da936aa6f1027ef"))
+	for path, data := range map[string][]byte{
+		filepath.Join(project, "91bfefb2-9533-4bcc-8bfc-f00dd138f269.jsonl"): sample,
+		filepath.Join(home, "work", "session.jsonl"):                         sample,
+		filepath.Join(home, "other.jsonl"):                                   other,
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(script string) (string, error) {
+		c := exec.CommandContext(t.Context(), "sh", "-euc", script)
+		c.Dir = filepath.Join(home, "work")
+		c.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TMPDIR=" + t.TempDir()}
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	for _, how := range []string{"--budget 32000", "--budget 16000", "--budget 16000 --tenant acme"} {
+		if out, err := run("palimpsest compact ../other.jsonl " + how + " -o /dev/null"); err != nil {
+			t.Fatal(err, out)
+		}
+	}
+	return run
+}
+
+// TestDocumentedLinks: every link between pages leads to a file, and to a heading of it.
+func TestDocumentedLinks(t *testing.T) {
+	all := pages(t)
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading := regexp.MustCompile(`(?m)^#+ (.*)$|<a id="([^"]+)">`)
+	for path, page := range all {
+		for _, found := range link.FindAllStringSubmatch(page, -1) {
+			to, anchor, _ := strings.Cut(found[1], "#")
+			if strings.Contains(found[1], "://") {
+				continue
+			}
+			target := path
+			if to != "" {
+				target = filepath.ToSlash(filepath.Join(filepath.Dir(path), to))
+			}
+			if _, err := os.Stat("../../" + target); err != nil {
+				t.Errorf("%s: [%s]: there is no %s", path, found[1], target)
+				continue
+			}
+			if anchor == "" {
+				continue
+			}
+			text, err := os.ReadFile("../../" + target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(heading.FindAllStringSubmatch(string(text), -1), func(h []string) bool {
+				return h[2] == anchor || h[1] != "" && anchorOf(h[1]) == anchor
+			}) {
+				t.Errorf("%s: [%s]: %s has no such heading", path, found[1], target)
+			}
+		}
+	}
+}
+
+// anchorOf is the anchor that GitHub makes of a heading.
+func anchorOf(heading string) string {
+	heading = regexp.MustCompile("[^a-z0-9 _-]").ReplaceAllString(strings.ToLower(heading), "")
+	return strings.ReplaceAll(heading, " ", "-")
+}
