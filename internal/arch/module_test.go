@@ -53,6 +53,9 @@ var floors = map[string]arch.Package{
 	// 7: the sessions that agents left on this machine.
 	"internal/sessions": {Floor: 7, External: []string{gjson, sqlite}},
 
+	// 4: what a compaction lost.
+	"internal/lost": {Floor: 4},
+
 	// 7: the page on which conversations are looked at.
 
 	// 7: names, files and environment become a policy with its models.
@@ -260,13 +263,13 @@ var ceilings = &arch.Ceilings{
 		{Of: "floor 1", Floor: 1, Most: 20570},
 		{Of: "floor 2", Floor: 2, Most: 22116},
 		{Of: "floor 3", Floor: 3, Most: 11128},
-		{Of: "floor 4", Floor: 4, Most: 2446},
+		{Of: "floor 4", Floor: 4, Most: 3280},
 		{Of: "floor 5", Floor: 5, Most: 9587},
 		{Of: "floor 6", Floor: 6, Most: 12300},
-		{Of: "floor 7", Floor: 7, Most: 17603},
+		{Of: "floor 7", Floor: 7, Most: 17920},
 		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13863},
 	},
-	Packages: 96, Public: 45, Names: 749,
+	Packages: 97, Public: 45, Names: 749,
 	Methods: 25, Types: map[string]int{
 		"summarize/internal/work.fold":   27,
 		"summarize.selection":            29,
