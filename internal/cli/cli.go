@@ -122,17 +122,15 @@ what does not fit), 4 the input is not valid (the error names the line or path).
 	}
 	// Not root.Version: it is a template, and templates make the linker keep every method of
 	// every type, a tenth of the program.
-	root.RunE = func(c *cobra.Command, _ []string) error { return runOverview(c, s) }
+	root.RunE = func(c *cobra.Command, _ []string) error {
+		if asked, _ := c.Flags().GetBool("version"); asked {
+			_, err := fmt.Fprint(s.Out, thisBuild())
+			return err
+		}
+		return runOverview(c, s)
+	}
 	root.Flags().Bool("json", false, "write the overview as JSON")
 	root.Flags().BoolP("version", "v", false, "version for palimpsest")
-	usual := root.HelpFunc()
-	root.SetHelpFunc(func(c *cobra.Command, args []string) {
-		if asked, _ := c.Flags().GetBool("version"); asked && c == root {
-			fmt.Fprint(c.OutOrStdout(), thisBuild())
-			return
-		}
-		usual(c, args)
-	})
 	return root
 }
 

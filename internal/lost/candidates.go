@@ -52,11 +52,11 @@ func find(ctx context.Context, t *thread.Thread, b Boundary) ([]Loss, error) {
 	if err != nil {
 		return nil, err
 	}
-	var words strings.Builder
-	for _, it := range f.said[:min(len(f.said), mostRead/10)] {
-		words.WriteString(it.Text + "\n")
+	var words []string
+	for _, it := range f.said {
+		words = append(words, it.Text)
 	}
-	f.language = languageOf(words.String())
+	f.language = languageOf(words...)
 	for _, c := range f.candidates() {
 		if ctx.Err() == nil {
 			f.addSentence(c)
@@ -88,7 +88,7 @@ func (f *finder) add(l Loss, of []thread.ID, told func(*seen) bool) bool {
 // elsewhere, such as the rules of the project.
 func (f *finder) knew(name string) bool {
 	for i := f.End; i < f.thread.Len() && len(f.then) <= i-f.End; i++ {
-		f.then = append(f.then, lettersOf(strings.Join(slices.Collect(texts(f.thread.At(i))), " ")))
+		f.then = append(f.then, lettersOf(strings.Join(texts(f.thread.At(i)), " ")))
 	}
 	name = lettersOf(path.Base(name))
 	at := slices.IndexFunc(f.then, func(letters string) bool { return strings.Contains(letters, name) })

@@ -22,9 +22,13 @@ var languages = scan.Inverted(map[string]string{
 // mostRead is how much of a text its language is told from, in bytes.
 const mostRead = 16 << 10
 
-// languageOf is the language of a text, by its script or its commonest words; empty if that cannot be told.
-func languageOf(text string) (best string) {
-	text = text[:min(len(text), mostRead)]
+// languageOf is the language of texts, by their script or commonest words; empty if that cannot be told.
+func languageOf(texts ...string) (best string) {
+	var b strings.Builder
+	for i := 0; i < len(texts) && b.Len() < mostRead; i++ {
+		b.WriteString(texts[i][:min(len(texts[i]), mostRead)] + "\n")
+	}
+	text := b.String()
 	hits, letters := map[string]int{}, 0
 	for _, c := range text {
 		if unicode.IsLetter(c) {

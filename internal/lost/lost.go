@@ -10,7 +10,6 @@ package lost
 import (
 	"cmp"
 	"context"
-	"iter"
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -67,60 +66,42 @@ type Boundary struct {
 	At, End int
 }
 
-// kept is how many tokens of messages before its summary an agent keeps as they are, where its files do not say
-// which these are.
-type kept struct {
+// keeps are how many tokens of messages before its summary an agent keeps as they are, where its files do not say
+// which these are, and whether those are the user's only.
+var keeps = map[transcript.Format]struct {
 	tokens   int
 	onlyUser bool
-}
-
-// keptBy are the agents that are known to keep fewer than keptElsewhere, or only the user's.
-var keptBy = map[transcript.Format]kept{
-	"claude-code": {}, // what it kept stands behind the summary
+}{
+	"claude-code": {}, // they stand behind the summary
 	"codex":       {20_000, true},
-	"pi":          {20_000, false},
 	"opencode":    {15_000, false},
+	"":            {20_000, false}, // any other: more than is known of one
 }
 
-// keptElsewhere is more than any agent keeps, as far as is known.
-var keptElsewhere = kept{tokens: 20_000}
-
-// Last returns the last compaction in a transcript of the format whose summary can be read. It is false if there is none, or if
-// the user started afresh after it.
-func Last(t *transcript.Transcript, format transcript.Format) (Boundary, bool) {
-	all := t.Compactions
-	for i, c := range slices.Backward(all) {
-		if c.Trigger == "clear" || c.At == 0 { // or it began with what another session told
-			break
-		}
-		if c.Summary != "" {
-			return boundary(t, i, format), true
-		}
+// Last returns the last compaction in a transcript of the format. It is false if there is none, if its summary cannot
+// be read, or if the user started afresh after it.
+func Last(t *transcript.Transcript, format transcript.Format) (b Boundary, ok bool) {
+	n := len(t.Compactions)
+	if n == 0 || t.Compactions[n-1].Summary == "" || t.Compactions[n-1].At == 0 { // a session may begin with what another one told
+		return Boundary{}, false
 	}
-	return Boundary{}, false
-}
-
-// boundary is the compaction i of a transcript.
-func boundary(t *transcript.Transcript, i int, format transcript.Format) Boundary {
-	b := Boundary{At: t.Compactions[i].At}
-	if i > 0 {
-		b.Previous = t.Compactions[i-1].At
+	b.At = t.Compactions[n-1].At
+	if n > 1 {
+		b.Previous = t.Compactions[n-2].At
 	}
-	keeps, known := keptBy[format]
+	keep, known := keeps[format]
 	if !known {
-		keeps = keptElsewhere
+		keep = keeps[""]
 	}
-	b.OnlyUser = keeps.onlyUser
-	b.From = b.At
-	for room := 4 * keeps.tokens; b.From > b.Previous; b.From-- {
+	b.From, b.OnlyUser = b.At, keep.onlyUser
+	for room := 4 * keep.tokens; b.From > b.Previous; b.From-- {
 		m := t.Thread.At(b.From - 1)
-		if b.OnlyUser && m.Role != thread.User {
-			continue
+		for _, text := range texts(m) {
+			if !b.OnlyUser || m.Role == thread.User {
+				room -= len(text)
+			}
 		}
-		for text := range texts(m) {
-			room -= len(text)
-		}
-		if room < 0 {
+		if room <= 0 {
 			break
 		}
 	}
@@ -131,7 +112,7 @@ func boundary(t *transcript.Transcript, i int, format transcript.Format) Boundar
 			break
 		}
 	}
-	return b
+	return b, true
 }
 
 // kept reports whether the model saw a message right after the compaction.
@@ -140,19 +121,13 @@ func (b *Boundary) kept(t *thread.Thread, i int) bool {
 }
 
 // after are the texts that the model saw of the conversation right after the compaction.
-func (b *Boundary) after(t *thread.Thread) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for i := b.From; i < b.End; i++ {
-			if !b.kept(t, i) {
-				continue
-			}
-			for text := range texts(t.At(i)) {
-				if !yield(text) {
-					return
-				}
-			}
+func (b *Boundary) after(t *thread.Thread) (all []string) {
+	for i := b.From; i < b.End; i++ {
+		if b.kept(t, i) {
+			all = append(all, texts(t.At(i))...)
 		}
 	}
+	return all
 }
 
 // Find lists what the compaction lost, what matters most first: Most things at most. The only errors are those of

@@ -179,6 +179,10 @@ func TestLast(t *testing.T) {
 			t.Errorf("%s: %+v", c.format, b)
 		}
 	}
+	begun := conversation(t, plain, "you: On.")
+	if _, ok := lost.Last(&begun, "codex"); ok {
+		t.Error("a session that begins with a summary was not compacted")
+	}
 	tr.Compactions = append(tr.Compactions, transcript.Compaction{At: 4, Trigger: "clear"})
 	if _, ok := lost.Last(&tr, "claude-code"); ok {
 		t.Error("the user started afresh")

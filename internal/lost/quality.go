@@ -29,7 +29,8 @@ type Quality struct {
 	Asked bool `json:"agent_asked_again"`
 }
 
-// Judge says how the compaction did. count counts the tokens of a message. Its time is linear in the thread, and it ends with ctx.
+// Judge says how the compaction did. count counts the tokens of a message. Its time is linear in the thread, and it
+// ends with ctx.
 func Judge(ctx context.Context, t *thread.Thread, b Boundary, count func(*thread.Message) int) Quality {
 	var q Quality
 	for i := b.Previous; i < b.End && ctx.Err() == nil; i++ {
@@ -48,15 +49,20 @@ func Judge(ctx context.Context, t *thread.Thread, b Boundary, count func(*thread
 	}
 	monitor := quality.New(t.ID(), nil)
 	monitor.Compacted(before, hides)
-	said := sentencesBefore(before)
-	rereads := 0
+	said, read, rereads := map[string]bool{}, map[string]bool{}, 0 // before it: messages of the person as letters, and files
+	for _, m := range before.All() {
+		said[lettersOf(injected.UserWords(m))] = true
+		for _, p := range readIn(m) {
+			read[p] = true
+		}
+	}
 	for i := b.End; i < t.Len() && ctx.Err() == nil; i++ {
 		m := t.At(i)
 		monitor.Message(ctx, *m)
 		now := monitor.Metrics()
 		q.Reruns, q.Asked = now.Reruns, q.Asked || now.AgentAskedForContext
 		if now.Rereads > rereads {
-			q.Reread = append(q.Reread, readIn(m)...)
+			q.Reread = append(q.Reread, slices.DeleteFunc(readIn(m), func(p string) bool { return !read[p] })...)
 			rereads = now.Rereads
 		}
 		if words := injected.UserWords(m); m.StartsTurn() && (said[lettersOf(words)] || now.UserRepeats > len(q.Repeated)) && strings.Count(words, " ") >= leastRepeated {
@@ -70,17 +76,6 @@ func Judge(ctx context.Context, t *thread.Thread, b Boundary, count func(*thread
 
 // leastRepeated is how many spaces a message has at least that counts as said again: "continue" is said often.
 const leastRepeated = 3
-
-// sentencesBefore are the messages of the person, as letters.
-func sentencesBefore(t *thread.Thread) map[string]bool {
-	all := map[string]bool{}
-	for _, m := range t.All() {
-		if m.StartsTurn() {
-			all[lettersOf(injected.UserWords(m))] = true
-		}
-	}
-	return all
-}
 
 // readIn are the files that the calls of a message read.
 func readIn(m *thread.Message) (paths []string) {

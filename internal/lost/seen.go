@@ -17,74 +17,65 @@ import (
 
 // seen is text that the model sees, for the question whether something is told in it in any wording. In doubt it is.
 type seen struct {
-	building strings.Builder
 	letters  string // letters and digits of all of it in lower case, texts parted by a space
 	numbers  map[string]bool
 	stems    map[uint64][]int // of its words, and the passages that hold each
-	passages int
-	language string // empty if unknown
+	language string           // empty if unknown
 }
 
 // see reads texts.
-func see(texts iter.Seq[string]) *seen {
-	s := &seen{numbers: map[string]bool{}, stems: map[uint64][]int{}}
-	var sample strings.Builder
-	for text := range texts {
-		if sample.Len() < mostRead {
-			sample.WriteString(text + "\n")
-		}
-		s.building.WriteString(" " + lettersOf(text))
+func see(texts []string) *seen {
+	s := &seen{numbers: map[string]bool{}, stems: map[uint64][]int{}, language: languageOf(texts...)}
+	var letters strings.Builder
+	passages := 0
+	for _, text := range texts {
+		letters.WriteString(" " + lettersOf(text))
 		for _, number := range numbersIn(text) {
 			s.numbers[number] = true
 		}
-		for passage := range pieces(text, passageBytes) {
+		for passage := range pieces(text) {
 			for _, stem := range standing.Stems(passage) {
 				if len(s.stems[stem]) < mostPlaces {
-					s.stems[stem] = append(s.stems[stem], s.passages)
+					s.stems[stem] = append(s.stems[stem], passages)
 				}
 			}
-			s.passages++
+			passages++
 		}
-		s.passages++ // no sentence goes over two texts
+		passages++ // no sentence goes over two texts
 	}
-	s.letters, s.language = s.building.String(), languageOf(sample.String())
+	s.letters = letters.String()
 	return s
 }
 
 // texts are the texts of a message, with the arguments and results of calls.
-func texts(m *thread.Message) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, part := range m.Parts {
-			text := ""
-			switch p := part.(type) {
-			case thread.Text:
-				text = p.Text
-			case thread.ToolCall:
-				text = p.Arguments
-			case thread.ToolResult:
-				text = p.Text()
-			case thread.Media:
-				text = p.Text
-			}
-			if text != "" && !yield(text) {
-				return
-			}
+func texts(m *thread.Message) (all []string) {
+	for _, part := range m.Parts {
+		switch p := part.(type) {
+		case thread.Text:
+			all = append(all, p.Text)
+		case thread.ToolCall:
+			all = append(all, p.Arguments)
+		case thread.ToolResult:
+			all = append(all, p.Text())
+		case thread.Media:
+			all = append(all, p.Text)
 		}
 	}
+	return all
 }
 
 // passageBytes is the length of a passage. What a sentence says may stand in two of them in a row.
 const passageBytes = 240
 
-// pieces cuts a text into pieces of at most n bytes, at the ends of lines or else of words.
-func pieces(text string, n int) iter.Seq[string] {
+// pieces cuts a text into passages, at the ends of lines or else of words.
+func pieces(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for len(text) > 0 {
-			end := min(n, len(text))
+			end := min(passageBytes, len(text))
 			if end < len(text) {
 				line, word := strings.LastIndexByte(text[:end], '\n'), strings.LastIndexByte(text[:end], ' ')
 				switch {
-				case line > n/3:
+				case line > passageBytes/3:
 					end = line + 1
 				case word > 0:
 					end = word + 1
@@ -219,23 +210,20 @@ func (s *seen) shares(text string) (near, all float64, missing int) {
 	table := standing.Learned()
 	var whole, told int
 	at := map[int]int{} // by passage, with the one behind it
-	for piece := range pieces(text, 1000) {
-		for _, stem := range standing.Stems(piece) {
-			rare, places := int(table[standing.RareAt(stem)]), s.stems[stem]
-			weight := max(0, rare-usual)
-			whole += weight
-			switch {
-			case len(places) > 0:
-				told += weight
-			case rare >= rareWord:
-				missing++
+	for _, stem := range standing.Stems(text) {
+		rare, places := int(table[standing.RareAt(stem)]), s.stems[stem]
+		weight := max(0, rare-usual)
+		whole += weight
+		if len(places) > 0 {
+			told += weight
+		} else if rare >= rareWord {
+			missing++
+		}
+		for i, p := range places {
+			if i == 0 || places[i-1] < p-1 {
+				at[p-1] += weight
 			}
-			for i, p := range places {
-				if i == 0 || places[i-1] < p-1 {
-					at[p-1] += weight
-				}
-				at[p] += weight
-			}
+			at[p] += weight
 		}
 	}
 	best := 0
