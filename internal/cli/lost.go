@@ -103,18 +103,15 @@ func (p *printer) compaction(name string, c *compaction) {
 		p.text("%s, lost nothing that is known to stand.", name)
 	default:
 		p.title(printable(fmt.Sprintf("%s, lost %s", name, plural(len(c.Lost), "thing"))))
-		p.table([]string{"", ">turn", "what", "why"}, mapSlice(c.Lost, func(l lost.Loss) []string {
-			return []string{string(l.Kind), strconv.Itoa(l.Turn), shorten(l.Text, maxLost), l.Why}
+		p.table([]string{"", ">turn", "~what", "why"}, mapSlice(c.Lost, func(l lost.Loss) []string {
+			return []string{string(l.Kind), strconv.Itoa(l.Turn), l.Text, l.Why}
 		}))
 	}
 	p.text("%s", qualityLine(&c.Quality))
 }
 
-// maxLost limits the text of a loss in a list, in characters.
-const maxLost = 72
-
-// maxNamed is how many things a line names.
-const maxNamed = 3
+// maxNamed is how many files a line names, and maxSaid limits what was said, in bytes.
+const maxNamed, maxSaid = 3, 72
 
 // qualityLine says whether a compaction was good.
 func qualityLine(q *lost.Quality) string {
@@ -129,7 +126,7 @@ func qualityLine(q *lost.Quality) string {
 	add(len(q.Reread), "file", "read again ("+joinEach(firstN(q.Reread, maxNamed), path.Base)+")")
 	add(q.Reruns, "command", "run again")
 	if n := len(q.Repeated); n > 0 {
-		after = append(after, fmt.Sprintf("you said again: %q", clip.Short(q.Repeated[0], maxLost)))
+		after = append(after, fmt.Sprintf("you said again: %q", clip.Short(q.Repeated[0], maxSaid)))
 	}
 	if q.Asked {
 		after = append(after, "the agent asked for what it had been told")
@@ -250,24 +247,22 @@ func (o *overview) findCompaction(ctx context.Context, s Streams, finder *sessio
 
 func (o *overview) print(p *printer, all []sessions.Session) {
 	name := "The last compaction"
-	switch {
-	case o.Sample:
+	if o.Sample {
 		p.text("No sessions of agents were found on this machine. This is the sample that comes with Palimpsest:")
-	default:
+	} else {
 		p.title("Your latest sessions")
 		p.sessions(o.Sessions, all)
 	}
 	p.line("")
-	switch {
-	case o.Compaction == nil && len(o.Large) == 0:
-		p.text("None of them was compacted.")
-	case o.Compaction == nil:
+	switch c := o.Compaction; {
+	case c == nil && len(o.Large) > 0:
 		p.text("No compaction was found; session %d is large: see `palimpsest lost %[1]d`.", o.Large[0])
+	case c == nil:
+		p.text("None of them was compacted.")
+	case c.Session > 0:
+		p.compaction(fmt.Sprintf("%s of session %d", name, c.Session), c)
 	default:
-		if n := o.Compaction.Session; n > 0 {
-			name = fmt.Sprintf("The last compaction of session %d", n)
-		}
-		p.compaction(name, o.Compaction)
+		p.compaction(name, c)
 	}
 	p.line("")
 	p.line("next: %s   %s", o.Next, o.why)
