@@ -88,7 +88,7 @@ func TestFind(t *testing.T) {
 		{"taken back before", []string{task, "you: Never commit generated protobuf stubs.", "model: Fine.", "you: Forget the rule about protobuf stubs, do commit the generated protobuf stubs from now on.", plain + " Generated protobuf stubs are committed."}, ""},
 		{"taken back after", []string{task, "you: Never commit generated protobuf stubs.", plain, "you: You may commit generated protobuf stubs now, forget that rule about protobuf stubs."}, ""},
 		{"a request", []string{task, "you: Fix the typo in the footer of the imprint.", plain}, ""},
-		{"a question", []string{task, "you: Should we never commit generated protobuf stubs?", plain}, ""},
+		{"a question", []string{task, "you: I prefer terraform over scripts, any objections?", plain}, ""},
 		{"a plan that was put in", []string{task, "you: " + strings.Repeat("Never commit generated protobuf stubs. Always lint the migrations before the release. ", 7), plain}, ""},
 		{"an answer", []string{task, "ask Which currency shall the vouchers have? => Swiss francs, rounded to five centimes", plain}, "decision Swiss francs, rounded to five centimes"},
 		{"an answer that is told", []string{task, "ask Which currency shall the vouchers have? => Swiss francs, rounded to five centimes", plain + " Vouchers are in Swiss francs and are rounded to 5 centimes."}, ""},
@@ -98,6 +98,7 @@ func TestFind(t *testing.T) {
 		{"a file by its name without the ending", []string{task, "edit /src/shop/voucherLedger.ts", plain + " Work on the voucher ledger goes on."}, ""},
 		{"the test of a file that is told", []string{task, "edit /src/shop/ledger_test.go", plain + " Changed: ledger.go and its tests."}, ""},
 		{"a file that was committed", []string{task, "edit /src/shop/ledger.go", "run git commit -qam 'Keep a ledger of vouchers' && git log -1 --format='[main %h] %s' => [main 1f2e3d4] Keep a ledger of vouchers\n 1 file changed, 2 insertions(+)", plain + " Committed as 1f2e3d4."}, ""},
+		{"a file that was perhaps committed", []string{task, "edit /src/shop/ledger.go", "run git commit -qam 'Keep a ledger' => ", plain}, ""},
 		{"a file that the model knows without being told", []string{task, "edit /src/shop/ledger.go", plain, "read /src/shop/ledger.go"}, ""},
 		{"a file that was only read", []string{task, "read /src/shop/ledger.go", plain}, ""},
 		{"a temporary file", []string{task, "edit /src/tmp/ledger.go", plain}, ""},
@@ -158,6 +159,11 @@ func TestMost(t *testing.T) {
 	}
 	if found[0].Kind != lost.Rule || found[len(found)-1].Kind != lost.File || found[2].Kind != lost.Rule {
 		t.Errorf("the order is %v", found)
+	}
+	tr = conversation(t, append(slices.Delete(lines, 1, 6), plain)...)
+	b, _ = lost.Last(&tr, "claude-code")
+	if found, err := lost.Find(t.Context(), tr.Thread, b); err != nil || len(found) != 4 {
+		t.Errorf("%d files of 9, %v", len(found), err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
