@@ -263,7 +263,7 @@ var ceilings = &arch.Ceilings{
 		{Of: "floor 1", Floor: 1, Most: 20570},
 		{Of: "floor 2", Floor: 2, Most: 22116},
 		{Of: "floor 3", Floor: 3, Most: 11128},
-		{Of: "floor 4", Floor: 4, Most: 3280},
+		{Of: "floor 4", Floor: 4, Most: 3237},
 		{Of: "floor 5", Floor: 5, Most: 9587},
 		{Of: "floor 6", Floor: 6, Most: 12300},
 		{Of: "floor 7", Floor: 7, Most: 17920},
