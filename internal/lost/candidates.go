@@ -34,7 +34,7 @@ type finder struct {
 // find lists what was lost, in any order.
 func find(ctx context.Context, t *thread.Thread, b Boundary) ([]Loss, error) {
 	f := &finder{Boundary: b, thread: t, now: see(b.after(t)), place: make(map[thread.ID]int, b.At)}
-	if b.Previous > 0 {
+	if t.At(b.Previous).Kind == thread.Recap {
 		f.earlier = see(texts(t.At(b.Previous)))
 	}
 	for i := range b.At {

@@ -54,7 +54,7 @@ type Loss struct {
 
 // Boundary is a compaction in a thread.
 type Boundary struct {
-	// Previous is the position of the summary of the compaction before, 0 without one: what stands
+	// Previous is the position behind the compaction before, mostly of its summary; 0 without one. What stands
 	// before it was not seen any more.
 	Previous int
 	// From is the position from which messages before the summary were kept; At if none were. OnlyUser says that

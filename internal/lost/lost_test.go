@@ -14,7 +14,7 @@ import (
 )
 
 // conversation makes a thread of lines: "you: …", "model: …", "edit PATH", "read PATH", "run COMMAND => OUTPUT",
-// "ask QUESTION => ANSWER", "summary: …", and "kept: …", which the person had said before the summary.
+// "ask QUESTION => ANSWER", "summary: …", "clear", and "kept: …", which the person had said before the summary.
 func conversation(t *testing.T, lines ...string) transcript.Transcript {
 	t.Helper()
 	var tr transcript.Transcript
@@ -49,6 +49,8 @@ func conversation(t *testing.T, lines ...string) transcript.Transcript {
 		case "summary:":
 			tr.Compactions = append(tr.Compactions, transcript.Compaction{At: len(all), Trigger: "auto"})
 			all = append(all, text(thread.User, thread.Recap, rest))
+		case "clear":
+			tr.Compactions = append(tr.Compactions, transcript.Compaction{At: len(all), Trigger: "clear"})
 		case "kept:":
 			m := text(thread.User, thread.Plain, rest)
 			m.Time = now.Add(-time.Hour)
@@ -62,7 +64,9 @@ func conversation(t *testing.T, lines ...string) transcript.Transcript {
 		t.Fatal(err)
 	}
 	for i := range tr.Compactions {
-		tr.Compactions[i].Summary = tr.Thread.At(tr.Compactions[i].At).ID
+		if c := &tr.Compactions[i]; c.Trigger != "clear" {
+			c.Summary = tr.Thread.At(c.At).ID
+		}
 	}
 	return tr
 }
@@ -116,6 +120,7 @@ func TestFind(t *testing.T) {
 		{"Chinese, told", []string{task, "you: 所有提交信息都用英文写。", "summary: 用户要求在购物车里增加折扣码，提交信息都要用英文写。"}, ""},
 		{"Chinese, told in English", []string{task, "you: 所有提交信息都用英文写。", plain + " Commit messages are in English."}, ""},
 		{"lost by an earlier compaction", []string{task, "you: Never commit generated protobuf stubs.", plain, "you: And now the page.", plain}, ""},
+		{"said before the user started afresh", []string{task, "you: Never commit generated protobuf stubs.", "clear", "you: Where do we commit the generated protobuf stubs?", plain}, ""},
 		{"lost by the second compaction", []string{task, "you: Never commit generated protobuf stubs.", plain + " The user said: never commit generated protobuf stubs.", "you: And now the page.", plain}, "rule Never commit generated protobuf stubs."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
