@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -236,6 +237,9 @@ func (o *overview) findCompaction(ctx context.Context, s Streams, finder *sessio
 			o.Compaction.Session = i + 1
 			if len(o.Compaction.Lost) > 0 {
 				o.Next, o.why = fmt.Sprintf("palimpsest handoff %d", i+1), "begins a fresh session with what matters of it"
+				if own := transcript.Format(listed[i].Agent); !slices.Contains(transcript.Writers(), own) {
+					o.Next += " --into " + string(transcript.Writers()[0])
+				}
 			} else {
 				o.Next = fmt.Sprintf("palimpsest inspect %d", i+1)
 			}
