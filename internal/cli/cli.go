@@ -98,16 +98,18 @@ func newRootCommand(args []string, s Streams) *cobra.Command {
 		Short: "Keep LLM agents inside their context window without losing the conversation",
 		Long: `Palimpsest keeps LLM agents inside their context window without losing the
 conversation. It reads the session files of Claude Code, Codex, pi, Gemini CLI and
-others, and request bodies of the Anthropic, OpenAI and Gemini APIs.
+others, and request bodies of the Anthropic, OpenAI and Gemini APIs. Without a command it shows
+your latest sessions, what the last compaction lost, and the next step.
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 the budget cannot be met (the error lists
 what does not fit), 4 the input is not valid (the error names the line or path).`,
-		Example: `  palimpsest inspect session.jsonl
+		Example: `  palimpsest
+  palimpsest inspect session.jsonl
   palimpsest compact session.jsonl --budget 32000 -o prompt.json
   palimpsest check prompt.json --to anthropic`,
 	}
 	root.AddCommand(
-		compactCommand(s), handoffCommand(s), inspectCommand(s), planCommand(s), explainCommand(s), renderCommand(s),
+		compactCommand(s), handoffCommand(s), inspectCommand(s), lostCommand(s), planCommand(s), explainCommand(s), renderCommand(s),
 		diffCommand(s), checkCommand(s), artifactCommand(s), recallCommand(s), dbCommand(s), modelsCommand(s), policyCommand(s),
 		serveCommand(s), daemonCommand(s), configCommand(s), keysCommand(s), runCommand(s), sessionsCommand(s),
 		threadsCommand(s), undoCommand(s), hookCommand(s), pluginCommand(s), mcpCommand(s), healthCommand(s), manCommand(s), versionCommand(s),
@@ -120,15 +122,15 @@ what does not fit), 4 the input is not valid (the error names the line or path).
 	}
 	// Not root.Version: it is a template, and templates make the linker keep every method of
 	// every type, a tenth of the program.
-	root.Flags().BoolP("version", "v", false, "version for palimpsest")
-	usual := root.HelpFunc()
-	root.SetHelpFunc(func(c *cobra.Command, args []string) {
-		if asked, _ := c.Flags().GetBool("version"); asked && c == root {
-			fmt.Fprint(c.OutOrStdout(), thisBuild())
-			return
+	root.RunE = func(c *cobra.Command, _ []string) error {
+		if asked, _ := c.Flags().GetBool("version"); asked {
+			_, err := fmt.Fprint(s.Out, thisBuild())
+			return err
 		}
-		usual(c, args)
-	})
+		return runOverview(c, s)
+	}
+	root.Flags().Bool("json", false, "write the overview as JSON")
+	root.Flags().BoolP("version", "v", false, "version for palimpsest")
 	return root
 }
 

@@ -37,6 +37,8 @@ type indexed struct {
 	Subagent bool   `json:"subagent,omitempty"`
 	About    *About `json:"about,omitempty"` // nil if that was not read
 	Excluded bool   `json:"excluded,omitempty"`
+	// Note is what somebody else found out of it.
+	Note json.RawMessage `json:"note,omitempty"`
 }
 
 // indexName and shownName are the files in Finder.Keep.
@@ -65,7 +67,7 @@ func (f *Finder) openIndex() *index {
 		_ = os.Remove(filepath.Join(f.Keep, shownName))
 		for path, file := range ix.Files {
 			if file.Excluded || file.About != nil && f.excludesDir(file.About.Dir) {
-				file.About, file.Excluded = nil, false // it is looked at again
+				file.About, file.Note, file.Excluded = nil, nil, false // it is looked at again
 				ix.Files[path] = file
 			}
 		}
@@ -85,6 +87,26 @@ func (ix *index) put(s *Session, file indexed) {
 	file.Bytes, file.Changed = s.Bytes, s.Changed.UnixNano()
 	ix.Files[s.Path] = file
 	ix.changed = true
+}
+
+// Noted returns what was noted of a session, as long as it has not changed since; nil for nothing.
+func (f *Finder) Noted(s *Session) json.RawMessage {
+	file, ok := f.openIndex().get(s)
+	if !ok {
+		return nil
+	}
+	return file.Note
+}
+
+// Note keeps what was found out of a session, as JSON, until the session changes. Nothing is kept without Keep, and
+// nothing of a session that Search has not found.
+func (f *Finder) Note(s *Session, what json.RawMessage) {
+	ix := f.openIndex()
+	if file, ok := ix.get(s); ok {
+		file.Note = what
+		ix.put(s, file)
+		ix.save()
+	}
 }
 
 // keep notes what the sessions are about, and which are left out.

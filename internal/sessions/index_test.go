@@ -200,3 +200,32 @@ func TestResolve(t *testing.T) {
 		}
 	}
 }
+
+// TestNote: what somebody found out of a session is kept until the session changes, and not of projects that are left out.
+func TestNote(t *testing.T) {
+	f, folder := finder(t)
+	s := list(t, f)["0a0a0a0a-0001"]
+	if got := f.Noted(&s); got != nil {
+		t.Errorf("noted before: %s", got)
+	}
+	f.Note(&s, []byte(`{"lost":2}`))
+	if got := f.Noted(&s); string(got) != `{"lost":2}` {
+		t.Errorf("noted: %s", got)
+	}
+	without := *f
+	without.Exclude = []string{"/src/shop"}
+	list(t, &without)
+	if got := f.Noted(&s); got != nil {
+		t.Errorf("kept of a project that is left out: %s", got)
+	}
+	s = list(t, f)["0a0a0a0a-0001"]
+	f.Note(&s, []byte(`{"lost":2}`))
+	if err := os.WriteFile(filepath.Join(folder, "-src-shop", "0a0a0a0a-0001.jsonl"), []byte(ccSession("0a0a0a0a-0001", "/src/shop", "cherries and plums")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s = list(t, f)["0a0a0a0a-0001"]
+	if got := f.Noted(&s); got != nil {
+		t.Errorf("kept of a session that changed: %s", got)
+	}
+	(&sessions.Finder{}).Note(&s, []byte(`{}`)) // keeps nothing
+}

@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/lost"
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+)
+
+// compaction is the last compaction of a session.
+type compaction struct {
+	Session int       `json:"session,omitempty"` // its number in the list
+	Turn    int       `json:"turn"`
+	Time    time.Time `json:"time,omitzero"`
+	// Unreadable says that nobody but its provider can read the summary, so that what was lost is not known.
+	Unreadable bool         `json:"unreadable,omitempty"`
+	Lost       []lost.Loss  `json:"lost"`
+	Quality    lost.Quality `json:"quality"`
+}
+
+// lastCompaction looks at the last compaction of a conversation; nil if there is none.
+func lastCompaction(ctx context.Context, t *transcript.Transcript, format transcript.Format) (*compaction, error) {
+	b, ok := lost.Last(t, format)
+	if !ok {
+		if n := len(t.Compactions); n > 0 && t.Compactions[n-1].Trigger != "clear" && t.Compactions[n-1].Summary == "" {
+			return &compaction{Turn: t.Thread.Prefix(t.Compactions[n-1].At).Turns(), Unreadable: true, Lost: []lost.Loss{}}, nil
+		}
+		return nil, nil
+	}
+	counter, _, err := modelCounter(token.Models(), t.Model, "")
+	if err != nil {
+		return nil, err
+	}
+	found, err := lost.Find(ctx, t.Thread, b)
+	if err != nil {
+		return nil, err
+	}
+	q := lost.Judge(ctx, t.Thread, b, counter.Until(ctx).Message)
+	at := t.Thread.At(b.At)
+	return &compaction{Turn: at.Turn, Time: at.Time, Lost: append([]lost.Loss{}, found...), Quality: q}, ctx.Err()
+}
+
+func lostCommand(s Streams) *cobra.Command {
+	var in input
+	c := &cobra.Command{
+		Use:   "lost FILE",
+		Short: "Show what the last compaction of a session lost, and whether it was good",
+		Long: `Show what the last compaction of a session lost: rules and decisions of the person, files in
+work and settled values that were said before it, still stand, and are neither in its summary
+nor in the messages that it kept, in any wording; seven at most, in doubt none. Then what it
+freed, what was read again after it, and what was asked again.`,
+		Example: "  palimpsest lost session.jsonl\n  palimpsest lost 2 --json",
+		Args:    exactArgs(1, "one FILE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := in.load(args[0], s.In); err != nil {
+				return err
+			}
+			in.printTaken(s.Err)
+			if err := in.selectRun(); err != nil {
+				return err
+			}
+			found, err := lastCompaction(c.Context(), in.Transcript, in.file.Format)
+			if err != nil {
+				return err
+			}
+			return writeResult(s.Out, c, found, func(p *printer) {
+				if found == nil {
+					p.line("it was not compacted")
+					return
+				}
+				p.compaction("The last compaction", found)
+			})
+		},
+	}
+	in.addFlags(c, "look at")
+	c.Flags().Bool("json", false, "write the compaction as JSON; null if there is none")
+	return c
+}
+
+// compaction prints what a compaction lost, and a line of how it did.
+func (p *printer) compaction(name string, c *compaction) {
+	name += fmt.Sprintf(", in turn %d", c.Turn)
+	if !c.Time.IsZero() {
+		name += ", " + c.Time.Local().Format("2006-01-02 15:04")
+	}
+	switch {
+	case c.Unreadable:
+		p.text("%s, has a summary that only its provider can read: what it lost cannot be told.", name)
+		return
+	case len(c.Lost) == 0:
+		p.text("%s, lost nothing that is known to stand.", name)
+	default:
+		p.title(printable(fmt.Sprintf("%s, lost %s", name, plural(len(c.Lost), "thing"))))
+		p.table([]string{"", ">turn", "~what", "why"}, mapSlice(c.Lost, func(l lost.Loss) []string {
+			return []string{string(l.Kind), strconv.Itoa(l.Turn), l.Text, l.Why}
+		}))
+	}
+	p.text("%s", qualityLine(&c.Quality))
+}
+
+// maxNamed is how many files a line names, and maxSaid limits what was said, in bytes.
+const maxNamed, maxSaid = 3, 72
+
+// qualityLine says whether a compaction was good.
+func qualityLine(q *lost.Quality) string {
+	var after []string
+	add := func(n int, noun, what string) {
+		if n == 1 {
+			after = append(after, "1 "+noun+" was "+what)
+		} else if n > 1 {
+			after = append(after, clip.Count(n, noun)+" were "+what)
+		}
+	}
+	add(len(q.Reread), "file", "read again ("+joinEach(firstN(q.Reread, maxNamed), path.Base)+")")
+	add(q.Reruns, "command", "run again")
+	if n := len(q.Repeated); n > 0 {
+		after = append(after, fmt.Sprintf("you said again: %q", clip.Short(q.Repeated[0], maxSaid)))
+	}
+	if q.Asked {
+		after = append(after, "the agent asked for what it had been told")
+	}
+	line := fmt.Sprintf("It freed %s tokens (%s → %s); after it ", number(max(0, q.Before-q.After)), number(q.Before), number(q.After))
+	if len(after) == 0 {
+		return line + "nothing was read or asked again."
+	}
+	return line + strings.Join(after, ", ") + "."
+}
+
+// overview is what palimpsest shows without a command.
+type overview struct {
+	Sessions []listedSession `json:"sessions"`
+	// Sample says that no session was found, and that the rest is of the sample that comes with Palimpsest.
+	Sample     bool        `json:"sample,omitempty"`
+	Compaction *compaction `json:"compaction,omitempty"`   // of the newest session that has one
+	Large      []int       `json:"not_searched,omitempty"` // the numbers of sessions that were too large for that
+	Next       string      `json:"next"`                   // a command
+	why        string
+}
+
+const (
+	// latest is how many sessions the overview lists.
+	latest = 5
+	// mostSearched limits what is read to find a compaction, in bytes of files.
+	mostSearched = 24 << 20
+)
+
+//go:embed sample.jsonl
+var sample string
+
+// runOverview shows the latest sessions, what the last compaction lost, and the next step.
+func runOverview(c *cobra.Command, s Streams) error {
+	finder, err := localFinder()
+	if err != nil {
+		return err
+	}
+	all, unread, err := finder.Search("")
+	if err != nil {
+		return err
+	}
+	warnUnread(s, unread)
+	listed := firstN(all, latest)
+	finder.Describe(listed)
+	o := &overview{Sessions: []listedSession{}, Next: "palimpsest inspect 1", why: "shows where its tokens are"}
+	for i, f := range listed {
+		f.First = shorten(f.First, maxFirstWords)
+		o.Sessions = append(o.Sessions, listedSession{i + 1, f})
+	}
+	if len(listed) == 0 {
+		err = o.useSample(c.Context())
+	} else {
+		finder.Shown(listed)
+		err = o.findCompaction(c.Context(), s, finder, listed)
+		defer indexInBackground(finder, all)
+	}
+	if err != nil {
+		return err
+	}
+	return writeResult(s.Out, c, o, func(p *printer) { o.print(p, all) })
+}
+
+func (o *overview) useSample(ctx context.Context) error {
+	file, err := transcript.Read(strings.NewReader(sample), &transcript.Options{Name: "sample"})
+	if err != nil {
+		return err
+	}
+	o.Sample, o.Next, o.why = true, "palimpsest plugin install claude-code", "lets Palimpsest make the compactions"
+	o.Compaction, err = lastCompaction(ctx, &file.Transcripts[0], file.Format)
+	return err
+}
+
+// compactionNote is what is kept of a session, so that it is read once. Another version is read anew.
+type compactionNote struct {
+	Version    int         `json:"version"`
+	Compaction *compaction `json:"compaction,omitempty"`
+}
+
+const noteVersion = 1
+
+// findCompaction finds the last compaction of the newest session that has one.
+func (o *overview) findCompaction(ctx context.Context, s Streams, finder *sessions.Finder, listed []sessions.Session) error {
+	room := int64(mostSearched)
+	for i := range listed {
+		var note compactionNote
+		if json.Unmarshal(finder.Noted(&listed[i]), &note) != nil || note.Version != noteVersion {
+			if room -= listed[i].Bytes; room < 0 {
+				o.Large = append(o.Large, i+1)
+				continue
+			}
+			file, err := sessions.Open(listed[i].Path, &transcript.Options{Format: transcript.Format(listed[i].Agent), MaxLine: maxInput})
+			if err != nil {
+				fmt.Fprintf(s.Err, "palimpsest: warning: session %d: %s\n", i+1, ErrorText(err))
+				continue
+			}
+			found, err := lastCompaction(ctx, &file.Transcripts[0], file.Format)
+			if err != nil {
+				return err
+			}
+			note = compactionNote{noteVersion, found}
+			if data, err := json.Marshal(note); err == nil {
+				finder.Note(&listed[i], data)
+			}
+		}
+		if o.Compaction = note.Compaction; o.Compaction != nil {
+			o.Compaction.Session = i + 1
+			if len(o.Compaction.Lost) > 0 {
+				o.Next, o.why = fmt.Sprintf("palimpsest handoff %d", i+1), "begins a fresh session with what matters of it"
+				if own := transcript.Format(listed[i].Agent); !slices.Contains(transcript.Writers(), own) {
+					o.Next += " --into " + string(transcript.Writers()[0])
+				}
+			} else {
+				o.Next = fmt.Sprintf("palimpsest inspect %d", i+1)
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+func (o *overview) print(p *printer, all []sessions.Session) {
+	name := "The last compaction"
+	if o.Sample {
+		p.text("No sessions of agents were found on this machine. This is the sample that comes with Palimpsest:")
+	} else {
+		p.title("Your latest sessions")
+		p.sessions(o.Sessions, all)
+	}
+	p.line("")
+	switch c := o.Compaction; {
+	case c == nil && len(o.Large) > 0:
+		p.text("No compaction was found; session %d is large: see `palimpsest lost %[1]d`.", o.Large[0])
+	case c == nil:
+		p.text("None of them was compacted.")
+	case c.Session > 0:
+		p.compaction(fmt.Sprintf("%s of session %d", name, c.Session), c)
+	default:
+		p.compaction(name, c)
+	}
+	p.line("")
+	p.line("next: %s   %s", o.Next, o.why)
+}

@@ -1,0 +1,88 @@
+package lost
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/event/quality"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Quality says how a compaction did.
+type Quality struct {
+	// Before and After are the sizes of the messages that the model saw before and right after it, in tokens of the
+	// counter; system and tools do not count.
+	Before int `json:"tokens_before"`
+	After  int `json:"tokens_after"`
+	// Reread are files that were read before it and soon after it once more, though nobody changed them; Reruns counts
+	// commands and searches of which the same holds.
+	Reread []string `json:"read_again,omitempty"`
+	Reruns int      `json:"run_again"`
+	// Repeated are what the person said once more after it, in the same words or as they complain.
+	Repeated []string `json:"said_again,omitempty"`
+	// Asked reports whether the agent asked, in words, for what it had been told.
+	Asked bool `json:"agent_asked_again"`
+}
+
+// Judge says how the compaction did. count counts the tokens of a message. Its time is linear in the thread, and it
+// ends with ctx.
+func Judge(ctx context.Context, t *thread.Thread, b Boundary, count func(*thread.Message) int) Quality {
+	var q Quality
+	for i := b.Previous; i < b.End && ctx.Err() == nil; i++ {
+		n := count(t.At(i))
+		if i < b.At {
+			q.Before += n
+		}
+		if b.kept(t, i) {
+			q.After += n
+		}
+	}
+	before := t.Prefix(b.At)
+	hides := &plan.Plan{ThreadID: before.ID(), ThreadVersion: before.Version()}
+	if b.From > 0 {
+		hides.Add(plan.Removal{Span: before.Range(0, b.From)})
+	}
+	monitor := quality.New(t.ID(), nil)
+	monitor.Compacted(before, hides)
+	said, read, rereads := map[string]bool{}, map[string]bool{}, 0 // before it: messages of the person as letters, and files
+	for _, m := range before.All() {
+		said[lettersOf(injected.UserWords(m))] = true
+		for _, p := range readIn(m) {
+			read[p] = true
+		}
+	}
+	for i := b.End; i < t.Len() && ctx.Err() == nil; i++ {
+		m := t.At(i)
+		monitor.Message(ctx, *m)
+		now := monitor.Metrics()
+		q.Reruns, q.Asked = now.Reruns, q.Asked || now.AgentAskedForContext
+		if now.Rereads > rereads {
+			q.Reread = append(q.Reread, slices.DeleteFunc(readIn(m), func(p string) bool { return !read[p] })...)
+			rereads = now.Rereads
+		}
+		if words := injected.UserWords(m); m.StartsTurn() && (said[lettersOf(words)] || now.UserRepeats > len(q.Repeated)) && strings.Count(words, " ") >= leastRepeated {
+			q.Repeated = append(q.Repeated, clip.Line(words, mostQuoted))
+		}
+	}
+	slices.Sort(q.Reread)
+	q.Reread = slices.Compact(q.Reread)
+	return q
+}
+
+// leastRepeated is how many spaces a message has at least that counts as said again: "continue" is said often.
+const leastRepeated = 3
+
+// readIn are the files that the calls of a message read.
+func readIn(m *thread.Message) (paths []string) {
+	for _, c := range m.Calls() {
+		if p := toolclass.Path(c); p != "" && toolclass.ClassOf(c.Name) == toolclass.Read {
+			paths = append(paths, p)
+		}
+	}
+	return paths
+}
