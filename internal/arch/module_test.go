@@ -42,9 +42,12 @@ const (
 var floors = map[string]arch.Package{
 	// 7: programs.
 	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
-	"internal/cli":    {Floor: 7, Same: []string{"internal/setup", "internal/config", "internal/daemon", "internal/mcp", "internal/sessions", "internal/web", "internal/dsn"}, External: []string{cobra, pflag, gjson, isatty}},
+	"internal/cli":    {Floor: 7, Same: []string{"internal/setup", "internal/config", "internal/daemon", "internal/install", "internal/mcp", "internal/sessions", "internal/web", "internal/dsn"}, External: []string{cobra, pflag, gjson, isatty}},
 	"internal/config": {Floor: 7, Same: []string{"internal/dsn"}, External: []string{goyaml}},
 	"internal/daemon": {Floor: 7, Same: []string{"internal/mcp", "internal/web", "store/mem"}, External: []string{prometheus, gjson}},
+
+	// 7: what is put into the agents of this machine.
+	"internal/install": {Floor: 7, Same: []string{"internal/sessions"}, External: []string{gjson}},
 
 	// 7: what agents ask by the Model Context Protocol.
 	"internal/mcp": {Floor: 7, External: []string{mcpsdk}},
@@ -256,17 +259,17 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 8966},
+		{Of: "floor 0", Floor: 0, Most: 9300},
 		{Of: "floor 1", Floor: 1, Most: 20570},
 		{Of: "floor 2", Floor: 2, Most: 22116},
 		{Of: "floor 3", Floor: 3, Most: 11128},
 		{Of: "floor 4", Floor: 4, Most: 2446},
 		{Of: "floor 5", Floor: 5, Most: 9587},
 		{Of: "floor 6", Floor: 6, Most: 12300},
-		{Of: "floor 7", Floor: 7, Most: 17603},
+		{Of: "floor 7", Floor: 7, Most: 19565},
 		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13863},
 	},
-	Packages: 96, Public: 45, Names: 749,
+	Packages: 97, Public: 45, Names: 749,
 	Methods: 25, Types: map[string]int{
 		"summarize/internal/work.fold":   27,
 		"summarize.selection":            29,

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -93,6 +95,7 @@ func TestHookSettings(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("USERPROFILE", home)
+	t.Setenv("XDG_DATA_HOME", "")
 	t.Setenv("CODEX_HOME", filepath.Join(home, "elsewhere"))
 	t.Setenv("CLAUDE_CONFIG_DIR", "")
 	exe, err := os.Executable()
@@ -113,6 +116,17 @@ func TestHookSettings(t *testing.T) {
 		}
 		if status, out, _ := run(t, "hook", "install", agent); status != exitDone || !strings.Contains(out, "nothing to change") {
 			t.Errorf("%s: status %d: %s", agent, status, out)
+		}
+		status, _, errs = run(t, "hook", "remove", agent)
+		if _, err := os.Stat(filepath.Dir(path)); status != exitDone || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: status %d, %v, %s", agent, status, err, errs)
+		}
+		// Hooks that no record knows of go too.
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
 		}
 		status, _, errs = run(t, "hook", "remove", agent)
 		if text, err := os.ReadFile(path); status != exitDone || err != nil || strings.Join(strings.Fields(string(text)), "") != "{}" {

@@ -1,0 +1,259 @@
+package install
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/integrations"
+	"github.com/palimpsest-ai/palimpsest/internal/hook"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+)
+
+// Self is this program, and where it keeps its data.
+type Self struct {
+	// Program is how other programs start it, Shell how a shell calls it: with quotes if they
+	// are needed.
+	Program, Shell string
+	// Data is the folder for the record of what was installed, backups and switches.
+	Data string
+}
+
+// Change is what an installation does to one file, or one series of commands. The zero value
+// changes nothing.
+type Change struct {
+	Agent string
+	// Path is the file, "" for commands. It may be a link, but leads nowhere outside of Root.
+	Path, Root string
+	Edits      []Edit
+	// Before and After are the contents; Existed is false for a new file.
+	Before, After []byte
+	Existed       bool
+	// Run are commands of the agent's own program, and Undo those that take them back.
+	Run, Undo [][]string
+}
+
+// What says what is added, in a few words.
+func (c Change) What() string {
+	if c.Path == "" {
+		return "run `" + commandText(c.Run[len(c.Run)-1]) + "`"
+	}
+	return whatOf(c.Edits)
+}
+
+func whatOf(edits []Edit) string {
+	var all []string
+	for _, e := range edits {
+		if said := e.what(); said != "" {
+			all = append(all, said)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// commandText is a command as people know it, without the folder of its program.
+func commandText(command []string) string {
+	return strings.Join(append([]string{filepath.Base(command[0])}, command[1:]...), " ")
+}
+
+// Part is what is installed in an agent.
+type Part string
+
+// The parts.
+const (
+	Plugin Part = "plugin"
+	Hooks  Part = "hooks"
+	MCP    Part = "MCP"
+	Status Part = "status line"
+)
+
+// Usual are the parts that are installed in an agent if nothing else is said: its plugin or, where
+// there is none or the agent's program is needed and not there, its hooks; and what goes beside.
+func (a Agent) Usual() (parts []Part) {
+	switch {
+	case a.row.plugin && (a.Name != ClaudeCode || a.program != ""):
+		parts = append(parts, Plugin)
+	case a.row.hooks:
+		parts = append(parts, Hooks)
+	}
+	if a.row.mcp != nil {
+		parts = append(parts, MCP)
+	}
+	if a.Name == ClaudeCode {
+		parts = append(parts, Status)
+	}
+	return parts
+}
+
+// Plan says what installing parts of each agent would change, given a reader of files. No parts are the usual ones. What is
+// there already is no change. What cannot be changed is left out, and the error names it; all
+// else is planned still.
+func Plan(self Self, chosen []Agent, read Reader, parts ...Part) (changes []Change, err error) {
+	changes, err = plan(self, chosen, read, parts)
+	return dropIdleCommands(changes), err
+}
+
+// PlanAnew is Plan for one agent, whose own program installs the plugin again where that is there
+// already.
+func PlanAnew(self Self, a Agent, read Reader, parts ...Part) ([]Change, error) {
+	return plan(self, []Agent{a}, read, parts)
+}
+
+func plan(self Self, chosen []Agent, read Reader, parts []Part) (changes []Change, err error) {
+	for _, a := range chosen {
+		which := parts
+		if len(which) == 0 {
+			which = a.Usual()
+		}
+		for _, c := range self.wanted(a, which) {
+			ok, failed := c.fill(read)
+			if failed != nil {
+				err = errors.Join(err, fmt.Errorf("%s: %w", a.Name, failed))
+			}
+			if ok {
+				changes = append(changes, c)
+			}
+		}
+	}
+	return changes, err
+}
+
+// dropIdleCommands leaves out the commands of an agent whose files of the plugin are all there:
+// they were run when those were written.
+func dropIdleCommands(changes []Change) []Change {
+	return slices.DeleteFunc(changes, func(c Change) bool {
+		return c.Path == "" && !slices.ContainsFunc(changes, func(o Change) bool { return o.Agent == c.Agent && o.OfPlugin() })
+	})
+}
+
+// OfPlugin reports whether the file is one of the agent's plugin.
+func (c Change) OfPlugin() bool { return len(c.Edits) == 1 && c.Edits[0].Kind == wholeFile }
+
+// fill reads the file, and says whether there is something to change.
+func (c *Change) fill(read Reader) (bool, error) {
+	if c.Path == "" {
+		return true, nil
+	}
+	old, err := read(c.Path, c.Root)
+	if c.Existed = err == nil; err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	c.Before = old
+	if c.After, err = applyAll(c.Path, c.Edits, old); err != nil {
+		return false, fmt.Errorf("%s: %w", c.Path, err)
+	}
+	return !c.Existed && len(c.After) > 0 || string(c.After) != string(old), nil
+}
+
+// wanted are the changes of an agent, without the contents of files.
+func (self Self) wanted(a Agent, parts []Part) (all []Change) {
+	settings := map[string][]Edit{} // by file
+	add := func(file string, e Edit) { settings[file] = append(settings[file], e) }
+	for _, part := range parts {
+		switch part {
+		case Plugin:
+			all = append(all, self.pluginFiles(a)...)
+			if a.Name == ClaudeCode {
+				all = append(all, self.claudeCommands(a))
+				add("settings.json", Edit{Kind: noHooks, Path: []string{a.Name}}) // the plugin brings them
+			}
+		case Hooks:
+			if h, err := hook.Find(a.Name); err == nil {
+				add(h.Settings, Edit{Kind: hooksOf, Path: []string{a.Name}, Value: self.Shell})
+			}
+		case Status:
+			add("settings.json", Edit{Kind: statusLine, Path: []string{"statusLine"}, Value: self.Shell})
+		case MCP:
+			value := strings.NewReplacer("PROGRAM", rawjson.Quote(self.Program), "AGENT", rawjson.Quote(a.Name)).Replace(a.row.mcp.form)
+			kind := jsonMember
+			if a.row.mcp.path == nil {
+				kind = tomlTable
+			}
+			add(a.row.mcp.file, Edit{Kind: kind, Path: a.row.mcp.path, Value: value})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		all = append(all, Change{Agent: a.Name, Path: filepath.Join(a.Folder, firstThere(a.Folder, name)), Root: a.Folder, Edits: settings[name]})
+	}
+	return all
+}
+
+// claudeCommands have Claude Code's own program install the plugin.
+func (self Self) claudeCommands(a Agent) Change {
+	program := cmp.Or(a.program, a.row.program)
+	return Change{Agent: a.Name,
+		Run:  [][]string{{program, "plugin", "marketplace", "add", self.pluginFolder(a)}, {program, "plugin", "install", ClaudePlugin}},
+		Undo: [][]string{{program, "plugin", "uninstall", ClaudePlugin}, {program, "plugin", "marketplace", "remove", "palimpsest"}}}
+}
+
+// ClaudePlugin is the plugin's name in Claude Code, and its marketplace.
+const ClaudePlugin = "palimpsest@palimpsest"
+
+// pluginFolder is where the plugin's files are. Claude Code's is a marketplace, which its own
+// program reads in place.
+func (self Self) pluginFolder(a Agent) string {
+	if a.Name == ClaudeCode {
+		return filepath.Join(self.Data, "plugins", ClaudeCode)
+	}
+	return a.Folder
+}
+
+// pluginFiles are the files of an agent's plugin, which start this program.
+func (self Self) pluginFiles(a Agent) (all []Change) {
+	folder := self.pluginFolder(a)
+	calls := ProgramReplacer(self.Shell, self.Program)
+	texts := integrations.Plugin(a.Name)
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		all = append(all, Change{Agent: a.Name, Path: filepath.Join(folder, filepath.FromSlash(name)), Root: folder,
+			Edits: []Edit{{Kind: wholeFile, Value: calls.Replace(texts[name])}}})
+	}
+	return all
+}
+
+// Loaded is the file or folder that the agent loads as the plugin.
+func (self Self) Loaded(a Agent) string {
+	if a.Name == ClaudeCode {
+		return self.pluginFolder(a)
+	}
+	at := filepath.FromSlash(a.row.loads)
+	return filepath.Join(a.Folder, at)
+}
+
+// ProgramReplacer puts into a plugin's files how a shell calls this program, and how other
+// programs start it.
+func ProgramReplacer(shell, program string) *strings.Replacer {
+	return strings.NewReplacer(
+		`PROGRAM = 'palimpsest'`, `PROGRAM = `+rawjson.Quote(program),
+		`"palimpsest hook `, strings.TrimSuffix(rawjson.Quote(shell+" hook "), `"`),
+		`"command": "palimpsest"`, `"command": `+rawjson.Quote(program),
+	)
+}
+
+// StatusCommand is the command of Claude Code's status line: our own, which runs the one that was
+// there before. ok is false if that is ours already.
+func StatusCommand(shell, before string) (command string, ok bool) {
+	if IsStatusCommand(before) {
+		return before, false
+	}
+	if before == "" {
+		return shell + statusSuffix, true
+	}
+	return shell + statusSuffix + " --after '" + strings.ReplaceAll(before, "'", `'\''`) + "'", true
+}
+
+const statusSuffix = " statusline"
+
+// refreshSeconds is how often Claude Code asks for the status line besides: it does not ask by
+// itself after a compaction.
+const refreshSeconds = 10
+
+// IsStatusCommand reports whether a command is our status line.
+func IsStatusCommand(command string) bool {
+	head, _, _ := strings.Cut(command, " --after ")
+	return strings.HasSuffix(head, statusSuffix) && strings.Contains(head, "palimpsest")
+}
