@@ -194,7 +194,7 @@ var floors = map[string]arch.Package{
 	"internal/shell":      {Floor: 0, Same: []string{"internal/clip", "internal/lazyregexp", "internal/rawjson", "internal/scan"}, External: []string{gjson, shsyntax}},
 	"internal/jsonrows":   {Floor: 0, Same: []string{"internal/rawjson", "internal/effort"}, External: []string{gjson}},
 	"internal/rawjson":    {Floor: 0, External: []string{gjson}},
-	"internal/jsonedit":   {Floor: 0, External: []string{sjson}},
+	"internal/jsonedit":   {Floor: 0, Same: []string{"internal/rawjson"}, External: []string{gjson, sjson}},
 	"internal/lru":        {Floor: 0},
 	"internal/media":      {Floor: 0, Same: []string{"thread"}},
 	"internal/lazyregexp": {Floor: 0},
@@ -259,14 +259,14 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9300},
+		{Of: "floor 0", Floor: 0, Most: 9230},
 		{Of: "floor 1", Floor: 1, Most: 20570},
 		{Of: "floor 2", Floor: 2, Most: 22116},
 		{Of: "floor 3", Floor: 3, Most: 11128},
 		{Of: "floor 4", Floor: 4, Most: 2446},
 		{Of: "floor 5", Floor: 5, Most: 9587},
 		{Of: "floor 6", Floor: 6, Most: 12300},
-		{Of: "floor 7", Floor: 7, Most: 19565},
+		{Of: "floor 7", Floor: 7, Most: 19871},
 		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13863},
 	},
 	Packages: 97, Public: 45, Names: 749,

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -173,41 +172,16 @@ func hookSettings(agent install.Agent) string {
 	return filepath.Join(agent.Folder, a.Settings)
 }
 
-// removeHooks removes the hooks, also those that no record knows of.
 func removeHooks(ctx context.Context, s Streams, agent install.Agent) error {
-	data, err := config.DataDir()
+	done, err := removePart(ctx, agent, install.Hooks)
 	if err != nil {
 		return err
 	}
-	record, err := install.OpenRecord(data)
-	if err != nil {
-		return err
-	}
-	done, err := record.Remove(ctx, agent.Name, false, install.Hooks)
-	if err != nil {
-		return err
-	}
-	path := hookSettings(agent)
-	a, _ := hook.Find(agent.Name)
-	if old, err := install.Read(path, agent.Folder); err == nil {
-		settings, err := a.Remove(old)
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		if string(settings) != string(old) {
-			done = append(done, path)
-			if err := WriteOutput(path, settings, nil); err != nil {
-				return err
-			}
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
+	said := "Removed from %s"
 	if len(done) == 0 {
-		newPrinter(s.Out).line("there is nothing to change in %s", path)
-		return nil
+		said = "there is nothing to change in %s"
 	}
-	newPrinter(s.Out).line("Removed from %s", path)
+	newPrinter(s.Out).line(said, hookSettings(agent))
 	return nil
 }
 

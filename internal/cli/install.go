@@ -270,6 +270,24 @@ func (p *printer) uninstall(ctx context.Context, record *install.Record, chosen 
 	return left
 }
 
+// loadSwitches reads what is off.
+func loadSwitches() (install.Switches, error) {
+	data, err := config.DataDir()
+	if err != nil {
+		return install.Switches{}, err
+	}
+	return install.LoadSwitches(data)
+}
+
+// offThread says why a plugin's conversation is left to its agent; "" if it is not.
+func offThread(name string) string {
+	switches, err := loadSwitches()
+	if err != nil {
+		return err.Error()
+	}
+	return switches.OffThread(name)
+}
+
 // switchCommand is `off` or `on`.
 func switchCommand(s Streams, off bool) *cobra.Command {
 	c := &cobra.Command{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -113,43 +112,33 @@ func installPlugin(ctx context.Context, a install.Agent) (string, error) {
 	return "Installed " + at + "; new sessions of " + a.Name + " will use it", nil
 }
 
-// removePlugin removes the plugin, also one that no record knows of.
+// removePlugin takes the plugin out again.
 func removePlugin(ctx context.Context, a install.Agent) (string, error) {
-	data, err := config.DataDir()
-	if err != nil {
-		return "", err
-	}
-	self := install.Self{Data: data}
-	path, name := self.Loaded(a), self.Loaded(a)
+	done, err := removePart(ctx, a, install.Plugin)
+	name := install.Self{}.Loaded(a)
 	if a.Name == install.ClaudeCode {
 		name = install.ClaudePlugin
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case err != nil:
+		return "", err
+	case len(done) == 0:
 		return name + " is not installed", nil
-	} else if err != nil {
-		return "", err
-	}
-	record, err := install.OpenRecord(data)
-	if err != nil {
-		return "", err
-	}
-	known := record.Has(a.Name, install.Plugin)
-	if _, err := record.Remove(ctx, a.Name, false, install.Plugin); err != nil && !errors.Is(err, install.ErrOthers) {
-		return "", err
-	}
-	if !known && a.Name == install.ClaudeCode {
-		if err := self.UndoClaude(ctx, a); err != nil {
-			return "", err
-		}
-	}
-	// The folder beside palimpsest.js first: while the file is there, the plugin is.
-	for _, ours := range []string{strings.TrimSuffix(path, ".js"), path} {
-		if err := os.RemoveAll(ours); err != nil {
-			return "", err
-		}
-	}
-	if a.Undo() != "" {
+	case a.Undo() != "":
 		name += "; run `" + a.Undo() + "` to undo the settings"
 	}
 	return "Removed " + name, nil
+}
+
+// removePart takes back what was installed of one part, and says what it did.
+func removePart(ctx context.Context, a install.Agent, part install.Part) ([]string, error) {
+	data, err := config.DataDir()
+	if err != nil {
+		return nil, err
+	}
+	record, err := install.OpenRecord(data)
+	if err != nil {
+		return nil, err
+	}
+	return record.Remove(ctx, a.Name, false, part)
 }

@@ -78,12 +78,9 @@ func (r *Record) Agents() (names []string) {
 	return names
 }
 
-// Has reports whether a part was installed in an agent.
-func (r *Record) Has(agent string, part Part) bool {
-	return slices.ContainsFunc(r.Done, func(d Done) bool {
-		going, _ := d.split([]Part{part})
-		return d.Agent == agent && (len(going.Edits) > 0 || going.Undo != nil)
-	})
+// Knows reports whether something was installed in an agent's folder, or its plugin elsewhere.
+func (r *Record) Knows(a Agent) bool {
+	return slices.ContainsFunc(r.Done, func(d Done) bool { return d.Agent == a.Name && (d.Root == a.Folder || d.Path == "") })
 }
 
 // save writes the record, or removes it with its folders when nothing is left.
@@ -345,11 +342,6 @@ func undoCommands(ctx context.Context, commands [][]string) error {
 		return nil
 	}
 	return all
-}
-
-// UndoClaude has Claude Code's own program remove a plugin that no record knows of.
-func (self Self) UndoClaude(ctx context.Context, a Agent) error {
-	return undoCommands(ctx, self.claudeCommands(a).Undo)
 }
 
 // run runs a command of an agent's program, which keeps its own settings.

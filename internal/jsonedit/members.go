@@ -6,6 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // ErrShape is wrapped by errors about a document that is no JSON object, or where something
@@ -26,7 +30,7 @@ func Member(doc string, path ...string) (value string, names int, err error) {
 		if i == len(path)-1 {
 			return doc[m.value:m.end], i + 1, nil
 		}
-		o, err = objectAt(doc, m.value)
+		o, err = objectAt(doc, m.value, m.end)
 	}
 	return "", 0, err
 }
@@ -47,7 +51,7 @@ func SetMember(doc, value string, path ...string) (string, error) {
 		case i == len(path)-1:
 			return doc[:m.value] + indented(value, lineIndent(doc, m.key)) + doc[m.end:], nil
 		}
-		o, err = objectAt(doc, m.value)
+		o, err = objectAt(doc, m.value, m.end)
 	}
 	return "", err
 }
@@ -65,7 +69,7 @@ func RemoveMember(doc string, keep int, path ...string) (string, error) {
 		if !ok {
 			return doc, nil
 		}
-		o, err = objectAt(doc, m.value)
+		o, err = objectAt(doc, m.value, m.end)
 	}
 	if err != nil {
 		return "", err
@@ -96,6 +100,7 @@ type member struct {
 	comma           int
 }
 
+// find returns the last member of a name, which is the one that counts.
 func (o object) find(name string) (found member, ok bool) {
 	for _, m := range o.members {
 		if m.name == name {
@@ -105,10 +110,90 @@ func (o object) find(name string) (found member, ok bool) {
 	return found, ok
 }
 
+// rootObject reads the members of a whole document.
+func rootObject(doc string) (object, error) {
+	plain := blank(blank(doc, true), false)
+	if err := rawjson.Check(plain); err != nil {
+		return object{}, fmt.Errorf("%w: %w", ErrShape, err)
+	}
+	return objectAt(doc, len(plain)-len(strings.TrimLeft(plain, " \t\r\n")), len(strings.TrimRight(plain, " \t\r\n")))
+}
+
+// objectAt reads the members of the object between two places of a document that is valid.
+func objectAt(doc string, at, end int) (object, error) {
+	commas := blank(doc, true)
+	plain := blank(commas, false)
+	v := gjson.Parse(plain[at:end])
+	if !v.IsObject() {
+		return object{}, fmt.Errorf("line %d: %w", 1+strings.Count(doc[:at], "\n"), ErrShape)
+	}
+	o := object{doc: doc, open: at, close: end - 1}
+	v.ForEach(func(name, value gjson.Result) bool {
+		m := member{name: name.Str, key: at + name.Index, value: at + value.Index, end: at + value.Index + len(value.Raw)}
+		rest := strings.TrimLeft(commas[m.end:], " \t\r\n")
+		if strings.HasPrefix(rest, ",") {
+			m.comma = len(commas) - len(rest) + 1
+		}
+		o.members = append(o.members, m)
+		return true
+	})
+	return o, nil
+}
+
+// blank returns a document with white space for its comments and a mark at its beginning, or for
+// the commas before closing brackets; all else keeps its place.
+func blank(doc string, comments bool) string {
+	out := []byte(doc)
+	clear := func(from, to int) {
+		for ; from < to; from++ {
+			if out[from] != '\n' {
+				out[from] = ' '
+			}
+		}
+	}
+	at, comma := 0, -1
+	if comments && strings.HasPrefix(doc, "\ufeff") {
+		at = len("\ufeff")
+		clear(0, at)
+	}
+	for at < len(doc) {
+		from, rest := at, doc[at:]
+		at++
+		switch c := rest[0]; {
+		case c == '"':
+			for ; at < len(doc) && doc[at] != '"'; at++ {
+				if doc[at] == '\\' {
+					at++
+				}
+			}
+			at, comma = at+1, -1
+		case comments && strings.HasPrefix(rest, "//"):
+			line, _, _ := strings.Cut(rest, "\n")
+			at = from + len(line)
+			clear(from, at)
+		case comments && strings.HasPrefix(rest, "/*"):
+			if n := strings.Index(rest[2:], "*/"); n >= 0 {
+				at = from + n + 4
+				clear(from, at)
+			}
+		case c == ',':
+			comma = from
+		case c == '}' || c == ']':
+			if !comments && comma >= 0 {
+				clear(comma, comma+1)
+			}
+			comma = -1
+		case c > ' ':
+			comma = -1
+		}
+	}
+	return string(out)
+}
+
 // insert adds a member at the end: the last names of the path with the value.
 func (o object) insert(path []string, value string) string {
 	for i := len(path) - 1; i > 0; i-- {
-		value = "{" + quoted(path[i]) + ":" + value + "}"
+		value = "{" + rawjson.Quote(path[i]) + ":" + value + "}"
 	}
 	body := o.doc[o.open+1 : o.close]
 	end := o.open + 1 + len(strings.TrimRight(body, " \t\r\n"))
@@ -120,7 +205,7 @@ func (o object) insert(path []string, value string) string {
 			own = "," // as the last one has it
 		}
 		if !strings.Contains(body, "\n") { // on one line
-			return o.doc[:last] + comma + o.doc[last:end] + " " + quoted(path[0]) + ": " + value + own + o.doc[end:]
+			return o.doc[:last] + comma + o.doc[last:end] + " " + rawjson.Quote(path[0]) + ": " + value + own + o.doc[end:]
 		}
 	}
 	outer := lineIndent(o.doc, o.open)
@@ -133,7 +218,7 @@ func (o object) insert(path []string, value string) string {
 	if !strings.Contains(o.doc[end:o.close], "\n") {
 		close = "\n" + outer
 	}
-	return o.doc[:last] + comma + o.doc[last:end] + "\n" + inner + quoted(path[0]) + ": " + indented(value, inner) + own + close + o.doc[end:]
+	return o.doc[:last] + comma + o.doc[last:end] + "\n" + inner + rawjson.Quote(path[0]) + ": " + indented(value, inner) + own + close + o.doc[end:]
 }
 
 // without takes a member out; empty reports whether nothing is left in the object.
@@ -153,156 +238,6 @@ func (o object) without(m member) (out string, empty bool) {
 		return head[:o.open+1] + o.doc[o.close:], true
 	}
 	return head + tail, false
-}
-
-// rootObject reads the members of a whole document.
-func rootObject(doc string) (object, error) {
-	s := &scanner{doc: doc}
-	s.at = len(doc) - len(strings.TrimPrefix(doc, "\ufeff"))
-	o, err := s.object()
-	if err != nil {
-		return o, err
-	}
-	if s.skip(); s.at < len(doc) {
-		return o, s.wrong("the end")
-	}
-	return o, nil
-}
-
-func objectAt(doc string, at int) (object, error) { return (&scanner{doc: doc, at: at}).object() }
-
-// scanner reads JSON with comments. It reads each byte of an object once.
-type scanner struct {
-	doc string
-	at  int
-}
-
-func (s *scanner) wrong(want string) error {
-	return fmt.Errorf("line %d: %w: want %s", 1+strings.Count(s.doc[:min(s.at, len(s.doc))], "\n"), ErrShape, want)
-}
-
-func (s *scanner) peek() byte {
-	if s.at < len(s.doc) {
-		return s.doc[s.at]
-	}
-	return 0
-}
-
-// skip passes white space and comments.
-func (s *scanner) skip() {
-	for s.at < len(s.doc) {
-		rest := s.doc[s.at:]
-		switch {
-		case strings.HasPrefix(rest, "//"):
-			n := strings.IndexByte(rest, '\n')
-			if n < 0 {
-				n = len(rest)
-			}
-			s.at += n
-		case strings.HasPrefix(rest, "/*"):
-			n := strings.Index(rest[2:], "*/")
-			if n < 0 {
-				return // what comes next is wrong
-			}
-			s.at += n + 4
-		case strings.IndexByte(" \t\r\n", rest[0]) >= 0:
-			s.at++
-		default:
-			return
-		}
-	}
-}
-
-func (s *scanner) object() (object, error) {
-	s.skip()
-	o := object{doc: s.doc, open: s.at}
-	if s.peek() != '{' {
-		return o, s.wrong("{")
-	}
-	s.at++
-	for {
-		s.skip()
-		if s.peek() == '}' {
-			o.close = s.at
-			s.at++
-			return o, nil
-		}
-		if n := len(o.members); n > 0 && o.members[n-1].comma == 0 {
-			return o, s.wrong(", or }")
-		}
-		m := member{key: s.at}
-		if s.peek() != '"' || !s.text() || json.Unmarshal([]byte(s.doc[m.key:s.at]), &m.name) != nil {
-			return o, s.wrong("a name in quotes")
-		}
-		if s.skip(); s.peek() != ':' {
-			return o, s.wrong(":")
-		}
-		s.at++
-		s.skip()
-		if m.value = s.at; !s.passValue() {
-			return o, s.wrong("a value")
-		}
-		m.end = s.at
-		if s.skip(); s.peek() == ',' {
-			s.at++
-			m.comma = s.at
-		}
-		o.members = append(o.members, m)
-	}
-}
-
-// text passes a string.
-func (s *scanner) text() bool {
-	for s.at++; s.at < len(s.doc); s.at++ {
-		switch s.doc[s.at] {
-		case '\\':
-			s.at++
-		case '"':
-			s.at++
-			return true
-		case '\n':
-			return false
-		}
-	}
-	return false
-}
-
-// passValue passes a value: a string, what stands between brackets, or a word.
-func (s *scanner) passValue() bool {
-	from, depth := s.at, 0
-	for s.at < len(s.doc) {
-		switch c := s.doc[s.at]; c {
-		case '"':
-			if !s.text() {
-				return false
-			}
-		case '{', '[':
-			depth++
-			s.at++
-		case '}', ']':
-			if depth == 0 {
-				return s.at > from
-			}
-			depth--
-			s.at++
-		case ',', ' ', '\t', '\r', '\n', '/':
-			if depth == 0 {
-				return s.at > from
-			}
-			at := s.at
-			if s.skip(); s.at == at {
-				s.at++
-			}
-			continue
-		default:
-			s.at++
-			continue
-		}
-		if depth == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // lineIndent is the white space at the beginning of the line of a place.
@@ -326,9 +261,4 @@ func indented(value, indent string) string {
 		return value
 	}
 	return b.String()
-}
-
-func quoted(s string) string {
-	text, _ := json.Marshal(s) // a string cannot fail
-	return string(text)
 }
