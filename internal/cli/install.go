@@ -19,6 +19,7 @@ import (
 
 func installCommand(s Streams) *cobra.Command {
 	var yes, dry bool
+	var rules string
 	c := &cobra.Command{
 		Use:   "install [AGENT...]",
 		Short: "Find the coding agents on this machine, and connect them",
@@ -26,6 +27,10 @@ func installCommand(s Streams) *cobra.Command {
 that makes their compactions, else by hooks, and by an MCP server that searches earlier sessions;
 in Claude Code also by a status line, which runs the one that is there first. No base URL is
 changed: if Palimpsest fails, the agent goes on without it.
+
+No model is asked by what is installed. Agents behind the proxy of "palimpsest serve" can let their own
+model say which sentences of their user still stand (--rules model, for which the installation asks):
+one question for each summary, of at most 15 % of the tokens that are summarized.
 
 What will change is shown, and asked for. Every file that is changed is copied before, and
 "palimpsest uninstall" takes everything back. Agents: ` + strings.Join(install.Names(), ", ") + `.`,
@@ -40,19 +45,37 @@ What will change is shown, and asked for. Every file that is changed is copied b
 			if err != nil {
 				return err
 			}
+			if !slices.Contains([]string{"", rulesTable, rulesModel}, rules) {
+				return fmt.Errorf("%w: --rules %s: want %s or %s", errUsage, printable(rules), rulesTable, rulesModel)
+			}
 			p := newPrinter(s.Out)
 			if len(chosen) == 0 {
 				p.line("no agents were found; known are %s", strings.Join(install.Names(), ", "))
 				return nil
 			}
 			changes, left := install.Plan(self, chosen, install.Read)
+			answers := bufio.NewReader(s.In)
+			if rules == "" && !yes && !dry && len(changes) > 0 {
+				asked, err := confirm(s, answers, rulesQuestion)
+				if err != nil {
+					return err
+				}
+				if asked {
+					rules = rulesModel
+				}
+			}
+			if rules == rulesModel {
+				more, err := planRules()
+				changes, left = append(changes, more...), errors.Join(left, err)
+			}
 			p.planned(chosen, changes)
 			sayLeft(s, left)
 			if dry || len(changes) == 0 {
 				return nil
 			}
 			if !yes {
-				if ok, err := confirm(s, "make these changes?"); err != nil || !ok {
+				if ok, err := confirm(s, answers, "make these changes?"); err != nil || !ok {
+					sayUnchanged(s, err)
 					return err
 				}
 			}
@@ -65,7 +88,24 @@ What will change is shown, and asked for. Every file that is changed is copied b
 	}
 	c.Flags().BoolVar(&yes, "yes", false, "ask nothing")
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would change")
+	c.Flags().StringVar(&rules, "rules", "", "`WHO` says which sentences of a user stand, behind the proxy: table (no model, what --yes takes) or model (the agent's own)")
 	return c
+}
+
+const (
+	rulesTable, rulesModel = "table", "model"
+	rulesQuestion          = `Behind the proxy (palimpsest serve), may an agent's own model be asked which of your sentences still
+stand? One question for each summary, of at most 15 % of the tokens that are summarized; what is
+installed here asks no model.`
+)
+
+// planRules lets the agent's own model say which sentences stand.
+func planRules() ([]install.Change, error) {
+	folder, err := os.UserConfigDir()
+	if err != nil {
+		return nil, err
+	}
+	return install.PlanRules(filepath.Join(folder, "palimpsest"), install.Read)
 }
 
 // chooseAgents are the agents that were found, or those of the names.
@@ -141,22 +181,25 @@ func sayLeft(s Streams, left error) {
 }
 
 // confirm asks a question on standard error. Anything but yes is no.
-func confirm(s Streams, question string) (bool, error) {
+func confirm(s Streams, answers *bufio.Reader, question string) (bool, error) {
 	fmt.Fprintf(s.Err, "%s [y/N] ", question)
-	line, err := bufio.NewReader(io.LimitReader(s.In, 1<<10)).ReadString('\n')
-	if err != nil && err != io.EOF {
-		return false, err
-	}
+	line, err := answers.ReadString('\n')
 	if err == io.EOF && line == "" {
 		fmt.Fprintln(s.Err)
 		return false, fmt.Errorf("%w: nobody answered; nothing was changed. --yes asks nothing, --dry-run only shows", errUsage)
 	}
-	answer := strings.ToLower(strings.TrimSpace(line))
-	if answer == "y" || answer == "yes" {
-		return true, nil
+	if err != nil && err != io.EOF {
+		return false, err
 	}
-	fmt.Fprintln(s.Err, "nothing was changed")
-	return false, nil
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes", nil
+}
+
+// sayUnchanged says that a no was heard.
+func sayUnchanged(s Streams, err error) {
+	if err == nil {
+		fmt.Fprintln(s.Err, "nothing was changed")
+	}
 }
 
 func uninstallCommand(s Streams) *cobra.Command {
@@ -196,7 +239,8 @@ removes it. Conversations that were kept stay ("palimpsest threads").`,
 				return nil
 			}
 			if !yes {
-				if ok, err := confirm(s, "take this back?"); err != nil || !ok {
+				if ok, err := confirm(s, bufio.NewReader(s.In), "take this back?"); err != nil || !ok {
+					sayUnchanged(s, err)
 					return err
 				}
 			}

@@ -316,3 +316,72 @@ func TestInstallRefuses(t *testing.T) {
 	}
 	sameHome(t, before, homeState(t, home))
 }
+
+// TestInstallAsks: who says which sentences stand is asked for, with no as the default, and a yes is
+// a policy that the daemon's settings name.
+func TestInstallAsks(t *testing.T) {
+	home := agentsHome(t)
+	config := filepath.Join(home, ".config/palimpsest/config.yaml")
+	if runtime.GOOS == "darwin" {
+		config = filepath.Join(home, "Library/Application Support/palimpsest/config.yaml")
+	}
+	putFile(t, config, "rate: 50", 0o600)
+	before := homeState(t, home)
+	for _, tt := range []struct {
+		in      string
+		args    []string
+		by      string
+		changed bool
+	}{
+		{"\nn\n", nil, "auto", false},
+		{"\ny\n", nil, "auto", true},
+		{"y\nyes\n", nil, "rules.yaml", true},
+		{"", []string{"--yes"}, "auto", true},
+		{"", []string{"--yes", "--rules", "table"}, "auto", true},
+		{"", []string{"--yes", "--rules", "model"}, "rules.yaml", true},
+	} {
+		status, out, errs := runOn(t, tt.in, append([]string{"install", "cursor"}, tt.args...)...)
+		if status != exitDone || strings.Contains(errs, "15 %") != (tt.in != "") {
+			t.Errorf("%q %v: status %d: %s\n%s", tt.in, tt.args, status, errs, out)
+		}
+		if changed := len(homeState(t, home)) != len(before); changed != tt.changed {
+			t.Errorf("%q %v: changed %v", tt.in, tt.args, changed)
+		}
+		if _, out, errs := run(t, "config", "show", "--json"); !strings.HasSuffix(gjson.Get(out, `#(name=="policy").value`).Str, tt.by) || gjson.Get(out, `#(name=="rate").value`).Str != "50" {
+			t.Errorf("%q %v: %s\n%s", tt.in, tt.args, errs, out)
+		}
+		if tt.by == "rules.yaml" {
+			if status, out, errs := run(t, "policy", "show", filepath.Join(filepath.Dir(config), tt.by)); status != exitDone || !strings.Contains(out, "rules: [agent]") {
+				t.Errorf("status %d: %s%s", status, out, errs)
+			}
+		}
+		if status, _, errs := run(t, "uninstall", "--yes"); status != exitDone {
+			t.Errorf("status %d: %s", status, errs)
+		}
+		sameHome(t, before, homeState(t, home))
+	}
+	putFile(t, config, "policy: mine.yaml\n", 0o600)
+	if status, _, errs := run(t, "install", "--yes", "--rules", "model"); status != exitDone || !strings.Contains(errs, "names a policy already") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	if status, _, errs := run(t, "install", "--rules", "me"); status != exitUsage || !strings.Contains(errs, "table or model") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+}
+
+// TestInstallLeavesChanged: a file of the plugin that the user changed is not overwritten by another
+// installation.
+func TestInstallLeavesChanged(t *testing.T) {
+	home := agentsHome(t)
+	if status, _, errs := run(t, "install", "pi", "--yes"); status != exitDone {
+		t.Fatal(errs)
+	}
+	path := filepath.Join(home, ".pi/agent/extensions/palimpsest.js")
+	putFile(t, path, "// palimpsest, mine\n", 0)
+	if status, _, errs := run(t, "install", "pi", "--yes"); status != exitFailed || !strings.Contains(errs, "extensions/palimpsest.js: left as it is") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	if text, _ := os.ReadFile(path); string(text) != "// palimpsest, mine\n" {
+		t.Errorf("it is %s", text)
+	}
+}

@@ -26,14 +26,10 @@ const ClaudeCode = "claude-code"
 
 // Agent is an agent that was found, with one of its folders of settings.
 type Agent struct {
-	Name   string `json:"agent"`
-	Folder string `json:"folder"`
+	Name, Folder string
 	// Version is that of the program on the path; empty if its files do not say. Tried is the
 	// version that was tried with Palimpsest; empty for none.
-	Version string `json:"version,omitempty"`
-	Tried   string `json:"tried,omitempty"`
-	// Ways are what can be installed in it: "plugin", "hooks", "MCP".
-	Ways []string `json:"ways"`
+	Version, Tried string
 
 	program string // its program on the path; empty if it is not there
 	row     row
@@ -113,19 +109,6 @@ func PluginNames() (names []string) {
 	return names
 }
 
-// ways are what can be installed. Where there is a plugin, it brings the hooks.
-func (r row) ways() (all []string) {
-	if r.plugin {
-		all = append(all, "plugin")
-	} else if r.hooks {
-		all = append(all, "hooks")
-	}
-	if r.mcp != nil {
-		all = append(all, "MCP")
-	}
-	return all
-}
-
 // Find returns the agents whose folder or program is there, once for each folder of settings:
 // the one that the agent's variable names, and the usual one. Nothing is run.
 func Find() (found []Agent, err error) {
@@ -162,7 +145,7 @@ func Named(name string) (agent Agent, ok bool, err error) {
 }
 
 func (r row) in(folder, program string) Agent {
-	return Agent{Name: r.name, Folder: folder, Version: versionOf(program), Tried: r.tried, Ways: r.ways(), program: program, row: r}
+	return Agent{Name: r.name, Folder: folder, Version: versionOf(program), Tried: r.tried, program: program, row: r}
 }
 
 // Next is a command that the user has to run after an installation, Undo after a removal;

@@ -28,26 +28,12 @@ type Record struct {
 
 // Done is a change that was made.
 type Done struct {
-	Agent string `json:"agent"`
-	Path  string `json:"path,omitempty"`
-	Root  string `json:"root,omitempty"`
-	Edits []Edit `json:"edits,omitempty"`
-	// Existed tells whether the file was there before, Backup names its copy from then, and After
-	// is the hash of what was written. With them an untouched file is put back as it was, byte
-	// for byte.
-	Existed bool       `json:"existed,omitempty"`
-	Backup  string     `json:"backup,omitempty"`
-	After   string     `json:"after,omitempty"`
-	Made    []string   `json:"made,omitempty"` // folders
-	Undo    [][]string `json:"undo,omitempty"` // commands
-}
-
-// What says what is taken back, in a few words.
-func (d Done) What() string {
-	if d.Path == "" {
-		return "run `" + commandText(d.Undo[0]) + "`"
-	}
-	return whatOf(d.Edits)
+	Change
+	// Backup names a copy of the file from before, and Hash is that of what was written. With them
+	// an untouched file is put back as it was, byte for byte.
+	Backup string   `json:"backup,omitempty"`
+	Hash   string   `json:"hash,omitempty"`
+	Made   []string `json:"made,omitempty"` // folders
 }
 
 const recordName = "installed.json"
@@ -116,7 +102,8 @@ func (r *Record) Apply(ctx context.Context, c Change) error {
 			}
 		}
 		r.forget(func(d Done) bool { return d.Agent == c.Agent && d.Path == "" })
-		r.Done = append(r.Done, Done{Agent: c.Agent, Undo: c.Undo})
+		c.Run = nil
+		r.Done = append(r.Done, Done{Change: c})
 		return r.save()
 	}
 	real, err := place(c.Path, c.Root)
@@ -132,8 +119,14 @@ func (r *Record) Apply(ctx context.Context, c Change) error {
 			return fmt.Errorf("%s: %w", c.Path, err)
 		}
 	}
-	d := Done{Agent: c.Agent, Path: c.Path, Root: c.Root, Edits: c.Edits, Existed: old != nil, After: digest(c.After)}
+	d := Done{Change: c, Hash: digest(c.After)}
+	if d.Existed = old != nil; c.OfPlugin() {
+		d.Edits = []Edit{{Kind: wholeFile}} // its hash is enough
+	}
 	if i := slices.IndexFunc(r.Done, func(d Done) bool { return d.Path == c.Path }); i >= 0 {
+		if c.OfPlugin() && old != nil && digest(old) != r.Done[i].Hash {
+			return fmt.Errorf("%s: %w: it was changed since it was installed; move it away first", c.Path, ErrOthers)
+		}
 		d = r.Done[i].again(d, old)
 		r.Done = slices.Delete(r.Done, i, i+1)
 	} else if d.Existed {
@@ -165,15 +158,12 @@ func (d Done) again(now Done, old []byte) Done {
 	})
 	now.Edits = append(kept, now.Edits...)
 	now.Made, now.Backup, now.Existed = d.Made, d.Backup, d.Existed
-	if digest(old) != d.After {
+	if digest(old) != d.Hash {
 		now.Existed = d.Existed || old != nil && !d.OfPlugin()
 		now.Backup = ""
 	}
 	return now
 }
-
-// OfPlugin is Change.OfPlugin.
-func (d Done) OfPlugin() bool { return len(d.Edits) == 1 && d.Edits[0].Kind == wholeFile }
 
 // backup keeps a copy of a file, and returns its name.
 func (r *Record) backup(text []byte) (string, error) {
@@ -264,8 +254,8 @@ func (d Done) split(parts []Part) (going, staying Done) {
 		}
 	}
 	if len(staying.Edits) > 0 {
-		going.Existed, going.After, going.Made = true, "", nil
-		staying.After, staying.Backup = "", ""
+		going.Existed, going.Hash, going.Made = true, "", nil
+		staying.Hash, staying.Backup = "", ""
 	}
 	return going, staying
 }
@@ -291,9 +281,9 @@ func (r *Record) undo(ctx context.Context, d Done, force bool) (said string, err
 	switch {
 	case now == nil:
 		said = d.Path + " was removed already"
-	case digest(now) == d.After && !d.Existed:
+	case digest(now) == d.Hash && !d.Existed:
 		back = nil
-	case digest(now) == d.After && d.Backup != "":
+	case digest(now) == d.Hash && d.Backup != "":
 		if back, err = os.ReadFile(backup); err != nil {
 			return "", err
 		}

@@ -27,11 +27,15 @@ const (
 	hooksOf    Kind = "hooks"      // the hooks of the agent Path, which call the shell command Value
 	noHooks    Kind = "no hooks"   // those are taken out, because the plugin brings them
 	statusLine Kind = "statusline" // the status line at Path, by the shell command Value
+
+	settingLine Kind = "setting" // Value, the line of a policy, is added to this program's own settings
 )
 
 // part is what the kind belongs to.
 func (k Kind) part() Part {
 	switch k {
+	case settingLine:
+		return ""
 	case wholeFile, noHooks:
 		return Plugin
 	case hooksOf:
@@ -63,6 +67,8 @@ func (e Edit) what() string {
 		return "the plugin"
 	case noHooks:
 		return ""
+	case settingLine:
+		return "the setting " + strings.TrimSpace(e.Value)
 	case hooksOf:
 		return "hooks"
 	case statusLine:
@@ -127,6 +133,11 @@ func (e *Edit) apply(path string, text []byte) ([]byte, error) {
 		return []byte(doc + e.tableText(doc)), nil
 	case statusLine:
 		return e.applyStatus(doc)
+	case settingLine:
+		if !strings.Contains("\n"+doc, "\n"+e.Value) && ownPolicy().MatchString(doc) {
+			return nil, fmt.Errorf("%w: it names a policy already: give that one `rules: agent` in its `summarizer`", ErrOthers)
+		}
+		return []byte(withLine(doc, e.Value)), nil
 	}
 	old, names, err := jsonedit.Member(doc, e.Path...)
 	if strings.TrimSpace(doc) == "" {
@@ -141,6 +152,20 @@ func (e *Edit) apply(path string, text []byte) ([]byte, error) {
 	e.Names = names
 	out, err := jsonedit.SetMember(doc, e.Value, e.Path...)
 	return []byte(out), err
+}
+
+// ownPolicy matches the line of a policy in this program's settings.
+var ownPolicy = lazyregexp.New(`(?m)^["']?policy["']?[ \t]*:`)
+
+// withLine is a document with a line at its end, unless it has the line.
+func withLine(doc, line string) string {
+	switch {
+	case strings.Contains("\n"+doc, "\n"+line):
+		return doc
+	case doc != "" && !strings.HasSuffix(doc, "\n"):
+		return doc + "\n" + line
+	}
+	return doc + line
 }
 
 // tableText is the table behind a document, with an empty line between.
@@ -187,12 +212,17 @@ func (e *Edit) remove(text []byte, force bool) ([]byte, error) {
 	doc := string(text)
 	switch e.Kind {
 	case wholeFile:
-		if doc != e.Value && !force {
+		if !force { // one that was not changed is not asked about
 			return text, fmt.Errorf("%w: it was changed since it was installed; --force removes it", ErrOthers)
 		}
 		return nil, nil
 	case noHooks:
 		return text, nil
+	case settingLine:
+		if at := strings.Index("\n"+doc, "\n"+e.Value); at >= 0 {
+			doc = doc[:at] + doc[at+len(e.Value):]
+		}
+		return []byte(doc), nil
 	case hooksOf:
 		h, err := hook.Find(e.Path[0])
 		if err != nil {

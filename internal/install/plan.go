@@ -27,28 +27,30 @@ type Self struct {
 // Change is what an installation does to one file, or one series of commands. The zero value
 // changes nothing.
 type Change struct {
-	Agent string
+	Agent string `json:"agent"`
 	// Path is the file, "" for commands. It may be a link, but leads nowhere outside of Root.
-	Path, Root string
-	Edits      []Edit
+	Path  string `json:"path,omitempty"`
+	Root  string `json:"root,omitempty"`
+	Edits []Edit `json:"edits,omitempty"`
 	// Before and After are the contents; Existed is false for a new file.
-	Before, After []byte
-	Existed       bool
+	Before  []byte `json:"-"`
+	After   []byte `json:"-"`
+	Existed bool   `json:"existed,omitempty"`
 	// Run are commands of the agent's own program, and Undo those that take them back.
-	Run, Undo [][]string
+	Run  [][]string `json:"-"`
+	Undo [][]string `json:"undo,omitempty"`
 }
 
-// What says what is added, in a few words.
+// What says what is added, or taken back, in a few words.
 func (c Change) What() string {
-	if c.Path == "" {
+	switch {
+	case len(c.Run) > 0:
 		return "run `" + commandText(c.Run[len(c.Run)-1]) + "`"
+	case len(c.Undo) > 0:
+		return "run `" + commandText(c.Undo[0]) + "`"
 	}
-	return whatOf(c.Edits)
-}
-
-func whatOf(edits []Edit) string {
 	var all []string
-	for _, e := range edits {
+	for _, e := range c.Edits {
 		if said := e.what(); said != "" {
 			all = append(all, said)
 		}
@@ -256,4 +258,34 @@ const refreshSeconds = 10
 func IsStatusCommand(command string) bool {
 	head, _, _ := strings.Cut(command, " --after ")
 	return strings.HasSuffix(head, statusSuffix) && strings.Contains(head, "palimpsest")
+}
+
+// Settings is the name under which changes of this program's own settings are recorded.
+const Settings = "settings"
+
+// rulesPolicy is the policy by which an agent's own model says which sentences of its user stand.
+const rulesPolicy = `# Made by palimpsest install: the agent's own model says which sentences of its user still stand.
+base: auto
+summarizer:
+  rules: agent
+`
+
+// PlanRules says what changes in a folder of this program's settings so that the daemon lets the
+// model of an agent behind its proxy say which sentences of the user stand. The error wraps
+// ErrOthers if the settings name a policy already.
+func PlanRules(folder string, read Reader) (changes []Change, err error) {
+	for _, c := range []Change{
+		{Path: filepath.Join(folder, "rules.yaml"), Edits: []Edit{{Kind: wholeFile, Value: rulesPolicy}}},
+		{Path: filepath.Join(folder, "config.yaml"), Edits: []Edit{{Kind: settingLine, Value: "policy: rules.yaml\n"}}},
+	} {
+		c.Agent, c.Root = Settings, folder
+		ok, failed := c.fill(read)
+		if failed != nil {
+			return nil, failed
+		}
+		if ok {
+			changes = append(changes, c)
+		}
+	}
+	return changes, nil
 }

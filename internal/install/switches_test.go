@@ -103,7 +103,7 @@ func TestRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range rows {
-		if len(r.ways()) == 0 || r.program == "" || r.plugin != (r.loads != "" || r.name == ClaudeCode) {
+		if len(Agent{Name: r.name, row: r}.Usual()) == 0 || r.program == "" || r.plugin != (r.loads != "" || r.name == ClaudeCode) {
 			t.Errorf("%s: %+v", r.name, r)
 		}
 		if r.tried != "" && !strings.Contains(string(docs), r.tried) {
