@@ -131,6 +131,7 @@ func examine(ctx context.Context) (all []check, err error) {
 func examineAgent(self install.Self, record *install.Record, a install.Agent) check {
 	c := check{Of: a.Name, State: checkOK}
 	missing, err := install.Plan(self, []install.Agent{a}, install.Read)
+	missing = record.Pending(missing)
 	var said []string
 	switch known := record.Knows(a); {
 	case err != nil:

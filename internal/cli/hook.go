@@ -148,17 +148,17 @@ func installHooks(ctx context.Context, s Streams, agent install.Agent) error {
 	if err != nil {
 		return err
 	}
-	changes, err := install.PlanAnew(self, agent, install.Read, install.Hooks)
+	p, changed := newPrinter(s.Out), false
+	err = applyParts(ctx, self, agent, func(c install.Change) {
+		changed = true
+		p.line("Added to %s", c.Path)
+	}, install.Hooks)
 	if err != nil {
 		return err
 	}
-	p := newPrinter(s.Out)
-	if len(changes) == 0 {
+	if !changed {
 		p.line("there is nothing to change in %s", hookSettings(agent))
 		return nil
-	}
-	if err := applyChanges(ctx, self, changes, func(c install.Change) { p.line("Added to %s", c.Path) }); err != nil {
-		return err
 	}
 	if a, err := hook.Find(agent.Name); err == nil && a.Note != "" {
 		p.line("%s", a.Note)

@@ -53,7 +53,12 @@ What will change is shown, and asked for. Every file that is changed is copied b
 				p.line("no agents were found; known are %s", strings.Join(install.Names(), ", "))
 				return nil
 			}
+			record, err := install.OpenRecord(self.Data)
+			if err != nil {
+				return err
+			}
 			changes, left := install.Plan(self, chosen, install.Read)
+			changes = record.Pending(changes)
 			answers := bufio.NewReader(s.In)
 			if rules == "" && !yes && !dry && len(changes) > 0 {
 				asked, err := confirm(s, answers, rulesQuestion)
@@ -79,7 +84,7 @@ What will change is shown, and asked for. Every file that is changed is copied b
 					return err
 				}
 			}
-			if err := applyChanges(c.Context(), self, changes, func(install.Change) {}); err != nil {
+			if err := applyChanges(c.Context(), record, changes, func(install.Change) {}); err != nil {
 				return fmt.Errorf("%w; `palimpsest uninstall` takes back what was done", err)
 			}
 			p.next(chosen, changes)

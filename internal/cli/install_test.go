@@ -385,3 +385,39 @@ func TestInstallLeavesChanged(t *testing.T) {
 		t.Errorf("it is %s", text)
 	}
 }
+
+// TestInstallCommandsFail: where Claude Code's own program fails, the others are installed, nothing
+// is left to take back that was not done, and the next installation tries again.
+func TestInstallCommandsFail(t *testing.T) {
+	home := agentsHome(t)
+	before := homeState(t, home)
+	claude := lookPath(t, "claude")
+	works, err := os.ReadFile(claude)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fails := range []string{"marketplace add", "plugin install"} {
+		putFile(t, claude, "#!/bin/sh\ncase \"$*\" in *'"+fails+"'*) echo no; exit 1;; esac\n"+string(works), 0o755)
+		if status, _, errs := run(t, "install", "--yes"); status != exitFailed || !strings.Contains(errs, fails) {
+			t.Errorf("%s: status %d: %s", fails, status, errs)
+		}
+		if _, err := os.Stat(filepath.Join(home, ".codex/hooks.json")); err != nil {
+			t.Error(err)
+		}
+		if status, _, errs := run(t, "uninstall", "--yes"); status != exitDone {
+			t.Errorf("%s: status %d: %s", fails, status, errs)
+		}
+		sameHome(t, before, homeState(t, home))
+		if status, _, _ := run(t, "install", "--yes"); status != exitFailed {
+			t.Errorf("%s: status %d", fails, status)
+		}
+		putFile(t, claude, string(works), 0o755)
+		if status, out, errs := run(t, "install", "--yes"); status != exitDone || !strings.Contains(out, "claude plugin install") {
+			t.Errorf("%s: status %d: %s\n%s", fails, status, errs, out)
+		}
+		if status, _, errs := run(t, "uninstall", "--yes"); status != exitDone {
+			t.Errorf("%s: status %d: %s", fails, status, errs)
+		}
+		sameHome(t, before, homeState(t, home))
+	}
+}

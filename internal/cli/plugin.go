@@ -68,11 +68,7 @@ func thisProgram() (self install.Self, err error) {
 }
 
 // applyChanges makes changes, and says each. Where one fails, the others of its agent are left out.
-func applyChanges(ctx context.Context, self install.Self, changes []install.Change, say func(install.Change)) error {
-	record, err := install.OpenRecord(self.Data)
-	if err != nil {
-		return err
-	}
+func applyChanges(ctx context.Context, record *install.Record, changes []install.Change, say func(install.Change)) (err error) {
 	failed := map[string]bool{}
 	for _, c := range changes {
 		if failed[c.Agent] {
@@ -88,16 +84,26 @@ func applyChanges(ctx context.Context, self install.Self, changes []install.Chan
 	return err
 }
 
+// applyParts installs parts of one agent, and says each change.
+func applyParts(ctx context.Context, self install.Self, a install.Agent, say func(install.Change), parts ...install.Part) error {
+	record, err := install.OpenRecord(self.Data)
+	if err != nil {
+		return err
+	}
+	changes, err := install.Plan(self, []install.Agent{a}, install.Read, parts...)
+	if err != nil {
+		return err
+	}
+	return applyChanges(ctx, record, changes, say)
+}
+
 // installPlugin puts the plugin in place of an earlier one, and says what the user does next.
 func installPlugin(ctx context.Context, a install.Agent) (string, error) {
 	self, err := thisProgram()
 	if err != nil {
 		return "", err
 	}
-	changes, err := install.PlanAnew(self, a, install.Read, install.Plugin)
-	if err == nil {
-		err = applyChanges(ctx, self, changes, func(install.Change) {})
-	}
+	err = applyParts(ctx, self, a, func(install.Change) {}, install.Plugin)
 	at := self.Loaded(a)
 	switch {
 	case err != nil && a.Name == install.ClaudeCode:

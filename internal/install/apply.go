@@ -69,6 +69,15 @@ func (r *Record) Knows(a Agent) bool {
 	return slices.ContainsFunc(r.Done, func(d Done) bool { return d.Agent == a.Name && (d.Root == a.Folder || d.Path == "") })
 }
 
+// Pending are the changes without the commands that were run when the files of the plugin, of which
+// none changes, were written.
+func (r *Record) Pending(changes []Change) []Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
+		return c.Path == "" && !slices.ContainsFunc(changes, func(o Change) bool { return o.Agent == c.Agent && o.OfPlugin() }) &&
+			slices.ContainsFunc(r.Done, func(d Done) bool { return d.Agent == c.Agent && len(d.Undo) == len(c.Undo) })
+	})
+}
+
 // save writes the record, or removes it with its folders when nothing is left.
 func (r *Record) save() error {
 	path := filepath.Join(r.folder, recordName)
@@ -96,15 +105,7 @@ func (r *Record) save() error {
 // half an installation.
 func (r *Record) Apply(ctx context.Context, c Change) error {
 	if c.Path == "" {
-		for _, command := range c.Run {
-			if err := run(ctx, command); err != nil {
-				return err
-			}
-		}
-		r.forget(func(d Done) bool { return d.Agent == c.Agent && d.Path == "" })
-		c.Run = nil
-		r.Done = append(r.Done, Done{Change: c})
-		return r.save()
+		return r.applyCommands(ctx, c)
 	}
 	real, err := place(c.Path, c.Root)
 	if err != nil {
@@ -144,6 +145,23 @@ func (r *Record) Apply(ctx context.Context, c Change) error {
 		err = errors.Join(err, r.save())
 	}
 	return err
+}
+
+// applyCommands runs commands, and notes those that take back what was run. The last one takes
+// back the first.
+func (r *Record) applyCommands(ctx context.Context, c Change) (err error) {
+	r.Done = slices.DeleteFunc(r.Done, func(d Done) bool { return d.Agent == c.Agent && d.Path == "" })
+	ran := 0
+	for ; ran < len(c.Run) && err == nil; ran++ {
+		err = run(ctx, c.Run[ran])
+	}
+	if err != nil {
+		ran--
+	}
+	if ran > 0 {
+		r.Done = append(r.Done, Done{Change: Change{Agent: c.Agent, Root: c.Root, Undo: c.Undo[len(c.Undo)-ran:]}})
+	}
+	return errors.Join(err, r.save())
 }
 
 // again is a change to a file that the record knows. Where the file was changed by others since,
@@ -194,8 +212,6 @@ func current(path string) ([]byte, fs.FileMode, error) {
 	}
 	return text, info.Mode().Perm(), nil
 }
-
-func (r *Record) forget(gone func(Done) bool) { r.Done = slices.DeleteFunc(r.Done, gone) }
 
 // Remove takes back what was installed in an agent, or only those parts of it, the last first,
 // and says what it did. What others changed since is left, named by an error that wraps
@@ -266,7 +282,7 @@ func (r *Record) undo(ctx context.Context, d Done, force bool) (said string, err
 		if err := undoCommands(ctx, d.Undo); err != nil && !force {
 			return "", fmt.Errorf("%w; --force forgets it", err)
 		}
-		return "ran `" + commandText(d.Undo[0]) + "`", nil
+		return "ran `" + strings.Join(d.Undo[0], " ") + "`", os.RemoveAll(d.Root)
 	}
 	real, err := place(d.Path, d.Root)
 	if err != nil {

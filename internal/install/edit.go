@@ -213,7 +213,7 @@ func (e *Edit) remove(text []byte, force bool) ([]byte, error) {
 	switch e.Kind {
 	case wholeFile:
 		if !force { // one that was not changed is not asked about
-			return text, fmt.Errorf("%w: it was changed since it was installed; --force removes it", ErrOthers)
+			return text, fmt.Errorf("%w: it was changed since it was installed; `palimpsest uninstall --force` removes it", ErrOthers)
 		}
 		return nil, nil
 	case noHooks:
@@ -241,7 +241,7 @@ func (e *Edit) remove(text []byte, force bool) ([]byte, error) {
 	case e.Kind == statusLine && !IsStatusCommand(gjson.Get(now, "command").Str):
 		return text, nil // another one took its place
 	case e.Kind == jsonMember && !holds(now, e.Value) && !force:
-		return text, fmt.Errorf("%w: %s was changed since it was installed; --force removes it", ErrOthers, strings.Join(e.Path, "."))
+		return text, fmt.Errorf("%w: %s was changed since it was installed; `palimpsest uninstall --force` removes it", ErrOthers, strings.Join(e.Path, "."))
 	case e.Old != "":
 		doc, err = jsonedit.SetMember(doc, e.Old, e.Path...)
 	default:
@@ -261,7 +261,7 @@ func (e *Edit) removeTable(doc string, force bool) ([]byte, error) {
 	end := at[0] + len(e.Value)
 	if !strings.HasPrefix(doc[at[0]:], e.Value) || !ends(doc[end:]) {
 		if !force {
-			return []byte(doc), fmt.Errorf("%w: the table mcp_servers.palimpsest was changed since it was installed; --force removes it", ErrOthers)
+			return []byte(doc), fmt.Errorf("%w: the table mcp_servers.palimpsest was changed since it was installed; `palimpsest uninstall --force` removes it", ErrOthers)
 		}
 		end = len(doc)
 		if next := tableHeader().FindStringIndex(doc[at[1]:]); next != nil {

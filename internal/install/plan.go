@@ -1,7 +1,6 @@
 package install
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,7 +27,8 @@ type Self struct {
 // changes nothing.
 type Change struct {
 	Agent string `json:"agent"`
-	// Path is the file, "" for commands. It may be a link, but leads nowhere outside of Root.
+	// Path is the file, "" for commands. It may be a link, but leads nowhere outside of Root. The
+	// Root of commands is a folder of our plugin that the agent leaves when it is removed.
 	Path  string `json:"path,omitempty"`
 	Root  string `json:"root,omitempty"`
 	Edits []Edit `json:"edits,omitempty"`
@@ -45,9 +45,9 @@ type Change struct {
 func (c Change) What() string {
 	switch {
 	case len(c.Run) > 0:
-		return "run `" + commandText(c.Run[len(c.Run)-1]) + "`"
+		return "run `" + strings.Join(c.Run[len(c.Run)-1], " ") + "`"
 	case len(c.Undo) > 0:
-		return "run `" + commandText(c.Undo[0]) + "`"
+		return "run `" + strings.Join(c.Undo[0], " ") + "`"
 	}
 	var all []string
 	for _, e := range c.Edits {
@@ -56,11 +56,6 @@ func (c Change) What() string {
 		}
 	}
 	return strings.Join(all, ", ")
-}
-
-// commandText is a command as people know it, without the folder of its program.
-func commandText(command []string) string {
-	return strings.Join(append([]string{filepath.Base(command[0])}, command[1:]...), " ")
 }
 
 // Part is what is installed in an agent.
@@ -96,17 +91,6 @@ func (a Agent) Usual() (parts []Part) {
 // there already is no change. What cannot be changed is left out, and the error names it; all
 // else is planned still.
 func Plan(self Self, chosen []Agent, read Reader, parts ...Part) (changes []Change, err error) {
-	changes, err = plan(self, chosen, read, parts)
-	return dropIdleCommands(changes), err
-}
-
-// PlanAnew is Plan for one agent, whose own program installs the plugin again where that is there
-// already.
-func PlanAnew(self Self, a Agent, read Reader, parts ...Part) ([]Change, error) {
-	return plan(self, []Agent{a}, read, parts)
-}
-
-func plan(self Self, chosen []Agent, read Reader, parts []Part) (changes []Change, err error) {
 	for _, a := range chosen {
 		which := parts
 		if len(which) == 0 {
@@ -123,14 +107,6 @@ func plan(self Self, chosen []Agent, read Reader, parts []Part) (changes []Chang
 		}
 	}
 	return changes, err
-}
-
-// dropIdleCommands leaves out the commands of an agent whose files of the plugin are all there:
-// they were run when those were written.
-func dropIdleCommands(changes []Change) []Change {
-	return slices.DeleteFunc(changes, func(c Change) bool {
-		return c.Path == "" && !slices.ContainsFunc(changes, func(o Change) bool { return o.Agent == c.Agent && o.OfPlugin() })
-	})
 }
 
 // OfPlugin reports whether the file is one of the agent's plugin.
@@ -187,8 +163,8 @@ func (self Self) wanted(a Agent, parts []Part) (all []Change) {
 
 // claudeCommands have Claude Code's own program install the plugin.
 func (self Self) claudeCommands(a Agent) Change {
-	program := cmp.Or(a.program, a.row.program)
-	return Change{Agent: a.Name,
+	program := a.row.program
+	return Change{Agent: a.Name, Root: filepath.Join(a.Folder, "plugins", "cache", "palimpsest"),
 		Run:  [][]string{{program, "plugin", "marketplace", "add", self.pluginFolder(a)}, {program, "plugin", "install", ClaudePlugin}},
 		Undo: [][]string{{program, "plugin", "uninstall", ClaudePlugin}, {program, "plugin", "marketplace", "remove", "palimpsest"}}}
 }
