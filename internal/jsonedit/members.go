@@ -151,7 +151,7 @@ func blank(doc string, comments bool) string {
 			}
 		}
 	}
-	at, comma := 0, -1
+	at, comma, before := 0, -1, byte(0) // the last comma, and what stands before it or here
 	if comments && strings.HasPrefix(doc, "\ufeff") {
 		at = len("\ufeff")
 		clear(0, at)
@@ -160,13 +160,6 @@ func blank(doc string, comments bool) string {
 		from, rest := at, doc[at:]
 		at++
 		switch c := rest[0]; {
-		case c == '"':
-			for ; at < len(doc) && doc[at] != '"'; at++ {
-				if doc[at] == '\\' {
-					at++
-				}
-			}
-			at, comma = at+1, -1
 		case comments && strings.HasPrefix(rest, "//"):
 			line, _, _ := strings.Cut(rest, "\n")
 			at = from + len(line)
@@ -176,15 +169,22 @@ func blank(doc string, comments bool) string {
 				at = from + n + 4
 				clear(from, at)
 			}
-		case c == ',':
-			comma = from
-		case c == '}' || c == ']':
-			if !comments && comma >= 0 {
+		case c <= ' ':
+		case c == ',' && strings.IndexByte("{[,", before) < 0:
+			comma, before = from, c
+		default:
+			if (c == '}' || c == ']') && comma >= 0 && !comments {
 				clear(comma, comma+1)
 			}
-			comma = -1
-		case c > ' ':
-			comma = -1
+			comma, before = -1, c
+			if c == '"' {
+				for ; at < len(doc) && doc[at] != '"'; at++ {
+					if doc[at] == '\\' {
+						at++
+					}
+				}
+				at++
+			}
 		}
 	}
 	return string(out)

@@ -2,8 +2,11 @@ package jsonedit
 
 import (
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // TestMembers: a member is added where a person would write it, and taking it out again leaves the
@@ -55,3 +58,51 @@ func TestMembers(t *testing.T) {
 		}
 	}
 }
+
+// TestMembersOfAnything: of whatever text, a member is added to what is an object and nothing else is
+// changed, or an error says that it is none.
+func TestMembersOfAnything(t *testing.T) {
+	pieces := []string{"{", "}", "[", "]", ":", ",", `"a"`, `"b"`, `"x"`, `"\""`, "1", "null", " ", "\n", "\t", "//\n", "// , }\n", "/*", "*/", "/* { */", `"//"`, `{"a":1}`, `"x":{`, "\\", "\ufeff", "\r\n"}
+	r := rand.New(rand.NewPCG(1, 2))
+	set := 0
+	for range 200_000 {
+		var b strings.Builder
+		b.WriteString("{")
+		for range r.IntN(12) {
+			b.WriteString(pieces[r.IntN(len(pieces))])
+		}
+		if r.IntN(8) > 0 {
+			b.WriteString("}")
+		}
+		doc := b.String()
+		path := [][]string{{"new"}, {"a"}, {"x", "new"}}[r.IntN(3)]
+		_, names, failed := Member(doc, path...)
+		got, err := SetMember(doc, `[true]`, path...)
+		if (err != nil) != (failed != nil) || err != nil && !errors.Is(err, ErrShape) {
+			t.Fatalf("%q: %v, %v", doc, err, failed)
+		}
+		if err != nil {
+			continue
+		}
+		set++
+		if value, _, err := Member(got, path...); err != nil || strings.Join(strings.Fields(value), "") != `[true]` || !rawjson.Valid(blank(blank(got, true), false)) {
+			t.Fatalf("%q: set it is %q: %v, %q", doc, got, err, value)
+		}
+		if names == len(path) {
+			continue // it was there
+		}
+		back, err := RemoveMember(got, names, path...)
+		if _, left, _ := Member(back, path...); err != nil || left > names || !rawjson.Valid(blank(blank(back, true), false)) {
+			t.Fatalf("%q: taken out again it is %q: %v", doc, back, err)
+		}
+		if squeeze(back) != squeeze(doc) {
+			t.Fatalf("%q: taken out again it is %q", doc, back)
+		}
+	}
+	if set < 5_000 {
+		t.Errorf("only %d were objects", set)
+	}
+}
+
+// squeeze leaves out white space.
+func squeeze(doc string) string { return strings.Join(strings.Fields(doc), "") }
