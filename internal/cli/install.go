@@ -35,7 +35,7 @@ one question for each summary, of at most 15 % of the tokens that are summarized
 What will change is shown, and asked for. Every file that is changed is copied before, and
 "palimpsest uninstall" takes everything back. Agents: ` + strings.Join(install.Names(), ", ") + `.`,
 		Example: "  palimpsest install --dry-run\n  palimpsest install claude-code codex --yes",
-		Args:    cobra.ArbitraryArgs,
+		Args:    cobra.ArbitraryArgs, ValidArgs: install.Names(),
 		RunE: func(c *cobra.Command, args []string) error {
 			self, err := thisProgram()
 			if err != nil {
@@ -217,7 +217,7 @@ or in those that are named. A file that nobody changed since is put back as it w
 others changed only our entries are taken. What was changed of our own is left, and named; --force
 removes it. Conversations that were kept stay ("palimpsest threads").`,
 		Example: "  palimpsest uninstall --dry-run\n  palimpsest uninstall codex",
-		Args:    cobra.ArbitraryArgs,
+		Args:    cobra.ArbitraryArgs, ValidArgs: install.Names(),
 		RunE: func(c *cobra.Command, args []string) error {
 			data, err := config.DataDir()
 			if err != nil {
@@ -343,7 +343,7 @@ func switchCommand(s Streams, off bool) *cobra.Command {
 		Use:   "on [AGENT or SESSION]",
 		Short: "Turn Palimpsest on again for an agent or a session",
 		Long:  `Take back "palimpsest off" for an agent or a session; without one, for all.`,
-		Args:  atMostOneArg("AGENT or SESSION"),
+		Args:  atMostOneArg("AGENT or SESSION"), ValidArgs: install.Names(),
 	}
 	if off {
 		c.Use, c.Short = "off [AGENT or SESSION]", "Turn Palimpsest off for an agent or a session, without uninstalling it"
