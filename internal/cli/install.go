@@ -59,16 +59,6 @@ What will change is shown, and asked for. Every file that is changed is copied b
 			}
 			changes, left := install.Plan(self, chosen, install.Read)
 			changes = record.Pending(changes)
-			answers := bufio.NewReader(s.In)
-			if rules == "" && !yes && !dry && len(changes) > 0 {
-				asked, err := confirm(s, answers, rulesQuestion)
-				if err != nil {
-					return err
-				}
-				if asked {
-					rules = rulesModel
-				}
-			}
 			if rules == rulesModel {
 				more, err := planRules()
 				changes, left = append(changes, more...), errors.Join(left, err)
@@ -79,10 +69,12 @@ What will change is shown, and asked for. Every file that is changed is copied b
 				return nil
 			}
 			if !yes {
-				if ok, err := confirm(s, answers, "make these changes?"); err != nil || !ok {
-					sayUnchanged(s, err)
+				more, ok, err := askInstall(s, rules == "")
+				if err != nil || !ok {
+					p.unchanged(err)
 					return err
 				}
+				changes = append(changes, more...)
 			}
 			if err := applyChanges(c.Context(), record, changes, func(install.Change) {}); err != nil {
 				return fmt.Errorf("%w; `palimpsest uninstall` takes back what was done", err)
@@ -103,6 +95,28 @@ const (
 stand? One question for each summary, of at most 15 % of the tokens that are summarized; what is
 installed here asks no model.`
 )
+
+// unchanged says that a no was heard.
+func (p *printer) unchanged(err error) {
+	if err == nil {
+		p.line("nothing was changed")
+	}
+}
+
+// askInstall asks whether to install and, if so and with rules, who says which sentences stand; more
+// are the changes for that.
+func askInstall(s Streams, rules bool) (more []install.Change, ok bool, err error) {
+	answers := bufio.NewReader(s.In)
+	if ok, err = confirm(s, answers, "make these changes?"); err != nil || !ok || !rules {
+		return nil, ok, err
+	}
+	if asked, _ := confirm(s, answers, rulesQuestion); asked { // no answer is the default
+		var left error
+		more, left = planRules()
+		sayLeft(s, left)
+	}
+	return more, true, nil
+}
 
 // planRules lets the agent's own model say which sentences stand.
 func planRules() ([]install.Change, error) {
@@ -162,6 +176,11 @@ func (p *printer) next(chosen []install.Agent, changes []install.Change) {
 			p.line("%s: now run `%s`", a.Name, a.Next())
 		}
 	}
+	for _, c := range changes {
+		if c.Agent == install.Settings && !c.OfPlugin() {
+			p.line("settings: %s is in %s", c.What(), homePath(c.Path))
+		}
+	}
 	if slices.ContainsFunc(changes, func(c install.Change) bool { return c.Agent == "codex" }) {
 		p.line("codex: it asks at its next start whether you trust the hooks")
 	}
@@ -198,13 +217,6 @@ func confirm(s Streams, answers *bufio.Reader, question string) (bool, error) {
 	}
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return answer == "y" || answer == "yes", nil
-}
-
-// sayUnchanged says that a no was heard.
-func sayUnchanged(s Streams, err error) {
-	if err == nil {
-		fmt.Fprintln(s.Err, "nothing was changed")
-	}
 }
 
 func uninstallCommand(s Streams) *cobra.Command {
@@ -245,7 +257,7 @@ removes it. Conversations that were kept stay ("palimpsest threads").`,
 			}
 			if !yes {
 				if ok, err := confirm(s, bufio.NewReader(s.In), "take this back?"); err != nil || !ok {
-					sayUnchanged(s, err)
+					p.unchanged(err)
 					return err
 				}
 			}

@@ -333,16 +333,22 @@ func TestInstallAsks(t *testing.T) {
 		by      string
 		changed bool
 	}{
-		{"\nn\n", nil, "auto", false},
-		{"\ny\n", nil, "auto", true},
+		{"\n", nil, "auto", false},
+		{"n\ny\n", nil, "auto", false},
+		{"y\n", nil, "auto", true},
+		{"y\n\n", nil, "auto", true},
 		{"y\nyes\n", nil, "rules.yaml", true},
+		{"y\n", []string{"--rules", "model"}, "rules.yaml", true},
 		{"", []string{"--yes"}, "auto", true},
 		{"", []string{"--yes", "--rules", "table"}, "auto", true},
 		{"", []string{"--yes", "--rules", "model"}, "rules.yaml", true},
 	} {
 		status, out, errs := runOn(t, tt.in, append([]string{"install", "cursor"}, tt.args...)...)
-		if status != exitDone || strings.Contains(errs, "15 %") != (tt.in != "") {
+		if status != exitDone || strings.Contains(errs, "15 %") != (strings.HasPrefix(tt.in, "y") && tt.args == nil) {
 			t.Errorf("%q %v: status %d: %s\n%s", tt.in, tt.args, status, errs, out)
+		}
+		if strings.Contains(out, "nothing was changed") == tt.changed {
+			t.Errorf("%q %v: %s", tt.in, tt.args, out)
 		}
 		if changed := len(homeState(t, home)) != len(before); changed != tt.changed {
 			t.Errorf("%q %v: changed %v", tt.in, tt.args, changed)
