@@ -63,7 +63,7 @@ What will change is shown, and asked for. Every file that is changed is copied b
 				more, err := planRules()
 				changes, left = append(changes, more...), errors.Join(left, err)
 			}
-			p.planned(chosen, changes)
+			p.planned(chosen, changes, left == nil)
 			sayLeft(s, left)
 			if dry || len(changes) == 0 {
 				return nil
@@ -151,13 +151,17 @@ func chooseAgents(names []string) (chosen []install.Agent, err error) {
 }
 
 // planned says which agents there are, and what would change.
-func (p *printer) planned(chosen []install.Agent, changes []install.Change) {
+func (p *printer) planned(chosen []install.Agent, changes []install.Change, all bool) {
 	p.table([]string{"agent", "version", "~folder", "how"}, mapSlice(chosen, func(a install.Agent) []string {
 		return []string{a.Name, a.Version, homePath(a.Folder), joinEach(a.Usual(), func(part install.Part) string { return string(part) })}
 	}))
 	if len(changes) == 0 {
 		p.line("")
-		p.line("everything is installed; there is nothing to change")
+		if all {
+			p.line("everything is installed; there is nothing to change")
+		} else {
+			p.line("nothing can be changed:")
+		}
 		return
 	}
 	var rows []changeRow
@@ -177,7 +181,7 @@ func (p *printer) next(chosen []install.Agent, changes []install.Change) {
 		}
 	}
 	for _, c := range changes {
-		if c.Agent == install.Settings && !c.OfPlugin() {
+		if c.Agent == install.Settings && filepath.Base(c.Path) == "config.yaml" {
 			p.line("settings: %s is in %s", c.What(), homePath(c.Path))
 		}
 	}

@@ -279,6 +279,7 @@ func TestInstallRefuses(t *testing.T) {
 	home, outside := agentsHome(t), t.TempDir()
 	putFile(t, filepath.Join(home, ".config/opencode/plugins/palimpsest.js"), "another's", 0o600)
 	putFile(t, filepath.Join(home, ".gemini/settings.json"), "{\"a\": }", 0o600)
+	putFile(t, filepath.Join(home, ".qwen/settings.json"), "[]", 0o600)
 	putFile(t, filepath.Join(home, ".codex/config.toml"), "mcp_servers = { a = { command = \"a\" } }\n", 0o600)
 	putFile(t, filepath.Join(home, ".copilot/mcp-config.json"), `{"mcpServers":{"palimpsest":{"command":"mine"}}}`, 0o600)
 	putFile(t, filepath.Join(outside, "mcp.json"), "{}", 0o600)
@@ -298,12 +299,15 @@ func TestInstallRefuses(t *testing.T) {
 	before := homeState(t, home)
 	status, _, errs := run(t, "install", "--yes")
 	for _, told := range []string{
-		"opencode/plugins/palimpsest.js: left as it is: it is no file of ours", ".gemini/settings.json", ".codex/config.toml: left as it is",
+		"opencode/plugins/palimpsest.js: left as it is: it is no file of ours", ".gemini/settings.json", "qwen/settings.json: line 1: not a JSON object; correct it", ".codex/config.toml: left as it is",
 		".copilot/mcp-config.json: left as it is: it has another", ".cursor/mcp.json is a link out of your home",
 	} {
 		if !strings.Contains(errs, told) {
 			t.Errorf("status %d: it does not say %q: %s", status, told, errs)
 		}
+	}
+	if status, out, _ := run(t, "install", "qwen-code", "--dry-run"); status != exitDone || strings.Contains(out, "everything is installed") {
+		t.Errorf("status %d: %s", status, out)
 	}
 	if text, _ := os.ReadFile(filepath.Join(outside, "mcp.json")); string(text) != "{}" {
 		t.Errorf("a file outside of the home: %s", text)

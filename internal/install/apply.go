@@ -121,11 +121,11 @@ func (r *Record) Apply(ctx context.Context, c Change) error {
 		}
 	}
 	d := Done{Change: c, Hash: digest(c.After)}
-	if d.Existed = old != nil; c.OfPlugin() {
+	if d.Existed = old != nil; c.isOurs() {
 		d.Edits = []Edit{{Kind: wholeFile}} // its hash is enough
 	}
 	if i := slices.IndexFunc(r.Done, func(d Done) bool { return d.Path == c.Path }); i >= 0 {
-		if c.OfPlugin() && old != nil && digest(old) != r.Done[i].Hash {
+		if c.isOurs() && old != nil && digest(old) != r.Done[i].Hash {
 			return fmt.Errorf("%s: %w: it was changed since it was installed; move it away first", c.Path, ErrOthers)
 		}
 		d = r.Done[i].again(d, old)
@@ -177,7 +177,7 @@ func (d Done) again(now Done, old []byte) Done {
 	now.Edits = append(kept, now.Edits...)
 	now.Made, now.Backup, now.Existed = d.Made, d.Backup, d.Existed
 	if digest(old) != d.Hash {
-		now.Existed = d.Existed || old != nil && !d.OfPlugin()
+		now.Existed = d.Existed || old != nil && !d.isOurs()
 		now.Backup = ""
 	}
 	return now

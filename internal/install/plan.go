@@ -11,6 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/integrations"
 	"github.com/palimpsest-ai/palimpsest/internal/hook"
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
@@ -48,6 +49,9 @@ func (c Change) What() string {
 		return "run `" + strings.Join(c.Run[len(c.Run)-1], " ") + "`"
 	case len(c.Undo) > 0:
 		return "run `" + strings.Join(c.Undo[0], " ") + "`"
+	}
+	if c.isOurs() && !c.OfPlugin() {
+		return "a policy"
 	}
 	var all []string
 	for _, e := range c.Edits {
@@ -110,7 +114,10 @@ func Plan(self Self, chosen []Agent, read Reader, parts ...Part) (changes []Chan
 }
 
 // OfPlugin reports whether the file is one of the agent's plugin.
-func (c Change) OfPlugin() bool { return len(c.Edits) == 1 && c.Edits[0].Kind == wholeFile }
+func (c Change) OfPlugin() bool { return c.isOurs() && c.Agent != Settings }
+
+// isOurs reports whether the whole file is ours.
+func (c Change) isOurs() bool { return len(c.Edits) == 1 && c.Edits[0].Kind == wholeFile }
 
 // fill reads the file, and says whether there is something to change.
 func (c *Change) fill(read Reader) (bool, error) {
@@ -122,7 +129,11 @@ func (c *Change) fill(read Reader) (bool, error) {
 		return false, err
 	}
 	c.Before = old
-	if c.After, err = applyAll(c.Path, c.Edits, old); err != nil {
+	c.After, err = applyAll(c.Path, c.Edits, old)
+	if errors.Is(err, jsonedit.ErrShape) {
+		err = fmt.Errorf("%w; correct it, and install again", err)
+	}
+	if err != nil {
 		return false, fmt.Errorf("%s: %w", c.Path, err)
 	}
 	return !c.Existed && len(c.After) > 0 || string(c.After) != string(old), nil
