@@ -309,6 +309,9 @@ func TestInstallRefuses(t *testing.T) {
 	if status, out, _ := run(t, "install", "qwen-code", "--dry-run"); status != exitDone || strings.Contains(out, "everything is installed") {
 		t.Errorf("status %d: %s", status, out)
 	}
+	if _, err := os.Stat(filepath.Join(home, ".config/opencode/plugins/palimpsest")); err == nil {
+		t.Error("half a plugin is installed")
+	}
 	if text, _ := os.ReadFile(filepath.Join(outside, "mcp.json")); string(text) != "{}" {
 		t.Errorf("a file outside of the home: %s", text)
 	}
@@ -430,4 +433,32 @@ func TestInstallCommandsFail(t *testing.T) {
 		}
 		sameHome(t, before, homeState(t, home))
 	}
+}
+
+// TestInstallFolders: an agent is connected in the folder that its variable names, and in the usual
+// one, in which its program does not work.
+func TestInstallFolders(t *testing.T) {
+	home := agentsHome(t)
+	other := filepath.Join(home, "other")
+	t.Setenv("CLAUDE_CONFIG_DIR", other)
+	t.Setenv("CODEX_HOME", filepath.Join(home, "codex"))
+	putFile(t, filepath.Join(other, "settings.json"), "{}", 0o600)
+	before := homeState(t, home)
+	if status, out, errs := run(t, "install", "--yes"); status != exitDone || errs != "" || strings.Count(out, "claude plugin install") != 1 {
+		t.Fatalf("status %d: %s\n%s", status, errs, out)
+	}
+	for file, want := range map[string]string{
+		"other/settings.json": `"statusLine"`, ".claude/settings.json": "hook claude-code PreCompact", ".codex/hooks.json": "hook codex", ".codex/config.toml": "mcp_servers.palimpsest",
+	} {
+		if text, err := os.ReadFile(filepath.Join(home, file)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v: %s", file, err, text)
+		}
+	}
+	if status, out, errs := run(t, "install", "--yes"); status != exitDone || !strings.Contains(out, "nothing to change") {
+		t.Errorf("status %d: %s\n%s", status, errs, out)
+	}
+	if status, _, errs := run(t, "uninstall", "--yes"); status != exitDone {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	sameHome(t, before, homeState(t, home))
 }

@@ -121,7 +121,10 @@ func Find() (found []Agent, err error) {
 		for i, folder := range folders {
 			info, missing := os.Stat(folder)
 			there := missing == nil && info.IsDir()
-			if there || i == 0 && program != "" {
+			if i > 0 {
+				program = "" // it works on the first one
+			}
+			if there || program != "" {
 				found = append(found, r.in(folder, program))
 			}
 		}

@@ -91,24 +91,28 @@ func (a Agent) Usual() (parts []Part) {
 	return parts
 }
 
-// Plan says what installing parts of each agent would change, given a reader of files. No parts are the usual ones. What is
-// there already is no change. What cannot be changed is left out, and the error names it; all
-// else is planned still.
+// Plan says what installing parts of each agent would change, given a reader of files. No parts
+// are the usual ones. What is there already is no change. What cannot be changed is left out (of a
+// plugin, all of it), and the error names it; all else is planned still.
 func Plan(self Self, chosen []Agent, read Reader, parts ...Part) (changes []Change, err error) {
 	for _, a := range chosen {
 		which := parts
 		if len(which) == 0 {
 			which = a.Usual()
 		}
+		var own []Change
+		whole := true // the plugin
 		for _, c := range self.wanted(a, which) {
 			ok, failed := c.fill(read)
 			if failed != nil {
 				err = errors.Join(err, fmt.Errorf("%s: %w", a.Name, failed))
+				whole = whole && !c.OfPlugin()
 			}
 			if ok {
-				changes = append(changes, c)
+				own = append(own, c)
 			}
 		}
+		changes = append(changes, slices.DeleteFunc(own, func(c Change) bool { return !whole && (c.OfPlugin() || c.Path == "") })...)
 	}
 	return changes, err
 }
@@ -209,8 +213,7 @@ func (self Self) Loaded(a Agent) string {
 	if a.Name == ClaudeCode {
 		return self.pluginFolder(a)
 	}
-	at := filepath.FromSlash(a.row.loads)
-	return filepath.Join(a.Folder, at)
+	return filepath.Join(a.Folder, filepath.FromSlash(a.row.loads))
 }
 
 // ProgramReplacer puts into a plugin's files how a shell calls this program, and how other
