@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"os/exec"
@@ -461,4 +462,34 @@ func TestInstallFolders(t *testing.T) {
 		t.Errorf("status %d: %s", status, errs)
 	}
 	sameHome(t, before, homeState(t, home))
+}
+
+// TestOffReachesTheDaemon: the daemon leaves the conversations of a plugin to its agent while that is
+// off.
+func TestOffReachesTheDaemon(t *testing.T) {
+	agentsHome(t)
+	settings, err := loadSettings("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newServing(settings, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		off  string
+	}{
+		{[]string{"off", "opencode"}, "palimpsest on opencode"}, {[]string{"on", "opencode"}, ""}, {[]string{"off"}, "palimpsest on opencode"}, {[]string{"on"}, ""},
+	} {
+		if status, _, errs := run(t, tt.args...); status != exitDone {
+			t.Errorf("%v: status %d: %s", tt.args, status, errs)
+		}
+		if got := p.daemon.Off("opencode.ses_1"); !strings.Contains(got, tt.off) || (got == "") != (tt.off == "") {
+			t.Errorf("%v: %q", tt.args, got)
+		}
+	}
+	if status, _, errs := run(t, "off", "no-such-session"); status != exitUsage || !strings.Contains(errs, "neither an agent") {
+		t.Errorf("status %d: %s", status, errs)
+	}
 }
