@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +15,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/hook"
-	"github.com/palimpsest-ai/palimpsest/internal/sessions"
+	"github.com/palimpsest-ai/palimpsest/internal/install"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
@@ -65,20 +64,14 @@ If anything fails here, the agent goes on as if there were no hook.`,
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return err })
 	c.Flags().IntVar(&most, "offload", hook.DefaultOffload, "text of a tool above `BYTES` goes to a file; 0 keeps all text")
 	c.AddCommand(
-		hookSettingsCommand(s, &cobra.Command{
+		hookSettingsCommand(&cobra.Command{
 			Use:   "install AGENT",
 			Short: "Add the hooks to the settings of claude-code, codex or gemini-cli",
-		}, "Added to", true, func(a *hook.Agent, old []byte) ([]byte, error) {
-			command, err := shellCommand()
-			if err != nil {
-				return nil, err
-			}
-			return a.Add(old, command)
-		}),
-		hookSettingsCommand(s, &cobra.Command{
+		}, func(c *cobra.Command, agent install.Agent) error { return installHooks(c.Context(), s, agent) }),
+		hookSettingsCommand(&cobra.Command{
 			Use:   "remove AGENT",
 			Short: "Remove the hooks from the settings of claude-code, codex or gemini-cli",
-		}, "Removed from", false, (*hook.Agent).Remove),
+		}, func(c *cobra.Command, agent install.Agent) error { return removeHooks(c.Context(), s, agent) }),
 	)
 	return c
 }
@@ -98,12 +91,15 @@ func answerHook(ctx context.Context, s Streams, agent hook.Agent, event string, 
 	if err != nil {
 		return nil, err
 	}
+	folder, err := config.DataDir()
+	if err != nil {
+		return nil, err
+	}
+	if switches, err := install.LoadSwitches(folder); err != nil || switches.Off(agent.Name, call.Session) != "" {
+		return nil, err
+	}
 	switch event {
 	case hook.PostToolUse, hook.AfterTool:
-		folder, err := config.DataDir()
-		if err != nil {
-			return nil, err
-		}
 		folder = filepath.Join(folder, "outputs")
 		response, err := hook.Offload(call, folder, most, time.Now())
 		if err != nil || response == "" {
@@ -131,60 +127,62 @@ func answerHook(ctx context.Context, s Streams, agent hook.Agent, event string, 
 	return hook.WithContext(event, text), nil
 }
 
-// hookSettingsCommand completes a command that changes the settings of an agent. With note it
-// also prints the agent's note.
-func hookSettingsCommand(s Streams, c *cobra.Command, done string, note bool, change func(*hook.Agent, []byte) ([]byte, error)) *cobra.Command {
+// hookSettingsCommand completes a command that changes the hooks of an agent.
+func hookSettingsCommand(c *cobra.Command, do func(*cobra.Command, install.Agent) error) *cobra.Command {
 	c.Args = exactArgs(1, "the AGENT: "+strings.Join(hook.Names(), ", "))
-	c.RunE = func(_ *cobra.Command, args []string) error {
-		agent, err := hook.Find(args[0])
-		if err != nil {
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if _, err := hook.Find(args[0]); err != nil {
 			return fmt.Errorf("%w: %w", errUsage, err)
 		}
-		path, changed, err := changeSettings(agent, change)
+		agent, _, err := install.Named(args[0])
 		if err != nil {
 			return err
 		}
-		p := newPrinter(s.Out)
-		if !changed {
-			p.line("there is nothing to change in %s", path)
-			return nil
-		}
-		p.line("%s %s", done, path)
-		if note && agent.Note != "" {
-			p.line("%s", agent.Note)
-		}
-		return nil
+		return do(c, agent)
 	}
 	return c
 }
 
-// changeSettings rewrites the settings of an agent, if there is something to change.
-func changeSettings(agent hook.Agent, change func(*hook.Agent, []byte) ([]byte, error)) (path string, changed bool, err error) {
-	folder, err := sessions.AgentFolder(agent.Name)
+func installHooks(ctx context.Context, s Streams, agent install.Agent) error {
+	self, err := thisProgram()
 	if err != nil {
-		return "", false, err
-	}
-	path = filepath.Join(folder, agent.Settings)
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return path, false, err
-	}
-	settings, err := change(&agent, old)
-	if err != nil {
-		return path, false, fmt.Errorf("%s: %w", path, err)
-	}
-	if string(settings) == string(old) {
-		return path, false, nil
-	}
-	return path, true, writeWithFolders(path, settings)
-}
-
-// writeWithFolders writes a file and creates its folder.
-func writeWithFolders(path string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return WriteOutput(path, data, nil)
+	p, changed := newPrinter(s.Out), false
+	err = applyParts(ctx, self, agent, func(c install.Change) {
+		changed = true
+		p.line("Added to %s", c.Path)
+	}, install.Hooks)
+	if err != nil {
+		return err
+	}
+	if !changed {
+		p.line("there is nothing to change in %s", hookSettings(agent))
+		return nil
+	}
+	if a, err := hook.Find(agent.Name); err == nil && a.Note != "" {
+		p.line("%s", a.Note)
+	}
+	return nil
+}
+
+// hookSettings is the file with an agent's hooks.
+func hookSettings(agent install.Agent) string {
+	a, _ := hook.Find(agent.Name) // it has been looked for
+	return filepath.Join(agent.Folder, a.Settings)
+}
+
+func removeHooks(ctx context.Context, s Streams, agent install.Agent) error {
+	done, err := removePart(ctx, agent, install.Hooks)
+	if err != nil {
+		return err
+	}
+	said := "Removed from %s"
+	if len(done) == 0 {
+		said = "there is nothing to change in %s"
+	}
+	newPrinter(s.Out).line(said, hookSettings(agent))
+	return nil
 }
 
 // shellCommand is how a shell calls this program: by its name if PATH has it.

@@ -25,6 +25,7 @@ import (
 func mcpCommand(s Streams) *cobra.Command {
 	var store storeFlag
 	var writes bool
+	var agent string
 	c := &cobra.Command{
 		Use:   "mcp",
 		Short: "Let an agent search earlier sessions (an MCP server on standard input and output)",
@@ -44,11 +45,16 @@ for its threads at /mcp.`,
 			}
 			l := localSessions{store: lazyStore{flag: &store, existing: true}}
 			defer func() { err = errors.Join(err, l.store.Close()) }()
-			server := mcp.New(&l, &mcp.Options{Version: Version(), Write: writes, Count: counter.Text, Memory: mcp.NewMemory(mcp.DefaultMemory)})
+			switches, err := loadSwitches()
+			if err != nil {
+				return err
+			}
+			server := mcp.New(&l, &mcp.Options{Off: switches.Off(agent, ""), Version: Version(), Write: writes, Count: counter.Text, Memory: mcp.NewMemory(mcp.DefaultMemory)})
 			return server.Serve(c.Context(), s.In, s.Out)
 		},
 	}
 	store.addFlags(c)
+	c.Flags().StringVar(&agent, "agent", "", "the `AGENT` that asks: \"palimpsest off AGENT\" leaves it without tools")
 	c.Flags().BoolVar(&writes, "write", false, "let the tool compact store its plans, instead of only showing them")
 	return c
 }

@@ -85,4 +85,15 @@ func TestMCP(t *testing.T) {
 	call(connect("--write"), "compact", map[string]any{"session": id, "budget": 9000, "keep": true}, "in force and kept in ")
 	call(c, "explain", map[string]any{"session": id}, "Plan 1 is in force, made by the policy auto", "before the cut", "read_artifact art_")
 	call(c, "sessions", nil, "1 session,", "1 plan")
+
+	// An agent that is off gets no tools.
+	if status, _, errs := run(t, "off", "cursor"); status != exitDone {
+		t.Fatal(errs)
+	}
+	for agent, want := range map[string]int{"cursor": 0, "droid": 5} {
+		tools, err := connect("--agent", agent).ListTools(t.Context(), nil)
+		if want == 0 && err == nil && len(tools.Tools) > 0 || want > 0 && (err != nil || len(tools.Tools) != want) {
+			t.Errorf("%s: %v: %+v", agent, err, tools)
+		}
+	}
 }

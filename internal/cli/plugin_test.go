@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/integrations"
+	"github.com/palimpsest-ai/palimpsest/internal/install"
 )
 
 // TestPluginFiles: a plugin of files is put where its agent looks for it, starts this very
@@ -17,6 +18,7 @@ func TestPluginFiles(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_CONFIG_HOME", "")
+	t.Setenv("XDG_DATA_HOME", "")
 	own, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -62,13 +64,13 @@ func TestPluginFiles(t *testing.T) {
 	if status, _, errs := run(t, "plugin", "install", "emacs"); status != exitUsage || !strings.Contains(errs, "opencode") {
 		t.Errorf("status %d, %s", status, errs)
 	}
-	for _, f := range filePlugins {
+	for _, agent := range install.PluginNames() {
 		started := 0
-		for _, text := range integrations.Plugin(f.agent) {
-			started += strings.Count(programReplacer("palimpsest", `/opt/a "b"/palimpsest`).Replace(text), `PROGRAM = "/opt/a \"b\"/palimpsest"`)
+		for _, text := range integrations.Plugin(agent) {
+			started += strings.Count(install.ProgramReplacer("palimpsest", `/opt/a "b"/palimpsest`).Replace(text), `PROGRAM = "/opt/a \"b\"/palimpsest"`)
 		}
 		if started != 1 {
-			t.Errorf("%s: %d of its files start a program elsewhere", f.agent, started)
+			t.Errorf("%s: %d of its files start a program elsewhere", agent, started)
 		}
 	}
 }

@@ -56,6 +56,9 @@ type Config struct {
 	// Policies returns the policy of that name with what it should favor, empty for its
 	// default, so that the page can preview other policies and use them. Nil offers only that of Compactor.
 	Policies func(name, favor string) (palimpsest.Config, error)
+	// Off says why a thread is not to be prepared, for people, or "": its agent then goes on by
+	// itself. Nil prepares all.
+	Off func(thread string) string
 	// Sessions are those that agents left on this machine. They are shown only without
 	// Keys; nil shows none.
 	Sessions Sessions

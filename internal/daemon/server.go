@@ -125,7 +125,7 @@ func (s *Server) routes() error {
 // handlers answer the operations of package api.
 func (s *Server) handlers() map[string]handler {
 	reader := stepReader{models: s.config.Models, window: s.config.Window, policies: s.config.Policies}
-	steps, views := steps{reader, s.config.Proxy}, views{reader}
+	steps, views := steps{reader, s.config.Proxy, s.config.Off}, views{reader}
 	streams := eventStreams{limit: s.config.Limits.Streams, open: s.metrics.streams, stop: s.stop}
 	listSessions, viewSession := handler(noSessions), handler(noSessions)
 	if all := s.config.Sessions; s.config.Keys == nil && all != nil {

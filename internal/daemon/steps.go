@@ -147,9 +147,15 @@ func (r stepReader) readCompact(c *call, id string, q *api.Compact) (*palimpsest
 type steps struct {
 	stepReader
 	proxy func(tenant string) (http.Handler, error) // nil for none
+	off   func(thread string) string                // Config.Off
 }
 
 func (h steps) prepare(c *call, info store.Info, q *api.Step) (any, error) {
+	if h.off != nil {
+		if why := h.off(info.ID); why != "" {
+			return nil, problem(api.Forbidden, "%s", why)
+		}
+	}
 	step, err := h.read(c, q, "")
 	if err != nil {
 		return nil, err

@@ -23,6 +23,8 @@ import (
 type Options struct {
 	// Version is that of the program.
 	Version string
+	// Off says why there are no tools, for people; empty offers them.
+	Off string
 	// Write allows the tool compact to keep its plans.
 	Write bool
 	// Count returns the tokens of a text.
@@ -82,11 +84,13 @@ func New(sessions Sessions, o *Options) *Server {
 	}
 	s.options.Memory = cmp.Or(s.options.Memory, NewMemory(0))
 	s.sdk = sdk.NewServer(&sdk.Implementation{Name: "palimpsest", Title: "Palimpsest", Version: s.options.Version}, &sdk.ServerOptions{
-		Instructions: instructions, SchemaCache: s.options.Memory.schemas, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
+		Instructions: cmp.Or(s.options.Off, instructions), SchemaCache: s.options.Memory.schemas, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = cacheScope },
 	})
-	s.addTools()
-	s.addResources()
+	if s.options.Off == "" {
+		s.addTools()
+		s.addResources()
+	}
 	return s
 }
 

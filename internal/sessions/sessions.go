@@ -63,11 +63,33 @@ func AgentFolder(agent string) (string, error) {
 	return ownFolder(at.Variable, at.Home)
 }
 
+// SettingsFolders returns the folders of an agent's settings, whether they are there or not: first
+// the one that it uses now, then the usual one if its variable names another.
+func SettingsFolders(agent string) ([]string, error) {
+	own, err := AgentFolder(agent)
+	if err != nil {
+		return nil, err
+	}
+	home := transcript.Format(agent).Place().Home
+	if at, ok := settingsFolders[agent]; ok {
+		home = at.home
+	}
+	usual, err := ownFolder("", home)
+	if err != nil || usual == own {
+		return []string{own}, err
+	}
+	return []string{own, usual}, nil
+}
+
 // settingsFolders are those of agents that keep their sessions elsewhere, or none.
 var settingsFolders = map[string]struct{ variable, home string }{
 	"opencode": {"OPENCODE_CONFIG_DIR", ".config/opencode"},
 	"openclaw": {"OPENCLAW_STATE_DIR", ".openclaw"},
 	"hermes":   {"HERMES_HOME", ".hermes"},
+	"cursor":   {"", ".cursor"},
+	"kilo":     {"", ".config/kilo"},
+	"crush":    {"", ".config/crush"},
+	"amp":      {"", ".config/amp"},
 }
 
 // Open is transcript.Open for sessions in databases too.

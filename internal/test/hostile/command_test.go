@@ -77,6 +77,9 @@ var commands = map[string][]reads{
 	// What they read on standard input has tests of its own: mcp_test.go, hook_test.go.
 	"mcp": nil, "hook": nil,
 	"hook install": nil, "hook remove": nil, "plugin install": nil, "plugin remove": nil,
+	// What they read are settings of agents, and the input and the transcript of a status line:
+	// members_test.go, install_test.go, statusline_test.go.
+	"install": nil, "uninstall": nil, "on": nil, "off": nil, "doctor": nil, "statusline": nil,
 	"explain": {{"transcript", []string{"explain", "FILE", "--budget", "6000", "-o", "out.json"}, false}},
 	// It reads what compact reads, and never writes over a file.
 	"handoff": nil,

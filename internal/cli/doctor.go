@@ -1,0 +1,314 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/internal/install"
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
+	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
+)
+
+// The states of a check.
+const (
+	checkOK      = "ok"
+	checkWarning = "warning"
+	checkFailed  = "failed"
+)
+
+// check is one thing that doctor looked at.
+type check struct {
+	Of    string `json:"of"` // an agent, or a part of Palimpsest
+	State string `json:"state"`
+	What  string `json:"what"`
+	Mend  string `json:"mend,omitempty"` // what the user can do
+}
+
+func doctorCommand(s Streams) *cobra.Command {
+	var keep bool
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check the agents, the daemon, the store and what was installed",
+		Long: `Check what Palimpsest needs, and say how to mend what is wrong: the versions of the agents beside
+those that were tried, whether what was installed is still in place, what is off, the settings, the
+port, the daemon, the store with its keys and its encryption, and whether an agent will delete its
+transcripts. Nothing of an agent is run. Exit status 1 if a check failed.
+
+--keep copies the transcripts of Claude Code into the data directory, those that are new or
+changed since the last time.`,
+		Example: "  palimpsest doctor\n  palimpsest doctor --json\n  palimpsest doctor --keep",
+		Args:    noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if keep {
+				return keepTranscripts(c.Context(), s)
+			}
+			checks, err := examine(c.Context())
+			if err != nil {
+				return err
+			}
+			if err := writeResult(s.Out, c, checks, func(p *printer) { p.checks(checks) }); err != nil {
+				return err
+			}
+			for _, one := range checks {
+				if one.State == checkFailed {
+					return exitStatus(exitFailed)
+				}
+			}
+			return nil
+		},
+	}
+	c.Flags().Bool("json", false, "write a JSON array")
+	c.Flags().BoolVar(&keep, "keep", false, "copy the transcripts that Claude Code will delete")
+	return c
+}
+
+func (p *printer) checks(all []check) {
+	p.table([]string{"", "state", "what"}, mapSlice(all, func(c check) []string { return []string{c.Of, c.State, c.What} }))
+	mends := map[string][]string{} // whose they are
+	for _, c := range all {
+		mends[c.Mend] = append(mends[c.Mend], c.Of)
+	}
+	for _, c := range all {
+		if of := mends[c.Mend]; c.Mend != "" && of[0] == c.Of {
+			p.text("%s: %s", strings.Join(of, ", "), c.Mend)
+		}
+	}
+}
+
+// examine makes all checks.
+func examine(ctx context.Context) (all []check, err error) {
+	add := func(of, state, what, mend string) { all = append(all, check{of, state, what, mend}) }
+	self, err := thisProgram()
+	if err != nil {
+		return nil, err
+	}
+	found, err := install.Find()
+	if err != nil {
+		return nil, err
+	}
+	record, err := install.OpenRecord(self.Data)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range found {
+		all = append(all, examineAgent(self, record, a))
+		if a.Name == install.ClaudeCode {
+			all = append(all, examineTranscripts(self, a))
+		}
+	}
+	if len(found) == 0 {
+		add("agents", checkWarning, "none were found", "")
+	}
+	switch switches, err := install.LoadSwitches(self.Data); {
+	case err != nil:
+		add("switches", checkFailed, ErrorText(err), "remove that file")
+	case len(switches.Agents)+len(switches.Sessions) > 0:
+		add("switches", checkWarning, "off for "+strings.Join(append(switches.Agents, switches.Sessions...), ", "), "`palimpsest on` turns all on")
+	}
+	settings, err := loadSettings("", nil)
+	if err != nil {
+		add("settings", checkFailed, ErrorText(err), "correct it; `palimpsest config show` lists the settings")
+		return all, nil
+	}
+	return append(all, examineDaemon(ctx), examinePort(ctx, settings), examineStore(ctx, settings)), nil
+}
+
+// examineAgent looks at the version of an agent, and at what is installed in it.
+func examineAgent(self install.Self, record *install.Record, a install.Agent) check {
+	c := check{Of: a.Name, State: checkOK}
+	missing, err := install.Plan(self, []install.Agent{a}, install.Read)
+	missing = record.Pending(missing)
+	var said []string
+	switch known := record.Knows(a); {
+	case err != nil:
+		c.State, c.Mend = checkWarning, ErrorText(err)
+		said = append(said, "not all can be installed")
+	case !known && len(missing) > 0:
+		said, c.Mend = append(said, "not connected"), "`palimpsest install` connects what is not"
+	case len(missing) > 0:
+		c.State, c.Mend = checkWarning, "`palimpsest install "+a.Name+"` puts it back"
+		said = append(said, missing[0].What()+" is not in place: "+homePath(missing[0].Path))
+	default:
+		said = append(said, "connected")
+	}
+	switch {
+	case a.Version == "":
+	case a.Tried == "":
+		said = append(said, "version "+a.Version+", none was tried")
+	case install.Newer(a.Version, a.Tried):
+		said = append(said, "version "+a.Version+", newer than "+a.Tried+", which was tried")
+	default:
+		said = append(said, "version "+a.Version)
+	}
+	c.What = strings.Join(said, "; ")
+	return c
+}
+
+// usualCleanup is after how many days without use Claude Code deletes a transcript.
+const usualCleanup = 30
+
+// examineTranscripts tells when Claude Code deletes its transcripts.
+func examineTranscripts(self install.Self, a install.Agent) check {
+	days := usualCleanup
+	if text, err := install.Read(filepath.Join(a.Folder, "settings.json"), a.Folder); err == nil {
+		if set, _, err := jsonedit.Member(string(text), "cleanupPeriodDays"); err == nil && set != "" {
+			days = int(gjson.Parse(set).Int())
+		}
+	}
+	c := check{Of: a.Name, State: checkOK, What: fmt.Sprintf("transcripts stay for %s", plural(days, "day"))}
+	if days <= usualCleanup {
+		c.State, c.What = checkWarning, fmt.Sprintf("it deletes a transcript %s after its last use", plural(days, "day"))
+		c.Mend = "`palimpsest doctor --keep` copies them, or set cleanupPeriodDays in " + homePath(filepath.Join(a.Folder, "settings.json"))
+		if info, err := os.Stat(keptFolder(self.Data)); err == nil {
+			c.What += "; copies were made " + ageText(time.Since(info.ModTime())) + " ago"
+		}
+	}
+	return c
+}
+
+func examineDaemon(ctx context.Context) check {
+	_, socket, err := userSocket()
+	if err != nil {
+		return check{"daemon", checkFailed, ErrorText(err), ""}
+	}
+	switch r, err := ondemand.Probe(ctx, socket); {
+	case errors.Is(err, ondemand.ErrNoDaemon):
+		return check{"daemon", checkOK, "none is running; a plugin starts it when it needs it", ""}
+	case err != nil:
+		return check{"daemon", checkFailed, ErrorText(err), "`palimpsest daemon stop`; the next plugin starts another"}
+	case r.Version != Version():
+		return check{"daemon", checkWarning, "version " + r.Version + " is running, and this is " + Version(), "`palimpsest daemon stop`; the next plugin starts another"}
+	default:
+		return check{"daemon", checkOK, fmt.Sprintf("running, process %d", r.PID), ""}
+	}
+}
+
+// examinePort says whether `palimpsest serve` can listen on its address, or does.
+func examinePort(ctx context.Context, settings *config.Config) check {
+	address, client, err := daemonClient(settings)
+	if err != nil {
+		return check{"port", checkFailed, ErrorText(err), "correct the setting"}
+	}
+	listen := settings.Text("listen")
+	if l, err := net.Listen("tcp", listen); err == nil || listen == "" {
+		if l != nil {
+			l.Close()
+		}
+		return check{"port", checkOK, listen + " is free for `palimpsest serve`", ""}
+	}
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/readyz", nil)
+	if err == nil {
+		client.Timeout = healthTimeout
+		var answer *http.Response
+		if answer, err = client.Do(q); err == nil {
+			answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return check{"port", checkOK, "a daemon answers at " + listen, ""}
+			}
+		}
+	}
+	return check{"port", checkWarning, "another program has " + listen, "`palimpsest serve --listen ADDRESS` takes another address; plugins, hooks and MCP need none"}
+}
+
+// examineStore opens the store, if there is one.
+func examineStore(ctx context.Context, settings *config.Config) (c check) {
+	flag := storeFlag{}
+	c = check{Of: "store", State: checkOK}
+	err := flag.withDatabase(ctx, true, func(db *database) error {
+		keys, err := loadAPIKeys(ctx, db)
+		c.What = flag.displayName() + ", not encrypted"
+		if db.keyring != nil {
+			c.What = flag.displayName() + ", encrypted"
+		}
+		host, _, _ := net.SplitHostPort(settings.Text("listen"))
+		if ip := net.ParseIP(host); err == nil && keys == nil && (host == "" || ip != nil && !ip.IsLoopback()) && settings.Text("listen") != "" {
+			c.State, c.Mend = checkFailed, "`palimpsest keys add NAME` makes a key, or listen on 127.0.0.1"
+			c.What += ", without keys: `palimpsest serve` refuses to listen on " + settings.Text("listen")
+		}
+		return err
+	})
+	switch {
+	case flag.isMissing(err):
+		c.What = "nothing was kept yet"
+	case err != nil:
+		c.State, c.What = checkFailed, ErrorText(err)
+	}
+	return c
+}
+
+// keptFolder is where copies of Claude Code's transcripts are; it is laid out as the agent's own.
+func keptFolder(data string) string { return filepath.Join(data, "kept", install.ClaudeCode) }
+
+// keepTranscripts copies the transcripts of Claude Code that are new or changed.
+func keepTranscripts(ctx context.Context, s Streams) error {
+	data, err := config.DataDir()
+	if err != nil {
+		return err
+	}
+	from, err := sessions.Folder(install.ClaudeCode)
+	if err != nil {
+		return err
+	}
+	to, copied, all := keptFolder(data), 0, 0
+	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || filepath.Ext(path) != ".jsonl" {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		all++
+		at := filepath.Join(to, filepath.Base(from), rel)
+		if kept, err := os.Stat(at); err == nil && kept.Size() == info.Size() && kept.ModTime().Equal(info.ModTime()) {
+			return ctx.Err()
+		}
+		copied++
+		return errors.Join(copyFile(path, at), os.Chtimes(at, time.Time{}, info.ModTime()), ctx.Err())
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there are no transcripts in %s", from)
+	}
+	if err != nil {
+		return err
+	}
+	if copied > 0 {
+		if err := os.Chtimes(to, time.Time{}, time.Now()); err != nil {
+			return err
+		}
+	}
+	p := newPrinter(s.Out)
+	p.line("copied %d of %s into %s", copied, plural(all, "transcript"), to)
+	p.line("`palimpsest sessions` also lists them with the setting session-folders: %s=%s", install.ClaudeCode, to)
+	return nil
+}
+
+func copyFile(from, to string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	return fillOutput(to, 0o600, nil, func(w io.Writer) error { _, err := io.Copy(w, f); return err })
+}

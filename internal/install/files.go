@@ -1,0 +1,134 @@
+package install
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	newFile   = 0o600 // the mode of files and folders that are made
+	newFolder = 0o700
+	// maxSettings limits a file that is changed, in bytes.
+	maxSettings = 16 << 20
+)
+
+// Reader reads a file, which is not behind a link that leads out of a folder root and of the
+// user's home. The error names the file, and wraps fs.ErrNotExist if it is not there.
+type Reader func(path, root string) ([]byte, error)
+
+// Read is a Reader of the files on this machine. A file that is there is not nil.
+func Read(path, root string) ([]byte, error) {
+	real, err := place(path, root)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(real)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	case info.Size() > maxSettings:
+		return nil, fmt.Errorf("%s is larger than %d MB", path, maxSettings>>20)
+	}
+	text, err := os.ReadFile(real)
+	if text == nil && err == nil {
+		text = []byte{}
+	}
+	return text, err
+}
+
+// place is where a file really is, which may be behind links; of a file that is not there, of
+// the nearest folder that is. The error wraps ErrOthers if that is neither in the user's home
+// nor in root.
+func place(path, root string) (string, error) {
+	real, rest := path, ""
+	for {
+		found, err := filepath.EvalSymlinks(real)
+		if err == nil {
+			real = filepath.Join(found, rest)
+			break
+		}
+		if _, dangling := os.Lstat(real); dangling == nil {
+			return "", fmt.Errorf("%w: %s is a link to nowhere", ErrOthers, real)
+		}
+		if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(real) == real {
+			return "", err
+		}
+		real, rest = filepath.Dir(real), filepath.Join(filepath.Base(real), rest)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	for _, folder := range []string{home, root} {
+		// The folder that a variable names may lie anywhere; what it is a link to may not.
+		if info, err := os.Lstat(folder); err == nil && folder == root && info.Mode()&fs.ModeSymlink != 0 {
+			continue
+		}
+		if at, err := filepath.EvalSymlinks(folder); err == nil {
+			folder = at
+		}
+		if rel, err := filepath.Rel(folder, real); err == nil && filepath.IsLocal(rel) {
+			return real, nil
+		}
+	}
+	return "", fmt.Errorf("%w: %s is a link out of your home, to %s: change that file by hand", ErrOthers, path, real)
+}
+
+// write puts a text in place of a file at once, with the file's mode or that of a new one, and
+// says which folders it made, the outermost first.
+func write(path string, text []byte, mode fs.FileMode) (made []string, err error) {
+	for folder := filepath.Dir(path); ; folder = filepath.Dir(folder) {
+		if _, err := os.Lstat(folder); err == nil || filepath.Dir(folder) == folder {
+			break
+		}
+		made = append([]string{folder}, made...)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), newFolder); err != nil {
+		return nil, err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.part")
+	if err != nil {
+		return made, err
+	}
+	_, err = temp.Write(text)
+	err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close())
+	if err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(temp.Name()))
+	}
+	return made, err
+}
+
+// removeFolders removes those of the folders that are empty, the innermost first.
+func removeFolders(made []string) {
+	for i := len(made) - 1; i >= 0; i-- {
+		_ = os.Remove(made[i]) // one that is not empty has become another's
+	}
+}
+
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// firstThere returns the first of the names, which are joined by "|", that is a file in a
+// folder, else the first.
+func firstThere(folder, names string) string {
+	all := strings.Split(names, "|")
+	for _, name := range all {
+		if _, err := os.Stat(filepath.Join(folder, filepath.FromSlash(name))); err == nil {
+			return filepath.FromSlash(name)
+		}
+	}
+	return filepath.FromSlash(all[0])
+}

@@ -1,0 +1,113 @@
+package install
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSwitches: agents and sessions are off by name, for hooks, for the conversations of plugins and
+// for MCP servers; what is on leaves no file.
+func TestSwitches(t *testing.T) {
+	data := t.TempDir()
+	var s Switches
+	for _, name := range []string{"s1", "s.2"} {
+		s.Set(name, false, true)
+	}
+	if !s.Set("codex", true, true) || s.Set("codex", true, true) {
+		t.Error("codex was on, and then off")
+	}
+	if err := s.Save(data); err != nil {
+		t.Fatal(err)
+	}
+	s, err := LoadSwitches(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		agent, session string
+		off            bool
+	}{
+		{"codex", "", true}, {"codex", "any", true}, {"pi", "any", false}, {"pi", "s1", true}, {"", "", false}, {"pi", "s11", false},
+	} {
+		if got := s.Off(tt.agent, tt.session); (got != "") != tt.off {
+			t.Errorf("%s %s: %q", tt.agent, tt.session, got)
+		}
+	}
+	for thread, off := range map[string]bool{
+		"codex.x": true, "codex": false, "opencode.s1": true, "opencode.s1.msg_2": true, "opencode.s12": false, "pi.s.2": true, "pi.s.2.e4": true, "pi.s": false, "s1": false,
+	} {
+		if got := s.OffThread(thread); (got != "") != off {
+			t.Errorf("%s: %q", thread, got)
+		}
+	}
+	for _, name := range []string{"s1", "s.2"} {
+		s.Set(name, false, false)
+	}
+	if !s.Set("codex", true, false) || s.Save(data) != nil {
+		t.Error("codex is not on again")
+	}
+	if _, err := os.Stat(filepath.Join(data, switchesName)); !os.IsNotExist(err) {
+		t.Errorf("a file is left: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(data, switchesName), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadSwitches(data); err == nil {
+		t.Error("a broken file is read")
+	}
+}
+
+// TestVersions: a version is read off the files of a program, and compared by its numbers.
+func TestVersions(t *testing.T) {
+	home := t.TempDir()
+	put := func(name, text string) string {
+		path := filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	put("npm/node_modules/x/package.json", `{"name":"x","version":"1.2.3"}`)
+	for path, want := range map[string]string{
+		put("share/claude/versions/2.1.330", ""): "2.1.330",
+		put("opt/v0.171.0-beta.1/bin/codex", ""): "0.171.0-beta.1",
+		put("npm/node_modules/x/bin/x.js", ""):   "1.2.3",
+		put("plain/bin/x", ""):                   "",
+		filepath.Join(home, "none"):              "",
+	} {
+		if got := versionOf(path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+	for _, tt := range []struct {
+		version, than string
+		newer         bool
+	}{
+		{"2.1.331", "2.1.330", true}, {"2.1.330", "2.1.330", false}, {"2.1.9", "2.1.330", false}, {"2.10.0", "2.9.9", true}, {"", "1.0", false}, {"1.0", "", false}, {"x", "1", false},
+	} {
+		if got := Newer(tt.version, tt.than); got != tt.newer {
+			t.Errorf("%q after %q: %v", tt.version, tt.than, got)
+		}
+	}
+}
+
+// TestRows: every agent can be connected in some way, and the docs name what was tried.
+func TestRows(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if len(Agent{Name: r.name, row: r}.Usual()) == 0 || r.program == "" || r.plugin != (r.loads != "" || r.name == ClaudeCode) {
+			t.Errorf("%s: %+v", r.name, r)
+		}
+		if r.tried != "" && !strings.Contains(string(docs), r.tried) {
+			t.Errorf("%s: docs/agents.md does not name %s", r.name, r.tried)
+		}
+	}
+}
