@@ -257,13 +257,13 @@ var exceptions = []arch.Exception{
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
 		{Of: "floor 0", Floor: 0, Most: 8966},
-		{Of: "floor 1", Floor: 1, Most: 20570},
+		{Of: "floor 1", Floor: 1, Most: 20676},
 		{Of: "floor 2", Floor: 2, Most: 22116},
 		{Of: "floor 3", Floor: 3, Most: 11128},
 		{Of: "floor 4", Floor: 4, Most: 2446},
 		{Of: "floor 5", Floor: 5, Most: 9587},
 		{Of: "floor 6", Floor: 6, Most: 12300},
-		{Of: "floor 7", Floor: 7, Most: 17603},
+		{Of: "floor 7", Floor: 7, Most: 17622},
 		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13863},
 	},
 	Packages: 96, Public: 45, Names: 749,

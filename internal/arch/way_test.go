@@ -14,7 +14,7 @@ var ways = []struct {
 	most          int
 }{
 	{".", "Session.PrepareStep", 67},
-	{"internal/cli", "compactCommand", 152},
+	{"internal/cli", "compactCommand", 154},
 	{"proxy", "Transport.RoundTrip", 150},
 }
 
