@@ -163,6 +163,10 @@ for name in "$@"; do
   new=$(node -p 'JSON.parse(require("fs").readFileSync(process.argv[1])).session[process.argv[2]]' "$log/into.json" "$([[ $name == pi ]] && echo path || echo id)")
   status=0
   ask "$name" "$log/again" "Go on with ./part $((steps + 1)) in the same way." "$new" || status=$?
-  first=$(grep -l "Go on with ./part $((steps + 1))" "$log"/again/[0-9]*.json | head -n 1)
+  first=$(grep -l "Go on with ./part $((steps + 1))" "$log"/again/[0-9]*.json 2>/dev/null | head -n 1 || true)
+  if [[ -z $first ]]; then
+    echo "   not resumed, exit $status: $(tail -n 1 "$log/again/err")"
+    continue
+  fi
   echo "   resumed, exit $status: our summary $(grep -c 'Context Summary - Turn' "$first" || true), $(counts "$first")"
 done
