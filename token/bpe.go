@@ -30,6 +30,8 @@ type encoding struct {
 	// pairs holds the id + 1 of every token of two bytes directly.
 	slots []slot
 	pairs [1 << 16]uint32
+
+	memos pieceMemos
 }
 
 type slot struct{ hash, id uint32 }
@@ -182,27 +184,30 @@ func (e *encoding) count(live *effort.Budget, s string) int {
 		s = string([]rune(s))
 	}
 	n := 0
+	var memo *pieceMemo
 	for i := 0; i < len(s); {
 		end := e.split(e.classes, s, i)
 		if !live.Live(countEffort * (end - i)) {
 			return 0
 		}
-		if end-i == 1 || e.rank(s[i:end]) != noRank {
-			n++
-		} else {
-			n += e.merge(live, s[i:end])
-		}
+		piece := s[i:end]
 		i = end
+		switch {
+		case len(piece) == 1 || e.rank(piece) != noRank:
+			n++
+		case len(piece) > shortPiece:
+			n += e.mergeLong(live, piece)
+		case len(piece) > memoPiece:
+			n += e.mergeShort(piece)
+		default:
+			if memo == nil {
+				memo = e.memos.take()
+				defer e.memos.Put(memo)
+			}
+			n += e.mergeKnown(memo, piece)
+		}
 	}
 	return n
-}
-
-// merge returns the number of tokens of a piece that is not a token itself.
-func (e *encoding) merge(live *effort.Budget, piece string) int {
-	if len(piece) <= shortPiece {
-		return e.mergeShort(piece)
-	}
-	return e.mergeLong(live, piece)
 }
 
 // shortPiece is the longest piece, in bytes, whose merges are found by a linear search. Longer

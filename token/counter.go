@@ -31,6 +31,7 @@ type Counter struct {
 	family family
 	images imageFormula
 	live   *effort.Budget // of a counter that Until made
+	known  *knownTexts    // of a counter that Remembering made
 
 	// base and factor are set in a counter that Scaled made.
 	base   *Counter
@@ -188,6 +189,8 @@ func (c *Counter) Text(s string) int {
 		return 0
 	case c.base != nil:
 		return c.scale(c.base.Text(s))
+	case c.known != nil && len(s) >= longText:
+		return max(1, c.known.count(c, s))
 	}
 	return max(1, c.text(c.live, s))
 }

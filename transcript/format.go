@@ -75,10 +75,10 @@ var table = []row{
 	{Format: "opencode", read: readOpenCode, write: (*writer).openCode, resume: "cd DIR && opencode import FILE && opencode --session ID",
 		signs: []sign{{nil, []string{"info", "messages.0.info.role"}}, {nil, []string{"info.id", "messages.0.type", "messages.0.id"}}},
 		place: Place{Variable: "XDG_DATA_HOME", Home: ".local/share", Sub: "opencode", Prefix: "opencode", Suffixes: []string{".db"}, Database: true}}, // one for each release channel
-	{Format: "gemini-cli", codec: gemini.Codec{}, read: readGeminiCLI,
+	{Format: "gemini-cli", codec: gemini.Codec{}, read: readGeminiCLI, write: (*writer).geminiCLI, resume: "cd DIR && gemini --resume ID",
 		signs: []sign{{[]string{""}, []string{"sessionId", "projectHash"}}, {[]string{"gemini"}, []string{"id", "content"}}},
 		place: Place{Home: ".gemini", Sub: "tmp", Prefix: "session-", Suffixes: []string{".json", ".jsonl"}, Project: 2}},
-	{Format: "qwen-code", codec: gemini.Codec{}, read: readQwenCode,
+	{Format: "qwen-code", codec: gemini.Codec{}, read: readQwenCode, write: (*writer).qwenCode, resume: "cd DIR && qwen --resume ID",
 		signs: []sign{{[]string{"user", "assistant", "tool_result"}, []string{"sessionId", "message.parts"}}, {[]string{"system"}, []string{"sessionId", "systemPayload"}}},
 		place: Place{Variable: "QWEN_HOME", Home: ".qwen", Sub: "projects", Suffixes: []string{".jsonl"}, Project: 2}},
 	{Format: "copilot-cli", codec: openai.Chat{}, read: readCopilot,

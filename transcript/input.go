@@ -190,7 +190,10 @@ func describeBinary(head []byte) string {
 	}
 	text := bytes.TrimLeft(head, blanks) // a crash may leave NUL bytes
 	json := len(text) > 1 && (text[0] == '{' || text[0] == '[') && text[1] != 0
-	if bytes.IndexByte(head, 0) >= 0 && !json {
+	switch zeros := bytes.Count(head, []byte{0}); {
+	case len(head) > 1 && zeros > len(head)/3 && (head[0] == 0) != (head[1] == 0):
+		return "UTF-16 (convert it to UTF-8)"
+	case zeros > 0 && !json:
 		return "binary data (it has NUL bytes)"
 	}
 	return ""

@@ -24,7 +24,7 @@ func readKimiCode(j *importJob) ([]Transcript, error) {
 		case "context.clear":
 			j.report.skip(kind)
 			log.goBack(0)
-		case "config.update", "llm.request": // of the session, whatever is taken back
+		case "config.update", "profile.bind", "llm.request": // of the session, whatever is taken back
 			kimiRecord(b, v, number)
 		default:
 			if origin := v.Get("message.origin.kind").Str; kind == "context.append_message" && v.Get("message.role").Str == "user" && (origin == "" || origin == "user") {
@@ -52,7 +52,7 @@ func readKimiCode(j *importJob) ([]Transcript, error) {
 func kimiRecord(b *builder, v gjson.Result, number int) {
 	b.at(number, millisTime(v.Get("time").Int()))
 	switch kind := v.Get("type").Str; kind {
-	case "config.update":
+	case "config.update", "profile.bind":
 		b.report.skip(kind)
 		if p := v.Get("systemPrompt").Str; p != "" {
 			b.System = []prompt.System{{Text: p, Role: "system"}}
@@ -80,8 +80,10 @@ func kimiRecord(b *builder, v gjson.Result, number int) {
 		b.addCompaction(Compaction{TokensBefore: int(v.Get("tokensBefore").Int())}, summary != "")
 		b.say(thread.User, thread.Recap, textParts(summary)...)
 	case "metadata", "tools.set_active_tools", "turn.prompt", "llm.tools_snapshot", "usage.record",
-		"profile.bind", "turn.steer", "permission.record_approval_result", "plan_mode.enter", "plan_mode.exit",
-		"full_compaction.begin", "full_compaction.complete":
+		"turn.steer", "permission.record_approval_result", "plan_mode.enter", "plan_mode.exit",
+		"full_compaction.begin", "full_compaction.complete", "runtime.set_binding", "permission.set_mode", "plugin.session_start",
+		"token_counting.measured", "token_counting.turn_recorded", // and what 2.1 tells of what the other records hold:
+		"agent.message.appended", "agent.turn.started", "agent.turn.ended", "turn.ended", "prompt.completed":
 		b.report.skip(kind)
 	default:
 		b.report.unknown(kind)

@@ -127,10 +127,17 @@ func signedReasoning(v gjson.Result) thread.Reasoning {
 	return r
 }
 
-// opaquePart keeps a block that is not understood, with its text.
+// opaquePart keeps a block that is not understood, with its text. One without a type is known by its first
+// member, as those of Gemini's API are.
 func opaquePart(block gjson.Result) thread.Part {
+	kind := block.Get("type").String()
+	if kind == "" {
+		for kind = range rawjson.Members(block) {
+			break
+		}
+	}
 	return thread.Opaque{
-		Kind: block.Get("type").String(), Text: block.Get("text").String(),
+		Kind: kind, Text: block.Get("text").String(),
 		Source: thread.Source{Raw: block.Raw},
 	}
 }

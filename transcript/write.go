@@ -42,8 +42,8 @@ type Session struct {
 
 // Written is a conversation as a session file of an agent.
 type Written struct {
-	// ID is the agent's id of the session: Session.ID, except for opencode, whose ids have
-	// their own form.
+	// ID is the agent's id of the session: Session.ID, except for opencode and Qwen Code, whose
+	// ids have their own form.
 	ID string
 	// Path is where the agent looks for the file, below its folder of sessions, with
 	// slashes. opencode keeps no files: its path is a name to import it under.
@@ -235,6 +235,11 @@ func flatFolderName(dir string, replaced func(r rune) bool) string {
 		}
 		return r
 	}, dir)
+}
+
+// notPlain reports whether a character is no ASCII letter or digit.
+func notPlain(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9')
 }
 
 // timestamp is a time as session files have it.

@@ -30,10 +30,7 @@ type ccOutputLine struct {
 // claudeCode writes a session of Claude Code: one line for each message, whose parent is the one
 // before.
 func (w *writer) claudeCode(messages []thread.Message) {
-	letter := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-	}
-	w.out.Path = flatFolderName(w.session.Dir, func(r rune) bool { return !letter(r) }) + "/" + w.session.ID + ".jsonl"
+	w.out.Path = flatFolderName(w.session.Dir, notPlain) + "/" + w.session.ID + ".jsonl"
 	if w.session.Title != "" {
 		w.line(struct {
 			Type    string `json:"type"`

@@ -42,7 +42,7 @@ const (
 var floors = map[string]arch.Package{
 	// 7: programs.
 	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
-	"internal/cli":    {Floor: 7, Same: []string{"internal/setup", "internal/config", "internal/daemon", "internal/mcp", "internal/sessions", "internal/web", "internal/dsn"}, External: []string{cobra, pflag, gjson, isatty}},
+	"internal/cli":    {Floor: 7, Same: []string{"internal/setup", "internal/config", "internal/daemon", "internal/install", "internal/mcp", "internal/sessions", "internal/web", "internal/dsn"}, External: []string{cobra, pflag, gjson, isatty}},
 	"internal/config": {Floor: 7, Same: []string{"internal/dsn"}, External: []string{goyaml}},
 	"internal/daemon": {Floor: 7, Same: []string{"internal/mcp", "internal/web", "store/mem"}, External: []string{prometheus, gjson}},
 
@@ -52,6 +52,12 @@ var floors = map[string]arch.Package{
 
 	// 7: the sessions that agents left on this machine.
 	"internal/sessions": {Floor: 7, External: []string{gjson, sqlite}},
+
+	// 7: what is put into the agents of this machine.
+	"internal/install": {Floor: 7, Same: []string{"internal/sessions"}, External: []string{gjson}},
+
+	// 4: what a compaction lost.
+	"internal/lost": {Floor: 4},
 
 	// 7: the page on which conversations are looked at.
 
@@ -177,7 +183,8 @@ var floors = map[string]arch.Package{
 	"thread":              {Floor: 0, Same: []string{"internal/canonjson"}},
 	"prompt":              {Floor: 0, Same: []string{"thread"}},
 	"plan/state":          {Floor: 0, Same: []string{"thread"}},
-	"plan/summary":        {Floor: 0, Same: []string{"thread", "plan/state"}},
+	"plan/summary":        {Floor: 0, Same: []string{"thread", "plan/state", "internal/glyph"}},
+	"internal/glyph":      {Floor: 0},
 	"plan":                {Floor: 0, Same: []string{"thread", "plan/summary", "plan/state"}},
 	"policy/toolpolicy":   {Floor: 0, Same: []string{"thread", "internal/toolclass"}},
 	"internal/toolclass":  {Floor: 0, Same: []string{"thread", "internal/clip", "internal/scan", "internal/shell"}, External: []string{gjson}},
@@ -191,7 +198,7 @@ var floors = map[string]arch.Package{
 	"internal/shell":      {Floor: 0, Same: []string{"internal/clip", "internal/lazyregexp", "internal/rawjson", "internal/scan"}, External: []string{gjson, shsyntax}},
 	"internal/jsonrows":   {Floor: 0, Same: []string{"internal/rawjson", "internal/effort"}, External: []string{gjson}},
 	"internal/rawjson":    {Floor: 0, External: []string{gjson}},
-	"internal/jsonedit":   {Floor: 0, External: []string{sjson}},
+	"internal/jsonedit":   {Floor: 0, Same: []string{"internal/rawjson"}, External: []string{gjson, sjson}},
 	"internal/lru":        {Floor: 0},
 	"internal/media":      {Floor: 0, Same: []string{"thread"}},
 	"internal/lazyregexp": {Floor: 0},
@@ -256,17 +263,17 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 8966},
-		{Of: "floor 1", Floor: 1, Most: 20608},
-		{Of: "floor 2", Floor: 2, Most: 22116},
-		{Of: "floor 3", Floor: 3, Most: 11128},
-		{Of: "floor 4", Floor: 4, Most: 2446},
-		{Of: "floor 5", Floor: 5, Most: 9587},
-		{Of: "floor 6", Floor: 6, Most: 12300},
-		{Of: "floor 7", Floor: 7, Most: 17603},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13901},
+		{Of: "floor 0", Floor: 0, Most: 9298},
+		{Of: "floor 1", Floor: 1, Most: 20767},
+		{Of: "floor 2", Floor: 2, Most: 22372},
+		{Of: "floor 3", Floor: 3, Most: 11113},
+		{Of: "floor 4", Floor: 4, Most: 3237},
+		{Of: "floor 5", Floor: 5, Most: 9634},
+		{Of: "floor 6", Floor: 6, Most: 12314},
+		{Of: "floor 7", Floor: 7, Most: 20462},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13807},
 	},
-	Packages: 96, Public: 45, Names: 749,
+	Packages: 99, Public: 45, Names: 749,
 	Methods: 25, Types: map[string]int{
 		"summarize/internal/work.fold":   27,
 		"summarize.selection":            29,

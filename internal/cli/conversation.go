@@ -22,6 +22,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -146,17 +147,33 @@ func (c *conversation) resolve() error {
 	} else if named, _, err := findModel(models, c.in.Model); err == nil && c.into == "" && c.api == c.in.api() {
 		c.profile.BoundReasoning = named.BindsThinking
 	}
-	if c.counter, c.counterReason, err = c.chooseCounter(models, chosen.Settings.Counter); err != nil {
+	counter, because, err := c.chooseCounter(models, chosen.Settings.Counter)
+	if err != nil {
 		return err
 	}
+	c.counter, c.counterReason = counter.Remembering(c.counter), because
 	if err := c.resolveBudget(models); err != nil {
 		return err
 	}
 	config := chosen.Config(c.counter)
 	config.Answers = llm.NewAnswers(c.answers)
+	config.Memory = memoryFor(c.in.Thread)
 	c.summaries, c.writes = made, config.Summarizer
 	c.compactor, err = palimpsest.New(config)
 	return err
+}
+
+// memoryFor has room for what is read of a whole conversation, about three times its texts, in the quarter
+// that a memory has for it: with less, each pass over a long one would read all of it again.
+func memoryFor(t *thread.Thread) *palimpsest.Memory {
+	texts := 0
+	for _, m := range t.All() {
+		texts += len(m.Text())
+		if r, ok := m.Result(); ok {
+			texts += len(r.Text())
+		}
+	}
+	return palimpsest.NewMemory(max(palimpsest.DefaultMemory, 4*3*texts))
 }
 
 // fallbackBudget limits a conversation that is only looked at and whose model is unknown,

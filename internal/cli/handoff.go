@@ -70,6 +70,9 @@ messages as they are, use compact --into.`,
 			if made.Session, err = conv.writeHandoff(made, out); err != nil {
 				return err
 			}
+			if made.Tokens > conv.budget { // as it was edited
+				made.Session.Notes = append(made.Session.Notes, fmt.Sprintf("the edited text has %s tokens, more than --budget %s", number(made.Tokens), number(conv.budget)))
+			}
 			conv.in.printWarnings(newPrinter(s.Err))
 			return writeResult(s.Out, c, made, made.print)
 		},

@@ -111,8 +111,16 @@ func TestHandoffEdit(t *testing.T) {
 		t.Skip("no shell here")
 	}
 	editor(`echo "Only this." > "$1"`)
-	if made, told := handingOff(t, "--edit", "-o", "one.jsonl"); made.Text != "Only this.\n" {
-		t.Errorf("%q, %s", made.Text, told)
+	if made, told := handingOff(t, "--edit", "-o", "one.jsonl"); made.Text != "Only this.\n" || made.Tokens < 2 || made.Tokens > 6 || strings.Contains(strings.Join(made.Session.Notes, ""), "--budget") {
+		t.Errorf("%q, %d tokens, %s", made.Text, made.Tokens, told)
+	}
+	editor(`cat "$1" "$1" "$1" > more && mv more "$1"`)
+	made, told := handingOff(t, "--edit", "--budget", "1500", "-o", "more.jsonl")
+	if made.Session == nil {
+		t.Fatal(told)
+	}
+	if notes := strings.Join(made.Session.Notes, "\n"); made.Tokens < 2000 || !strings.Contains(notes, "more than --budget 1,500") {
+		t.Errorf("%d tokens, %q", made.Tokens, notes)
 	}
 	for script, says := range map[string]string{`: > "$1"`: "the text is empty: nothing was written", "exit 3": "nothing was written"} {
 		editor(script)

@@ -136,6 +136,8 @@ func inspectCommand(s Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			counter = counter.Remembering(nil) // the outlook counts the same texts
+			conv.counter = counter
 			outOfDate := strategy.Superseded(in.Thread, thread.Pair(in.Thread))
 			found := inspect(in, counter, outOfDate)
 			found.counterReason = reason

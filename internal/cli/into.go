@@ -122,7 +122,7 @@ func (c *conversation) writePrompt(p prompt.Prompt, out string) (*resumedSession
 		return nil, err
 	}
 	expected := filepath.Join(home, filepath.FromSlash(w.Path)) // where the agent looks for it
-	if sameAgent && c.into == install.ClaudeCode && dir == c.in.Dir && isWithin(home, c.in.path) {
+	if sameAgent && (c.into == install.ClaudeCode || c.into == "gemini-cli") && dir == c.in.Dir && isWithin(home, c.in.path) {
 		expected = filepath.Join(filepath.Dir(c.in.path), filepath.Base(expected)) // beside the original
 	}
 	made := &resumedSession{Agent: string(c.into), ID: w.ID, Path: cmp.Or(out, expected), Lost: w.Lost}

@@ -155,6 +155,7 @@ var usages = []struct {
 	{"tokens", []string{"total"}, `{"type":"gemini","tokens":{"input":4,"output":8,"total":12}}`},                                                                                                                                                    // Gemini CLI
 	{"tokens", []string{"input", "output", "reasoning", "cache.read", "cache.write"}, `{"tokens":{"input":1,"output":2,"reasoning":3,"cache":{"read":4,"write":2}}}`},                                                                                // opencode, Kilo
 	{"usageMetadata", []string{"totalTokenCount"}, `{"type":"assistant","usageMetadata":{"totalTokenCount":12}}`},                                                                                                                                    // Qwen Code
+	{"usage", []string{"inputOther", "inputCacheRead", "inputCacheCreation", "output"}, `{"type":"usage.record","usage":{"inputOther":1,"output":2,"inputCacheRead":4,"inputCacheCreation":5}}`},                                                     // Kimi Code
 	{"session", []string{"total_tokens", "prompt_tokens", "completion_tokens"}, `{"session":{"prompt_tokens":9,"completion_tokens":3}}`},                                                                                                             // Goose, Crush
 }
 

@@ -211,7 +211,7 @@ func findParts(f transcript.Format, root string, ix *index) (found []part, err e
 		if !ok {
 			known = indexed{}
 			known.Of, known.Part, known.Subagent = f.PartOf(path)
-			ix.put(&s, known)
+			ix.note(&s, known)
 		}
 		found = append(found, part{s, known.Of, known.Part, known.Subagent})
 		return nil

@@ -20,9 +20,12 @@ type index struct {
 	// Files are by path; a session in a database has a path of its own.
 	Files map[string]indexed `json:"files"`
 
-	path    string // empty for none
+	path    string   // empty for none
+	read    []string // Exclude of the file that was read
 	changed bool
 	seen    map[string]bool // files that were asked for
+	put     map[string]bool // files that were noted
+	gone    map[string]indexed
 }
 
 // indexVersion is that of the file's form, and of what is read of sessions.
@@ -49,19 +52,16 @@ const maxIndex = 256 << 20
 
 // openIndex reads the index. What it holds of projects that are left out now goes.
 func (f *Finder) openIndex() *index {
-	ix := &index{Version: indexVersion, Exclude: f.Exclude, Files: map[string]indexed{}, seen: map[string]bool{}}
+	ix := &index{Version: indexVersion, Exclude: f.Exclude, Files: map[string]indexed{}, seen: map[string]bool{}, put: map[string]bool{}, gone: map[string]indexed{}}
 	if f.Keep == "" {
 		return ix
 	}
 	ix.path = filepath.Join(f.Keep, indexName)
-	old := index{}
-	if info, err := os.Stat(ix.path); err != nil || info.Size() > maxIndex {
+	old, ok := readIndex(ix.path)
+	if !ok {
 		return ix
 	}
-	if data, err := os.ReadFile(ix.path); err != nil || json.Unmarshal(data, &old) != nil || old.Version != indexVersion || old.Files == nil {
-		return ix
-	}
-	ix.Files = old.Files
+	ix.Files, ix.read = old.Files, old.Exclude
 	if !slices.Equal(old.Exclude, f.Exclude) {
 		ix.changed = true
 		_ = os.Remove(filepath.Join(f.Keep, shownName))
@@ -75,6 +75,15 @@ func (f *Finder) openIndex() *index {
 	return ix
 }
 
+// readIndex reads the file of an index. It is false if that is none, or of another version.
+func readIndex(path string) (ix index, ok bool) {
+	if info, err := os.Stat(path); err != nil || info.Size() > maxIndex {
+		return ix, false
+	}
+	data, err := os.ReadFile(path)
+	return ix, err == nil && json.Unmarshal(data, &ix) == nil && ix.Version == indexVersion && ix.Files != nil
+}
+
 // get returns what was read of a session's file, if it has not changed since.
 func (ix *index) get(s *Session) (file indexed, ok bool) {
 	file, ok = ix.Files[s.Path]
@@ -82,11 +91,11 @@ func (ix *index) get(s *Session) (file indexed, ok bool) {
 	return file, ok && file.Bytes == s.Bytes && file.Changed == s.Changed.UnixNano()
 }
 
-// put notes what was read of a session's file.
-func (ix *index) put(s *Session, file indexed) {
+// note notes what was read of a session's file.
+func (ix *index) note(s *Session, file indexed) {
 	file.Bytes, file.Changed = s.Bytes, s.Changed.UnixNano()
 	ix.Files[s.Path] = file
-	ix.changed = true
+	ix.put[s.Path], ix.changed = true, true
 }
 
 // Noted returns what was noted of a session, as long as it has not changed since; nil for nothing.
@@ -104,7 +113,7 @@ func (f *Finder) Note(s *Session, what json.RawMessage) {
 	ix := f.openIndex()
 	if file, ok := ix.get(s); ok {
 		file.Note = what
-		ix.put(s, file)
+		ix.note(s, file)
 		ix.save()
 	}
 }
@@ -121,7 +130,7 @@ func (ix *index) keep(list []Session, excluded func(*Session) bool) {
 			about := s.About
 			file.About = &about
 		}
-		ix.put(s, file)
+		ix.note(s, file)
 	}
 }
 
@@ -129,17 +138,29 @@ func (ix *index) keep(list []Session, excluded func(*Session) bool) {
 func (ix *index) forget() {
 	for path := range ix.Files {
 		if !ix.seen[path] {
+			ix.gone[path] = ix.Files[path]
 			delete(ix.Files, path)
 			ix.changed = true
 		}
 	}
 }
 
-// save writes the index if it changed.
+// save writes the index if it changed. What another command noted meanwhile stays; where it left out other
+// projects, its index is the newer one, and nothing of this one comes back.
 func (ix *index) save() {
-	if ix.changed && ix.path != "" {
-		writeOwn(ix.path, ix)
+	if !ix.changed || ix.path == "" {
+		return
 	}
+	if now, ok := readIndex(ix.path); ok && slices.Equal(now.Exclude, ix.Exclude) {
+		for path, file := range now.Files {
+			if was, gone := ix.gone[path]; !ix.put[path] && !(gone && was.Bytes == file.Bytes && was.Changed == file.Changed) {
+				ix.Files[path] = file
+			}
+		}
+	} else if ok && !slices.Equal(now.Exclude, ix.read) {
+		return
+	}
+	writeOwn(ix.path, ix)
 }
 
 // writeOwn writes a value to a file that only its owner can read. What cannot be kept is read again.

@@ -267,7 +267,7 @@ func seen(p *prompt.Prompt) (string, int) {
 
 // shell finds the agent's tool that runs commands.
 func shell(p *prompt.Prompt) (prompt.Tool, bool) {
-	for _, name := range []string{"Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command", "exec"} {
+	for _, name := range []string{"Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command", "run_commands", "exec"} {
 		for _, t := range p.Tools {
 			if t.Name == name {
 				return t, true
@@ -281,9 +281,11 @@ func shell(p *prompt.Prompt) (prompt.Tool, bool) {
 func call(t prompt.Tool, command string) thread.ToolCall {
 	args := map[string]any{}
 	schema := gjson.Parse(t.Schema)
-	for _, name := range []string{"command", "cmd"} {
+	for _, name := range []string{"command", "commands", "cmd"} {
 		switch field := schema.Get("properties." + name); {
 		case !field.Exists():
+		case name == "commands":
+			args[name] = []string{command}
 		case field.Get("type").Str == "array":
 			args[name] = []string{"sh", "-c", command}
 		default:
