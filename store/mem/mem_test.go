@@ -1,4 +1,4 @@
-package store_test
+package mem_test
 
 import (
 	"testing"
