@@ -390,7 +390,7 @@ func TestInstructionsRankHigher(t *testing.T) {
 				remark += fmt.Sprintf("\nThe %s of the %s area needs a %s, which was wrong.", name(n+40*k), name(n+300), name(n+400+20*k))
 			}
 			if n == 5 {
-				remark = "By the way, the tariff of the seventh zone comes from another table than those of the rest."
+				remark += "\nThe tariff of the zone area needs a table, which was wrong."
 			}
 			call.Parts[0] = thread.Text{Text: strings.Repeat("The queue holds orders until somebody takes them out of it again, so much is plain. ", 3) + remark + " " + call.Text()}
 			step.Messages = append(step.Messages, call, result)
@@ -401,7 +401,7 @@ func TestInstructionsRankHigher(t *testing.T) {
 		}
 		return p
 	}
-	const want = "tariff of the seventh zone"
+	const want = "tariff of the zone area"
 	if strings.Contains(compact("").Summarizations[0].Stand[0].Text, want) {
 		t.Fatal("it is kept anyway: the test shows nothing")
 	}
