@@ -30,15 +30,15 @@ func (a *asAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.bodies, a.heads = append(a.bodies, string(body)), append(a.heads, r.Header.Clone())
 	a.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	content := `[{"type":"text","text":"The queue keeps orders in file 3."}]`
+	content := `[{"type":"text","text":"Of file 3 the queue keeps orders."}]`
 	stop := "end_turn"
 	switch {
 	case gjson.Get(string(body), "tool_choice.name").Str != "":
 		name := gjson.Get(string(body), "tool_choice.name").Str
-		content = fmt.Sprintf(`[{"type":"tool_use","id":"toolu_1","name":%q,"input":{"summary":{"key_facts":["The queue keeps orders in file 3."],"conversation_flow":[],"open_threads":[]},"state_delta":{},"facts":[{"text":"The queue keeps orders in file 3.","sources":[1,2,3,4,5,6,7,8,9]}]}}]`, name)
+		content = fmt.Sprintf(`[{"type":"tool_use","id":"toolu_1","name":%q,"input":{"summary":{"key_facts":["Of file 3 the queue keeps orders."],"conversation_flow":[],"open_threads":[]},"state_delta":{},"facts":[{"text":"Of file 3 the queue keeps orders.","sources":[1,2,3,4,5,6,7,8,9]}]}}]`, name)
 		stop = "tool_use"
 	case strings.Contains(string(body), "failed_attempts"):
-		content = `[{"type":"text","text":"{\"facts\":[{\"text\":\"The queue keeps orders in file 3.\",\"sources\":[1,2,3,4,5,6,7,8,9]}]}"}]`
+		content = `[{"type":"text","text":"{\"facts\":[{\"text\":\"Of file 3 the queue keeps orders.\",\"sources\":[1,2,3,4,5,6,7,8,9]}]}"}]`
 	}
 	fmt.Fprintf(w, `{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":%s,"stop_reason":%q,"usage":{"input_tokens":900,"output_tokens":20}}`, content, stop)
 }
@@ -96,7 +96,7 @@ func TestAgentWritesSummaries(t *testing.T) {
 			if head.Get("Authorization") != secret || head.Get("X-Api-Key") != "" || head.Get("Anthropic-Beta") != "oauth-2025-04-20" || gjson.Get(asked, "model").Str != "claude-sonnet-4-5" {
 				t.Errorf("asked with %v: %.200s", head, asked)
 			}
-			if sent := provider.bodies[last]; !strings.Contains(sent, "The queue keeps orders in file 3.") || strings.Count(sent, "Filler 3 of the text.") > 2 {
+			if sent := provider.bodies[last]; !strings.Contains(sent, "Of file 3 the queue keeps orders.") || strings.Count(sent, "Filler 3 of the text.") > 2 {
 				t.Errorf("%d requests; the summary does not stand in the prompt: %.600s", len(provider.bodies), sent)
 			}
 			if policy == "auto" {
