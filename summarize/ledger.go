@@ -78,6 +78,8 @@ func (b *builder) touch(op shell.FileOp, m *thread.Message) string {
 	}
 	if op.Note != "" {
 		f.Note = addNote(f.Note, op.Note)
+	} else if op.Op != "read" && strings.HasSuffix(f.Note, shell.Restored) { // and changed again
+		f.Note = strings.TrimSuffix(strings.TrimSuffix(f.Note, shell.Restored), ", ")
 	}
 	if n := len(f.Sources); n == 0 || f.Sources[n-1] != m.ID {
 		f.Sources = append(f.Sources, m.ID)

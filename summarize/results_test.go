@@ -153,6 +153,6 @@ func TestWhatRan(t *testing.T) {
 		{"put back, and changed again", func(k *talk) {
 			k.calls("Bash", args{"command": "git checkout -- pkg/a.go"}, "", thread.Success)
 			k.said("edit", args{"filePath": "pkg/a.go", "oldString": "// end", "newString": "func addedName() int {\n\treturn 7\n}"}, "Edit applied successfully.")
-		}, []string{"func addedName"}, []string{"changed: edited pkg/a.go, restored"}},
+		}, []string{"func addedName"}, []string{"restored by git", "unknown since"}},
 	})
 }

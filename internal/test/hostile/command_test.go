@@ -80,6 +80,7 @@ var commands = map[string][]reads{
 	// What they read are settings of agents, and the input and the transcript of a status line:
 	// members_test.go, install_test.go, statusline_test.go.
 	"install": nil, "uninstall": nil, "on": nil, "off": nil, "doctor": nil, "statusline": nil,
+	"lost":    {{"transcript", []string{"lost", "FILE"}, false}},
 	"explain": {{"transcript", []string{"explain", "FILE", "--budget", "6000", "-o", "out.json"}, false}},
 	// It reads what compact reads, and never writes over a file.
 	"handoff": nil,

@@ -290,9 +290,12 @@ func (f *fold) changed(what string) {
 // perhapsChanged begins what stands for files that a command may have changed.
 const perhapsChanged = "what `"
 
-// know notes that something is known again: a file, the branch, or which files differ.
+// know notes that something is known again: a file, the branch, or which files differ. A command may have named
+// the file below a folder that is not known.
 func (f *fold) know(what string) {
-	f.work.Unknown = slices.DeleteFunc(f.work.Unknown, func(u state.Unknown) bool { return u.What == what })
+	f.work.Unknown = slices.DeleteFunc(f.work.Unknown, func(u state.Unknown) bool {
+		return u.What == what || strings.Contains(u.What, "/") && strings.HasSuffix(what, "/"+u.What)
+	})
 }
 
 // watched is how many times more entries are kept while messages are still to come: a later one
