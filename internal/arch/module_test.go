@@ -264,14 +264,14 @@ var exceptions = []arch.Exception{
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
 		{Of: "floor 0", Floor: 0, Most: 9298},
-		{Of: "floor 1", Floor: 1, Most: 20767},
+		{Of: "floor 1", Floor: 1, Most: 20770},
 		{Of: "floor 2", Floor: 2, Most: 22372},
-		{Of: "floor 3", Floor: 3, Most: 11113},
+		{Of: "floor 3", Floor: 3, Most: 11115},
 		{Of: "floor 4", Floor: 4, Most: 3237},
 		{Of: "floor 5", Floor: 5, Most: 9634},
 		{Of: "floor 6", Floor: 6, Most: 12314},
 		{Of: "floor 7", Floor: 7, Most: 20462},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13807},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13812},
 	},
 	Packages: 99, Public: 45, Names: 749,
 	Methods: 25, Types: map[string]int{
