@@ -43,15 +43,15 @@ func (f *Fallback) Summarize(ctx context.Context, in Input) (Result, error) {
 	var report Report
 	steps := append(slices.Clone(f.Steps), Step{"extractive", code})
 	for i, step := range steps {
+		if ctx.Err() != nil {
+			return Result{}, report.failed(ctx.Err())
+		}
 		bounded, cancel := ctx, func() {}
 		if end, ok := ctx.Deadline(); ok && i < len(f.Steps) {
 			bounded, cancel = context.WithTimeout(ctx, time.Until(end)*9/10)
 		}
 		out, err := f.try(bounded, step.Summarizer, in, code)
-		if cancel(); ctx.Err() != nil {
-			return Result{}, report.failed(ctx.Err())
-		}
-		if err == nil {
+		if cancel(); err == nil && ctx.Err() == nil {
 			out.Report = report.With(out.Report)
 			out.Report.By = step.Name
 			return out, nil
@@ -60,6 +60,9 @@ func (f *Fallback) Summarize(ctx context.Context, in Input) (Result, error) {
 			report, err = report.With(before.Report), before.Err
 		}
 		report.Failures = append(report.Failures, Failure{step.Name, err})
+	}
+	if ctx.Err() != nil {
+		return Result{}, report.failed(ctx.Err())
 	}
 	out, err := note(in, code)
 	if err != nil {
