@@ -8,10 +8,6 @@
 package lost
 
 import (
-	"cmp"
-	"context"
-	"slices"
-
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
@@ -48,8 +44,6 @@ type Loss struct {
 	Turn int `json:"turn"`
 	// Message is the message that it comes from.
 	Message thread.ID `json:"message"`
-
-	rank int // the higher, the more it matters
 }
 
 // Boundary is a compaction in a thread.
@@ -128,22 +122,4 @@ func (b *Boundary) after(t *thread.Thread) (all []string) {
 		}
 	}
 	return all
-}
-
-// Find lists what the compaction lost, what matters most first: Most things at most. The only errors are those of
-// ctx. It panics if the boundary does not lie within the thread.
-func Find(ctx context.Context, t *thread.Thread, b Boundary) ([]Loss, error) {
-	found, err := find(ctx, t, b)
-	if err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(found, func(a, b Loss) int { return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.Turn, a.Turn)) })
-	files := 0
-	found = slices.DeleteFunc(found, func(l Loss) bool {
-		if l.Kind == File {
-			files++
-		}
-		return l.Kind == File && files > mostFiles
-	})
-	return found[:min(len(found), Most)], nil
 }

@@ -74,6 +74,9 @@ func conversation(t *testing.T, lines ...string) transcript.Transcript {
 // plain is a summary that tells of the work and of nothing that the person laid down.
 const plain = "summary: The user asked for a discount code in the cart of the web shop. The model read the cart, wrote a function for the discount and its tests, and they pass. The user has seen it and was content with it. Next, the model is to show the discount on the page of the order, so that one can see what is saved. It has to look at how the page is made, and then run all of the tests."
 
+// plan is a long text that was put in, with a rule.
+const plan = "you: Never commit generated protobuf stubs. Read the cart. Read the order. Read the page. Write the function. Write the tests. Run them. Write the page. Write its tests. Run all of them. Lint. Commit. Push. Tell me."
+
 // task begins a conversation.
 const task = "you: Add a discount code to the cart, please."
 
@@ -93,7 +96,7 @@ func TestFind(t *testing.T) {
 		{"taken back after", []string{task, "you: Never commit generated protobuf stubs.", plain, "you: You may commit generated protobuf stubs now, forget that rule about protobuf stubs."}, ""},
 		{"a request", []string{task, "you: Fix the typo in the footer of the imprint.", plain}, ""},
 		{"a question", []string{task, "you: I prefer terraform over scripts, any objections?", plain}, ""},
-		{"a plan that was put in", []string{task, "you: " + strings.Repeat("Never commit generated protobuf stubs. Always lint the migrations before the release. ", 7), plain}, ""},
+		{"a plan that was put in", []string{task, plan, plain}, ""},
 		{"an answer", []string{task, "ask Which currency shall the vouchers have? => Swiss francs, rounded to five centimes", plain}, "decision Swiss francs, rounded to five centimes"},
 		{"an answer that is told", []string{task, "ask Which currency shall the vouchers have? => Swiss francs, rounded to five centimes", plain + " Vouchers are in Swiss francs and are rounded to 5 centimes."}, ""},
 
@@ -107,18 +110,18 @@ func TestFind(t *testing.T) {
 		{"a file that was only read", []string{task, "read /src/shop/ledger.go", plain}, ""},
 		{"a temporary file", []string{task, "edit /src/tmp/ledger.go", plain}, ""},
 
-		{"a number that a told rule settles", []string{task, "you: The port stays 18443.", plain + " The port stays as it is."}, "value 18443"},
-		{"a number with other separators", []string{task, "you: The port stays 18443.", plain + " The port stays 18,443."}, ""},
-		{"a number as thousands", []string{task, "you: The port stays 18000.", plain + " The port stays 18k."}, ""},
+		{"a rule by its number, with other separators", []string{task, "you: The port stays 18443.", plain + " The port stays 18,443."}, ""},
 		{"a value that was changed", []string{task, "you: The port stays 18443.", "model: Fine.", "you: No, the port is 19443 now.", plain + " The port is 19443."}, ""},
 		{"the branch that was made", []string{task, "run git checkout -b ann/voucher-ledger => Switched to a new branch 'ann/voucher-ledger'", plain}, "value ann/voucher-ledger"},
 		{"the branch is told", []string{task, "run git checkout -b ann/voucher-ledger => Switched to a new branch 'ann/voucher-ledger'", plain + " Branch: ann/voucher-ledger"}, ""},
 
-		{"German", []string{task, "you: Nie direkt auf production deployen.", "summary: Der Benutzer hat um einen Rabatt im Warenkorb gebeten. Das Modell hat ihn eingebaut und die Tests laufen. Als Nächstes soll es den Rabatt auf der Seite mit der Bestellung zeigen, damit man sieht, was man spart, und dann alle Tests noch einmal laufen lassen, ohne etwas zu ändern. Ich bin damit zufrieden."}, "rule Nie direkt auf production deployen."},
-		{"German, told in English", []string{task, "you: Nie direkt auf production deployen.", plain}, ""},
-		{"Chinese", []string{task, "you: 所有提交信息都用英文写。", "summary: 用户要求在购物车里增加折扣码。模型已经写好了函数和测试，所有测试都通过了。用户看过以后很满意。下一步是在订单页面上显示折扣，要用现有的页面。"}, "rule 所有提交信息都用英文写。"},
-		{"Chinese, told", []string{task, "you: 所有提交信息都用英文写。", "summary: 用户要求在购物车里增加折扣码，提交信息都要用英文写。"}, ""},
-		{"Chinese, told in English", []string{task, "you: 所有提交信息都用英文写。", plain + " Commit messages are in English."}, ""},
+		{"German", []string{"you: Bitte bau einen Rabatt in den Warenkorb ein, mit Tests, und zeig ihn auf der Seite.", "you: Nie direkt auf production deployen.", "summary: Der Benutzer hat um einen Rabatt im Warenkorb gebeten. Das Modell hat ihn eingebaut und die Tests laufen. Als Nächstes soll es den Rabatt auf der Seite mit der Bestellung zeigen, damit man sieht, was man spart, und dann alle Tests noch einmal laufen lassen, ohne etwas zu ändern. Ich bin damit zufrieden."}, "rule Nie direkt auf production deployen."},
+		{"German, told in English", []string{"you: Bitte bau einen Rabatt in den Warenkorb ein, mit Tests, und zeig ihn auf der Seite.", "you: Nie direkt auf production deployen.", plain}, ""},
+		{"German, with a name that is not told in English", []string{"you: Bitte bau einen Rabatt in den Warenkorb ein, mit Tests, und zeig ihn auf der Seite.", "you: Nie direkt auf shop-prod-07 deployen.", plain}, "rule Nie direkt auf shop-prod-07 deployen."},
+		{"Chinese", []string{"you: 请在购物车里增加折扣码，写好函数和测试。", "you: 所有提交信息都用英文写。", "summary: 用户要求在购物车里增加折扣码。模型已经写好了函数和测试，所有测试都通过了。用户看过以后很满意。下一步是在订单页面上显示折扣，要用现有的页面。"}, "rule 所有提交信息都用英文写。"},
+		{"Chinese, told", []string{"you: 请在购物车里增加折扣码，写好函数和测试。", "you: 所有提交信息都用英文写。", "summary: 用户要求在购物车里增加折扣码，提交信息都要用英文写。"}, ""},
+		{"Chinese, told in English", []string{"you: 请在购物车里增加折扣码，写好函数和测试。", "you: 所有提交信息都用英文写。", plain + " Commit messages are in English."}, ""},
+		{"Swedish, told in English", []string{"you: Lägg till en rabattkod i kundvagnen, är du snäll, och skriv tester till den.", "you: Pusha aldrig direkt till huvudgrenen.", plain + " The main branch is never pushed to."}, ""},
 		{"lost by an earlier compaction", []string{task, "you: Never commit generated protobuf stubs.", plain, "you: And now the page.", plain}, ""},
 		{"said before the user started afresh", []string{task, "you: Never commit generated protobuf stubs.", "clear", "you: Where do we commit the generated protobuf stubs?", plain}, ""},
 		{"lost by the second compaction", []string{task, "you: Never commit generated protobuf stubs.", plain + " The user said: never commit generated protobuf stubs.", "you: And now the page.", plain}, "rule Never commit generated protobuf stubs."},

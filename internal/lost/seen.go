@@ -1,49 +1,59 @@
 package lost
 
 import (
-	"cmp"
-	"iter"
 	"path"
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/standing"
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // seen is text that the model sees, for the question whether something is told in it in any wording. In doubt it is.
 type seen struct {
-	letters  string // letters and digits of all of it in lower case, texts parted by a space
-	numbers  map[string]bool
-	stems    map[uint64][]int // of its words, and the passages that hold each
-	language string           // empty if unknown
+	letters string          // all of it as lettersOf writes it, texts parted by a space
+	stems   map[uint64]bool // of its words
+	foreign bool            // it is in another language than the person's: names alone tell
 }
 
-// see reads texts.
-func see(texts []string) *seen {
-	s := &seen{numbers: map[string]bool{}, stems: map[uint64][]int{}, language: languageOf(texts...)}
+const (
+	// passageBytes is how much of a text is read at once for its stems.
+	passageBytes = 240
+	// leastShared is how much of the words of the person, counted as often as they say them, stands at least in a
+	// text of their language: in summaries of English sessions stand .48 or more of the person's words, and of
+	// sentences in eight other languages .24 or fewer.
+	leastShared = 0.3
+)
+
+// see reads texts. said is what the person says.
+func see(texts []string, said []summary.Item) *seen {
+	s := &seen{stems: map[uint64]bool{}}
 	var letters strings.Builder
-	passages := 0
 	for _, text := range texts {
 		letters.WriteString(" " + lettersOf(text))
-		for _, number := range numbersIn(text) {
-			s.numbers[number] = true
-		}
-		for passage := range pieces(text) {
-			for _, stem := range standing.Stems(passage) {
-				if len(s.stems[stem]) < mostPlaces {
-					s.stems[stem] = append(s.stems[stem], passages)
-				}
+		for len(text) > 0 {
+			end := max(1, clip.CutBefore(text, passageBytes))
+			for _, stem := range standing.Stems(text[:end]) {
+				s.stems[stem] = true
 			}
-			passages++
+			text = text[end:]
 		}
-		passages++ // no sentence goes over two texts
 	}
 	s.letters = letters.String()
+	shared, all := 0, 0
+	for _, it := range said {
+		for _, stem := range standing.Stems(it.Text) {
+			all++
+			if s.stems[stem] {
+				shared++
+			}
+		}
+	}
+	s.foreign = float64(shared) < leastShared*float64(all)
 	return s
 }
 
@@ -64,174 +74,74 @@ func texts(m *thread.Message) (all []string) {
 	return all
 }
 
-// passageBytes is the length of a passage. What a sentence says may stand in two of them in a row.
-const passageBytes = 240
-
-// pieces cuts a text into passages, at the ends of lines or else of words.
-func pieces(text string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for len(text) > 0 {
-			end := min(passageBytes, len(text))
-			if end < len(text) {
-				line, word := strings.LastIndexByte(text[:end], '\n'), strings.LastIndexByte(text[:end], ' ')
-				switch {
-				case line > passageBytes/3:
-					end = line + 1
-				case word > 0:
-					end = word + 1
-				default:
-					for end > 1 && !utf8.RuneStart(text[end]) {
-						end--
-					}
-				}
-			}
-			if !yield(text[:end]) {
-				return
-			}
-			text = text[end:]
-		}
-	}
-}
-
-// lettersOf is a text as letters and digits in lower case: what is written apart, joined or with other marks is
-// the same.
+// lettersOf is a text as letters, digits and number signs in lower case: what is written apart, joined or with other
+// marks is the same.
 func lettersOf(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '#' {
 			return unicode.ToLower(r)
 		}
 		return -1
 	}, text)
 }
 
-// numbersIn are the numbers of a text, without separators, "16k" as 16000 too; behind "#" also with it.
-func numbersIn(text string) (all []string) {
-	for i := 0; i < len(text); i++ {
-		if !scan.IsDigit(text[i]) {
-			continue
-		}
-		from := i
-		for i < len(text) && (scan.IsDigit(text[i]) || strings.IndexByte(",._' ", text[i]) >= 0 && isGroup(text[i+1:])) {
-			i++
-		}
-		number := strings.Map(onlyDigits, text[from:i])
-		all = append(all, number)
-		if from > 0 && text[from-1] == '#' {
-			all = append(all, "#"+number)
-		}
-		if i < len(text) && thousands[scan.Lower(text[i])] != "" {
-			all = append(all, number+thousands[scan.Lower(text[i])])
-		}
-	}
-	return all
-}
-
-func onlyDigits(r rune) rune {
-	if r >= '0' && r <= '9' {
-		return r
-	}
-	return -1
-}
-
-// thousands are letters behind a number.
-var thousands = map[byte]string{'k': "000", 'm': "000000"}
-
-// isGroup reports whether three digits follow, as behind the separator of a large number.
-func isGroup(s string) bool {
-	return len(s) >= 3 && scan.IsDigit(s[0]) && scan.IsDigit(s[1]) && scan.IsDigit(s[2]) && (len(s) == 3 || !scan.IsDigit(s[3]))
-}
-
-// name reports whether a name is told.
-func (s *seen) name(name string) bool { return strings.Contains(s.letters, lettersOf(name)) }
-
 // testMarks are what the names of tests have beside those of what they test.
 var testMarks = strings.NewReplacer("_test", "", "test_", "", ".test", "", "-test", "", ".spec", "", "_spec", "")
 
-// file reports whether a file is told: by the end of its path, or its name without the ending.
-func (s *seen) file(p string) bool {
-	base := path.Base(strings.ReplaceAll(p, `\`, "/"))
-	return s.name(base) || s.name(testMarks.Replace(strings.TrimSuffix(base, path.Ext(base))))
-}
-
-// ident reports whether an identifier is told.
-func (s *seen) ident(x ident.Ident) bool {
-	switch x.Type {
-	case ident.Path:
-		return s.file(x.Norm)
-	case ident.URL:
-		return s.address(x.Norm)
-	case ident.Number:
-		return slices.ContainsFunc(numbersIn(x.Surface), func(number string) bool { return s.numbers[number] })
-	case ident.Hex:
-		return s.name(x.Norm[:min(len(x.Norm), 7)])
+// namesOf are the names by which a thing is told: a file by its own name without its folder or ending, a pull request
+// by its number, a hash by its beginning.
+func namesOf(kind ident.Type, text string) []string {
+	base := path.Base(strings.ReplaceAll(text, `\`, "/"))
+	switch {
+	case kind == ident.Path:
+		return []string{base, testMarks.Replace(strings.TrimSuffix(base, path.Ext(base)))}
+	case kind == ident.URL && strings.Trim(base, "0123456789") == "":
+		return []string{"#" + base, "pr" + base, "mr" + base, "request" + base, "issue" + base, "pull" + base}
+	case kind == ident.URL:
+		return []string{text[strings.Index(text, "//")+1:]}
+	case kind == ident.Hex:
+		return []string{text[:min(len(text), 7)]}
 	}
-	return s.name(x.Norm)
+	return []string{text}
 }
 
-// address reports whether an address is told: as it stands, or by the number that it ends with.
-func (s *seen) address(url string) bool {
-	_, rest, _ := strings.Cut(url, "://")
-	number := path.Base(rest)
-	return s.name(rest) || s.numbers["#"+number] || len(number) > 1 && s.numbers[number] || s.name("pr"+number) && strings.Trim(number, "0123456789") == ""
+// name reports whether a thing is told by one of its names, in any spelling.
+func (s *seen) name(kind ident.Type, text string) bool {
+	return slices.ContainsFunc(namesOf(kind, text), func(name string) bool { return strings.Contains(s.letters, lettersOf(name)) })
 }
 
 const (
 	// usual is how rare a word is at most, by the table of package standing, that says nothing of what a sentence
 	// is about; what is rarer weighs by how much. rareWord is how rare one is that is counted.
 	usual, rareWord = 80, 112
-	// mostNear and mostTold are how much of the rare words of a sentence may stand in one place of what is
-	// told, and in all of it, where the sentence is missing; leastMissing is how many must not stand there.
-	mostNear, mostTold, leastMissing = 0.45, 0.67, 2
-	// mostPlaces is in how many passages a word is looked for.
-	mostPlaces = 256
+	// mostTold is how much of the rare words of a sentence may stand in what is told where the sentence is missing,
+	// and leastMissing how many must not stand there.
+	mostTold, leastMissing = 0.45, 2
 )
 
-// sentence reports whether a sentence is told, in its words or others: many of its rare words stand in one place, most
-// of them stand somewhere, or a name in it does. Where what is told is in another language, names alone tell. The
-// language is that of the sentence, or else the one that its speaker uses.
-func (s *seen) sentence(text, language string) bool {
-	names := 0
+// sentence reports whether a sentence is told, in its words or others: a name in it is, or many of its rare words.
+func (s *seen) sentence(text string) bool {
+	named := false
 	for _, x := range ident.All(text) {
-		if x.Type != ident.Quoted && s.ident(x) {
+		if x.Type == ident.Quoted || x.Type == ident.Number && len(x.Norm) < 3 {
+			continue
+		}
+		if named = true; s.name(x.Type, x.Norm) {
 			return true
 		}
-		names++
 	}
-	if cmp.Or(languageOf(text), language) != s.language {
-		return names == 0
+	if s.foreign {
+		return !named
 	}
-	near, all, missing := s.shares(text)
-	return near > mostNear || all > mostTold || missing < leastMissing
-}
-
-// shares says how much of the rare words of a sentence stands in one place, and in all that is told, each from 0
-// to 1; and how many stand nowhere.
-func (s *seen) shares(text string) (near, all float64, missing int) {
-	table := standing.Learned()
-	var whole, told int
-	at := map[int]int{} // by passage, with the one behind it
+	whole, told, missing, table := 0, 0, 0, standing.Learned()
 	for _, stem := range standing.Stems(text) {
-		rare, places := int(table[standing.RareAt(stem)]), s.stems[stem]
-		weight := max(0, rare-usual)
-		whole += weight
-		if len(places) > 0 {
-			told += weight
+		rare := int(table[standing.RareAt(stem)])
+		whole += max(0, rare-usual)
+		if s.stems[stem] {
+			told += max(0, rare-usual)
 		} else if rare >= rareWord {
 			missing++
 		}
-		for i, p := range places {
-			if i == 0 || places[i-1] < p-1 {
-				at[p-1] += weight
-			}
-			at[p] += weight
-		}
 	}
-	best := 0
-	for _, n := range at {
-		best = max(best, n)
-	}
-	if whole == 0 {
-		return 1, 1, 0
-	}
-	return float64(best) / float64(whole), float64(told) / float64(whole), missing
+	return float64(told) > mostTold*float64(whole) || missing < leastMissing
 }
