@@ -22,21 +22,16 @@ import (
 type finder struct {
 	Boundary
 	thread  *thread.Thread
-	now     *seen             // right after the compaction
-	earlier *seen             // the summary of the compaction before; nil without one
-	place   map[thread.ID]int // of the messages before the compaction
-	then    []string          // the messages after it, as letters, once they were asked for
-	said    []summary.Item    // sentences of the person, before and after it
+	now     *seen          // right after the compaction
+	earlier *seen          // the summary of the compaction before; nil without one
+	said    []summary.Item // sentences of the person, before and after it
 	found   []Loss
 }
 
 // Find lists what the compaction lost, what matters most first: Most things at most. The only errors are those of
 // ctx. It panics if the boundary does not lie within the thread.
 func Find(ctx context.Context, t *thread.Thread, b Boundary) ([]Loss, error) {
-	f := &finder{Boundary: b, thread: t, place: make(map[thread.ID]int, b.At)}
-	for i := range b.At {
-		f.place[t.At(i).ID] = i
-	}
+	f := &finder{Boundary: b, thread: t}
 	reader, before := &summarize.Extractive{}, t.Prefix(b.At).Messages()
 	for _, messages := range [][]thread.Message{before, t.Messages()[b.End:]} {
 		said, err := reader.Sentences(ctx, summarize.Input{Messages: messages})
@@ -58,19 +53,14 @@ func Find(ctx context.Context, t *thread.Thread, b Boundary) ([]Loss, error) {
 	return f.found, ctx.Err()
 }
 
-// missing reports whether what stands in some messages was in the model's sight before the compaction and is not any
-// more: it was said since the compaction before, or the summary of that told it.
-func (f *finder) missing(of []thread.ID, told func(*seen) bool) bool {
+// add adds what stands in some messages, if the model saw it before the compaction and does not any more: it was said
+// since the compaction before, or the summary of that told it. Of more than Most it adds none.
+func (f *finder) add(l Loss, of []thread.ID, told func(*seen) bool) {
 	recent := func(id thread.ID) bool {
-		at, known := f.place[id]
-		return known && at >= f.Previous
+		at, known := f.thread.Index(id)
+		return known && at >= f.Previous && at < f.At
 	}
-	return len(of) > 0 && !told(f.now) && (slices.ContainsFunc(of, recent) || f.earlier != nil && told(f.earlier))
-}
-
-// add adds a loss, unless there are Most already.
-func (f *finder) add(l Loss, of []thread.ID) {
-	if len(f.found) < Most {
+	if len(f.found) < Most && len(of) > 0 && !told(f.now) && (slices.ContainsFunc(of, recent) || f.earlier != nil && told(f.earlier)) {
 		l.Text, l.Why, l.Message = clip.Line(l.Text, mostQuoted), clip.Line(l.Why, mostQuoted), of[len(of)-1]
 		f.found = append(f.found, l)
 	}
@@ -93,29 +83,29 @@ func (f *finder) addSentences(ctx context.Context) {
 	}
 	var all []int // positions in f.said
 	for i, it := range f.said {
-		at, known := f.place[it.Sources[0]]
-		decision := it.Asked != "" && known && f.thread.At(at).Role == thread.Tool
-		rule := it.Asked == "" && known && it.Score >= leastRule && !strings.HasSuffix(it.Text, "?") && clauses[it.Sources[0]] <= mostClauses
-		if rank[i] = it.Score; decision {
+		at, known := f.thread.Index(it.Sources[0])
+		switch {
+		case !known || at >= f.At:
+			continue
+		case it.Asked != "" && f.thread.At(at).Role == thread.Tool:
 			rank[i] = math.MaxInt
+		case it.Asked == "" && it.Score >= leastRule && !strings.HasSuffix(it.Text, "?") && clauses[it.Sources[0]] <= mostClauses:
+			rank[i] = it.Score
+		default:
+			continue
 		}
-		if decision || rule {
-			all = append(all, i)
-		}
+		all = append(all, i)
 	}
 	slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(rank[b], rank[a]) })
 	for _, i := range all[:min(len(all), mostCandidates)] {
-		it := f.said[i]
-		told := func(s *seen) bool { return s.sentence(it.Text) || it.Asked != "" && s.sentence(it.Asked+" "+it.Text) }
-		changed := func(later summary.Item) bool { return standing.Changes(later.Text, it.Text) > 0 }
-		if ctx.Err() != nil || !f.missing(it.Sources, told) || slices.ContainsFunc(f.said[i+1:], changed) {
-			continue
-		}
-		l := Loss{Kind: Rule, Text: it.Text, Turn: it.Turn}
+		it, l := f.said[i], Loss{Kind: Rule, Text: f.said[i].Text, Turn: f.said[i].Turn}
 		if it.Asked != "" {
 			l.Kind, l.Why = Decision, "the answer to: "+it.Asked
 		}
-		f.add(l, it.Sources)
+		changed := func(later summary.Item) bool { return standing.Changes(later.Text, it.Text) > 0 }
+		f.add(l, it.Sources, func(s *seen) bool {
+			return s.sentence(it.Text) || it.Asked != "" && s.sentence(it.Asked+" "+it.Text) || ctx.Err() != nil || slices.ContainsFunc(f.said[i+1:], changed)
+		})
 	}
 }
 
@@ -133,9 +123,7 @@ var beside = scan.WordSet("tmp T scratchpad .claude .codex")
 // and not seen to be committed, the newest commit.
 func (f *finder) addWork(w *state.Work) {
 	add := func(l Loss, name string, kind ident.Type, of []thread.ID) {
-		if f.missing(of, func(s *seen) bool { return s.name(kind, name) }) && !f.knew(name) {
-			f.add(l, of)
-		}
+		f.add(l, of, func(s *seen) bool { return s.name(kind, name) })
 	}
 	recent := func(turn int) bool { return turn+recentTurns > f.thread.At(f.At).Turn }
 	if b := w.Branch; len(b.Text) >= leastBranch && recent(b.Turn) && f.called(b.Text) {
@@ -151,22 +139,11 @@ func (f *finder) addWork(w *state.Work) {
 			add(Loss{Kind: File, Text: e.Path, Why: e.Operation + ", no commit was seen", Turn: e.Turn}, e.Path, ident.Path, e.Sources)
 		}
 	}
-	for _, c := range w.Commits[max(0, len(w.Commits)-1):] {
-		if c.Perhaps.Text == "" && recent(c.Turn) && !f.now.sentence(c.Subject) {
+	if n := len(w.Commits); n > 0 && w.Commits[n-1].Perhaps.Text == "" && recent(w.Commits[n-1].Turn) {
+		if c := w.Commits[n-1]; !f.now.sentence(c.Subject) {
 			add(Loss{Kind: Value, Text: c.Hash + " " + c.Subject, Why: "the newest commit", Turn: c.Turn}, c.Hash, ident.Hex, c.Sources)
 		}
 	}
-}
-
-// knew reports whether the model spoke of a thing after the compaction before anybody else did: it knows that from
-// elsewhere, such as the rules of the project.
-func (f *finder) knew(name string) bool {
-	for i := f.End; i < f.thread.Len() && len(f.then) <= i-f.End; i++ {
-		f.then = append(f.then, lettersOf(strings.Join(texts(f.thread.At(i)), " ")))
-	}
-	name = lettersOf(path.Base(name))
-	at := slices.IndexFunc(f.then, func(letters string) bool { return strings.Contains(letters, name) })
-	return at >= 0 && f.thread.At(f.End+at).Role == thread.Assistant
 }
 
 // called reports whether a call named something since the compaction before.

@@ -2,12 +2,15 @@
 // read again after it, what was asked again.
 //
 // A loss was said before the compaction, still stands, and is neither in the summary nor in the messages that
-// the compaction kept, in any wording: another case or spacing, a path by its end, a number with separators, a
-// sentence by its rare words. In doubt a thing counts as told. All of it is linear in the conversation, ends
-// with its context, and may be used by many goroutines at once.
+// the compaction kept, in any wording: another case or spacing, a file by its name, a sentence by its rare words.
+// In doubt a thing counts as told, and where the summary is in another language than the person's, only names tell
+// of a sentence. All of it is linear in the conversation, ends with its context, and may be used by many
+// goroutines at once.
 package lost
 
 import (
+	"strings"
+
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
@@ -15,11 +18,10 @@ import (
 // Most is how many losses are told of a compaction.
 const Most = 7
 
-// mostFiles is how many of them are files: a list of files says little of the rest.
-const mostFiles = 4
-
-// mostQuoted limits what is quoted, in bytes.
-const mostQuoted = 300
+const (
+	mostFiles  = 4   // of them are files: a list of files says little of the rest
+	mostQuoted = 300 // limits what is quoted, in characters
+)
 
 // Kind is what a loss is.
 type Kind string
@@ -29,7 +31,7 @@ const (
 	Rule     Kind = "rule"     // a sentence of the person that binds what comes
 	Decision Kind = "decision" // what the person answered or chose
 	File     Kind = "file"     // a file in work
-	Value    Kind = "value"    // a number, name, address, branch or command
+	Value    Kind = "value"    // the branch, the pull request, the newest commit
 )
 
 // Loss is something that the model no longer sees and that still stands.
@@ -87,13 +89,11 @@ func Last(t *transcript.Transcript, format transcript.Format) (b Boundary, ok bo
 	if !known {
 		keep = keeps[""]
 	}
-	b.From, b.OnlyUser = b.At, keep.onlyUser
-	for room := 4 * keep.tokens; b.From > b.Previous; b.From-- {
-		m := t.Thread.At(b.From - 1)
-		for _, text := range texts(m) {
-			if !b.OnlyUser || m.Role == thread.User {
-				room -= len(text)
-			}
+	b.OnlyUser = keep.onlyUser
+	room := 4 * keep.tokens
+	for b.From = b.At; b.From > b.Previous; b.From-- {
+		if m := t.Thread.At(b.From - 1); !b.OnlyUser || m.Role == thread.User {
+			room -= len(strings.Join(texts(m), ""))
 		}
 		if room <= 0 {
 			break

@@ -106,7 +106,6 @@ func TestFind(t *testing.T) {
 		{"the test of a file that is told", []string{task, "edit /src/shop/ledger_test.go", plain + " Changed: ledger.go and its tests."}, ""},
 		{"a file that was committed", []string{task, "edit /src/shop/ledger.go", "run git commit -qam 'Keep a ledger of vouchers' && git log -1 --format='[main %h] %s' => [main 1f2e3d4] Keep a ledger of vouchers\n 1 file changed, 2 insertions(+)", plain + " Committed as 1f2e3d4."}, ""},
 		{"a file that was perhaps committed", []string{task, "edit /src/shop/ledger.go", "run git commit -qam 'Keep a ledger' => ", plain}, ""},
-		{"a file that the model knows without being told", []string{task, "edit /src/shop/ledger.go", plain, "read /src/shop/ledger.go"}, ""},
 		{"a file that was only read", []string{task, "read /src/shop/ledger.go", plain}, ""},
 		{"a temporary file", []string{task, "edit /src/tmp/ledger.go", plain}, ""},
 

@@ -2,7 +2,6 @@ package lost
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/event/quality"
@@ -19,6 +18,8 @@ type Quality struct {
 	// counter; system and tools do not count.
 	Before int `json:"tokens_before"`
 	After  int `json:"tokens_after"`
+	// Ended reports whether nothing came after it, so that the rest is not known.
+	Ended bool `json:"ended,omitempty"`
 	// Reread are files that were read before it and soon after it once more, though nobody changed them; Reruns counts
 	// commands and searches of which the same holds.
 	Reread []string `json:"read_again,omitempty"`
@@ -29,19 +30,13 @@ type Quality struct {
 	Asked bool `json:"agent_asked_again"`
 }
 
+// leastRepeated is how many spaces a message has at least that counts as said again: "continue" is said often.
+const leastRepeated = 3
+
 // Judge says how the compaction did. count counts the tokens of a message. Its time is linear in the thread, and it
 // ends with ctx.
 func Judge(ctx context.Context, t *thread.Thread, b Boundary, count func(*thread.Message) int) Quality {
-	var q Quality
-	for i := b.Previous; i < b.End && ctx.Err() == nil; i++ {
-		n := count(t.At(i))
-		if i < b.At {
-			q.Before += n
-		}
-		if b.kept(t, i) {
-			q.After += n
-		}
-	}
+	q := Quality{Ended: b.End == t.Len()}
 	before := t.Prefix(b.At)
 	hides := &plan.Plan{ThreadID: before.ID(), ThreadVersion: before.Version()}
 	if b.From > 0 {
@@ -49,33 +44,39 @@ func Judge(ctx context.Context, t *thread.Thread, b Boundary, count func(*thread
 	}
 	monitor := quality.New(t.ID(), nil)
 	monitor.Compacted(before, hides)
-	said, read, rereads := map[string]bool{}, map[string]bool{}, 0 // before it: messages of the person as letters, and files
-	for _, m := range before.All() {
-		said[lettersOf(injected.UserWords(m))] = true
-		for _, p := range readIn(m) {
-			read[p] = true
+	said, read, last := map[string]bool{}, map[string]bool{}, monitor.Metrics() // what the person said as letters, and files
+	for i := 0; i < t.Len() && ctx.Err() == nil; i++ {
+		m, words := t.At(i), injected.UserWords(t.At(i))
+		if i >= b.Previous && i < b.At {
+			q.Before += count(m)
 		}
-	}
-	for i := b.End; i < t.Len() && ctx.Err() == nil; i++ {
-		m := t.At(i)
+		if i >= b.Previous && i < b.End && b.kept(t, i) {
+			q.After += count(m)
+		}
+		if i < b.At {
+			said[lettersOf(words)] = true
+			for _, p := range readIn(m) {
+				read[p] = true
+			}
+		}
+		if i < b.End {
+			continue
+		}
 		monitor.Message(ctx, *m)
 		now := monitor.Metrics()
-		q.Reruns, q.Asked = now.Reruns, q.Asked || now.AgentAskedForContext
-		if now.Rereads > rereads {
-			q.Reread = append(q.Reread, slices.DeleteFunc(readIn(m), func(p string) bool { return !read[p] })...)
-			rereads = now.Rereads
+		for _, p := range readIn(m) {
+			if now.Rereads > last.Rereads && read[p] {
+				q.Reread = append(q.Reread, p)
+				delete(read, p)
+			}
 		}
-		if words := injected.UserWords(m); m.StartsTurn() && (said[lettersOf(words)] || now.UserRepeats > len(q.Repeated)) && strings.Count(words, " ") >= leastRepeated {
+		if m.StartsTurn() && (said[lettersOf(words)] || now.UserRepeats > last.UserRepeats) && strings.Count(words, " ") >= leastRepeated {
 			q.Repeated = append(q.Repeated, clip.Line(words, mostQuoted))
 		}
+		q.Reruns, q.Asked, last = now.Reruns, now.AgentAskedForContext, now
 	}
-	slices.Sort(q.Reread)
-	q.Reread = slices.Compact(q.Reread)
 	return q
 }
-
-// leastRepeated is how many spaces a message has at least that counts as said again: "continue" is said often.
-const leastRepeated = 3
 
 // readIn are the files that the calls of a message read.
 func readIn(m *thread.Message) (paths []string) {

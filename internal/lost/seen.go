@@ -58,18 +58,13 @@ func see(texts []string, said []summary.Item) *seen {
 }
 
 // texts are the texts of a message, with the arguments and results of calls.
-func texts(m *thread.Message) (all []string) {
-	for _, part := range m.Parts {
-		switch p := part.(type) {
-		case thread.Text:
-			all = append(all, p.Text)
-		case thread.ToolCall:
-			all = append(all, p.Arguments)
-		case thread.ToolResult:
-			all = append(all, p.Text())
-		case thread.Media:
-			all = append(all, p.Text)
-		}
+func texts(m *thread.Message) []string {
+	all := []string{m.Text()}
+	for _, c := range m.Calls() {
+		all = append(all, c.Arguments)
+	}
+	if r, ok := m.Result(); ok {
+		all = append(all, r.Text())
 	}
 	return all
 }
@@ -88,26 +83,20 @@ func lettersOf(text string) string {
 // testMarks are what the names of tests have beside those of what they test.
 var testMarks = strings.NewReplacer("_test", "", "test_", "", ".test", "", "-test", "", ".spec", "", "_spec", "")
 
-// namesOf are the names by which a thing is told: a file by its own name without its folder or ending, a pull request
-// by its number, a hash by its beginning.
-func namesOf(kind ident.Type, text string) []string {
+// name reports whether a thing is told in any spelling: a file by its name without the ending, a pull request by its
+// number, an address without its scheme, a hash by its beginning.
+func (s *seen) name(kind ident.Type, text string) bool {
 	base := path.Base(strings.ReplaceAll(text, `\`, "/"))
+	names := []string{text[strings.Index(text, "//")+1:]}
 	switch {
 	case kind == ident.Path:
-		return []string{base, testMarks.Replace(strings.TrimSuffix(base, path.Ext(base)))}
+		names = []string{testMarks.Replace(strings.TrimSuffix(base, path.Ext(base)))}
 	case kind == ident.URL && strings.Trim(base, "0123456789") == "":
-		return []string{"#" + base, "pr" + base, "mr" + base, "request" + base, "issue" + base, "pull" + base}
-	case kind == ident.URL:
-		return []string{text[strings.Index(text, "//")+1:]}
+		names = []string{"#" + base, "pr" + base, "mr" + base, "request" + base, "pull" + base, "issue" + base}
 	case kind == ident.Hex:
-		return []string{text[:min(len(text), 7)]}
+		names = []string{text[:min(len(text), 7)]}
 	}
-	return []string{text}
-}
-
-// name reports whether a thing is told by one of its names, in any spelling.
-func (s *seen) name(kind ident.Type, text string) bool {
-	return slices.ContainsFunc(namesOf(kind, text), func(name string) bool { return strings.Contains(s.letters, lettersOf(name)) })
+	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(s.letters, lettersOf(name)) })
 }
 
 const (
