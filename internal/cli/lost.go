@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -48,9 +49,10 @@ func lastCompaction(ctx context.Context, t *transcript.Transcript, format transc
 	if err != nil {
 		return nil, err
 	}
-	q := lost.Judge(ctx, t.Thread, b, counter.Until(ctx).Message)
 	at := t.Thread.At(b.At)
-	return &compaction{Turn: at.Turn, Time: at.Time, Lost: append([]lost.Loss{}, found...), Quality: q}, ctx.Err()
+	c := &compaction{Turn: at.Turn, Time: at.Time, Lost: append([]lost.Loss{}, found...)}
+	c.Quality = lost.Judge(ctx, t.Thread, b, counter.Until(ctx).Message)
+	return c, ctx.Err()
 }
 
 func lostCommand(s Streams) *cobra.Command {
@@ -58,10 +60,10 @@ func lostCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lost FILE",
 		Short: "Show what the last compaction of a session lost, and whether it was good",
-		Long: `Show what the last compaction of a session lost: rules and decisions of the person, files in
-work and settled values that were said before it, still stand, and are neither in its summary
-nor in the messages that it kept, in any wording; seven at most, in doubt none. Then what it
-freed, what was read again after it, and what was asked again.`,
+		Long: `Show what the last compaction of a session lost: your rules and decisions, files in work, the
+branch and the pull request that were told before it, still stand, and are neither in its summary
+nor in the messages that it kept, in any wording; seven at most. What may have been told is not
+listed. Then what it freed, what was read again after it, and what was said again.`,
 		Example: "  palimpsest lost session.jsonl\n  palimpsest lost 2 --json",
 		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -76,13 +78,7 @@ freed, what was read again after it, and what was asked again.`,
 			if err != nil {
 				return err
 			}
-			return writeResult(s.Out, c, found, func(p *printer) {
-				if found == nil {
-					p.line("it was not compacted")
-					return
-				}
-				p.compaction("The last compaction", found)
-			})
+			return writeResult(s.Out, c, found, func(p *printer) { p.compaction(found, "The session was not compacted.") })
 		},
 	}
 	in.addFlags(c, "look at")
@@ -90,10 +86,17 @@ freed, what was read again after it, and what was asked again.`,
 	return c
 }
 
-// compaction prints what a compaction lost, and a line of how it did.
-func (p *printer) compaction(name string, c *compaction) {
-	name += fmt.Sprintf(", in turn %d", c.Turn)
-	if !c.Time.IsZero() {
+// compaction prints what a compaction lost, and a line of how it did; none is what to say where there is none.
+func (p *printer) compaction(c *compaction, none string) {
+	if c == nil {
+		p.text("%s", none)
+		return
+	}
+	name := "The last compaction"
+	if c.Session > 0 {
+		name += fmt.Sprintf(" of session %d", c.Session)
+	}
+	if name += fmt.Sprintf(", in turn %d", c.Turn); !c.Time.IsZero() {
 		name += ", " + c.Time.Local().Format("2006-01-02 15:04")
 	}
 	switch {
@@ -101,9 +104,9 @@ func (p *printer) compaction(name string, c *compaction) {
 		p.text("%s, has a summary that only its provider can read: what it lost cannot be told.", name)
 		return
 	case len(c.Lost) == 0:
-		p.text("%s, lost nothing that is known to stand.", name)
+		p.text("%s, lost nothing that still stands, as far as can be told.", name)
 	default:
-		p.title(printable(fmt.Sprintf("%s, lost %s", name, plural(len(c.Lost), "thing"))))
+		p.title(fmt.Sprintf("%s, lost %s", name, plural(len(c.Lost), "thing")))
 		p.table([]string{"", ">turn", "~what", "why"}, mapSlice(c.Lost, func(l lost.Loss) []string {
 			return []string{string(l.Kind), strconv.Itoa(l.Turn), l.Text, l.Why}
 		}))
@@ -117,26 +120,25 @@ const maxNamed, maxSaid = 3, 72
 // qualityLine says whether a compaction was good.
 func qualityLine(q *lost.Quality) string {
 	var after []string
-	add := func(n int, noun, what string) {
-		if n == 1 {
-			after = append(after, "1 "+noun+" was "+what)
-		} else if n > 1 {
-			after = append(after, clip.Count(n, noun)+" were "+what)
-		}
+	if n := len(q.Reread); n > 0 {
+		after = append(after, plural(n, "file")+" read again ("+joinEach(firstN(q.Reread, maxNamed), path.Base)+")")
 	}
-	add(len(q.Reread), "file", "read again ("+joinEach(firstN(q.Reread, maxNamed), path.Base)+")")
-	add(q.Reruns, "command", "run again")
-	if n := len(q.Repeated); n > 0 {
-		after = append(after, fmt.Sprintf("you said again: %q", clip.Short(q.Repeated[0], maxSaid)))
+	if q.Reruns > 0 {
+		after = append(after, plural(q.Reruns, "command")+" run again")
+	}
+	for _, said := range firstN(q.Repeated, 1) {
+		after = append(after, fmt.Sprintf("you said %q again", clip.Short(said, maxSaid)))
 	}
 	if q.Asked {
 		after = append(after, "the agent asked for what it had been told")
 	}
-	line := fmt.Sprintf("It freed %s tokens (%s → %s); after it ", number(max(0, q.Before-q.After)), number(q.Before), number(q.After))
-	if len(after) == 0 {
-		return line + "nothing was read or asked again."
+	then := "; after it: " + strings.Join(after, ", ") + "."
+	if q.Ended {
+		then = "; the session ends with it."
+	} else if len(after) == 0 {
+		then = "; after it nothing was read or asked again."
 	}
-	return line + strings.Join(after, ", ") + "."
+	return fmt.Sprintf("It freed %s (messages: %s → %s)", plural(max(0, q.Before-q.After), "token"), number(q.Before), number(q.After)) + then
 }
 
 // overview is what palimpsest shows without a command.
@@ -144,10 +146,8 @@ type overview struct {
 	Sessions []listedSession `json:"sessions"`
 	// Sample says that no session was found, and that the rest is of the sample that comes with Palimpsest.
 	Sample     bool        `json:"sample,omitempty"`
-	Compaction *compaction `json:"compaction,omitempty"`   // of the newest session that has one
-	Large      []int       `json:"not_searched,omitempty"` // the numbers of sessions that were too large for that
-	Next       string      `json:"next"`                   // a command
-	why        string
+	Compaction *compaction `json:"compaction,omitempty"` // of the newest session that has one
+	Next       string      `json:"next"`                 // a command
 }
 
 const (
@@ -173,13 +173,16 @@ func runOverview(c *cobra.Command, s Streams) error {
 	warnUnread(s, unread)
 	listed := firstN(all, latest)
 	finder.Describe(listed)
-	o := &overview{Sessions: []listedSession{}, Next: "palimpsest inspect 1", why: "shows where its tokens are"}
+	o := &overview{Sessions: []listedSession{}, Sample: len(listed) == 0}
 	for i, f := range listed {
 		f.First = shorten(f.First, maxFirstWords)
 		o.Sessions = append(o.Sessions, listedSession{i + 1, f})
 	}
-	if len(listed) == 0 {
-		err = o.useSample(c.Context())
+	if o.Sample {
+		var file *transcript.File
+		if file, err = transcript.Read(strings.NewReader(sample), &transcript.Options{Name: "sample"}); err == nil {
+			o.Compaction, err = lastCompaction(c.Context(), &file.Transcripts[0], file.Format)
+		}
 	} else {
 		finder.Shown(listed)
 		err = o.findCompaction(c.Context(), s, finder, listed)
@@ -188,35 +191,37 @@ func runOverview(c *cobra.Command, s Streams) error {
 	if err != nil {
 		return err
 	}
-	return writeResult(s.Out, c, o, func(p *printer) { o.print(p, all) })
+	why := o.chooseNext(listed)
+	return writeResult(s.Out, c, o, func(p *printer) {
+		if o.Sample {
+			p.text("No sessions of agents were found on this machine. This is the sample that comes with Palimpsest:")
+		} else {
+			p.title("Your latest sessions")
+			p.sessions(o.Sessions, all)
+		}
+		p.line("")
+		p.compaction(o.Compaction, "No compaction was found in them.")
+		p.line("")
+		p.line("next: %s   %s", o.Next, why)
+	})
 }
 
-func (o *overview) useSample(ctx context.Context) error {
-	file, err := transcript.Read(strings.NewReader(sample), &transcript.Options{Name: "sample"})
-	if err != nil {
-		return err
-	}
-	o.Sample, o.Next, o.why = true, "palimpsest plugin install claude-code", "lets Palimpsest make the compactions"
-	o.Compaction, err = lastCompaction(ctx, &file.Transcripts[0], file.Format)
-	return err
-}
-
-// compactionNote is what is kept of a session, so that it is read once. Another version is read anew.
-type compactionNote struct {
+// noted is what is kept of a session, so that it is read once. Another version is read anew.
+type noted struct {
 	Version    int         `json:"version"`
 	Compaction *compaction `json:"compaction,omitempty"`
 }
 
-const noteVersion = 1
+const noteVersion = 2
 
 // findCompaction finds the last compaction of the newest session that has one.
 func (o *overview) findCompaction(ctx context.Context, s Streams, finder *sessions.Finder, listed []sessions.Session) error {
 	room := int64(mostSearched)
-	for i := range listed {
-		var note compactionNote
+	for i := 0; i < len(listed) && o.Compaction == nil; i++ {
+		var note noted
 		if json.Unmarshal(finder.Noted(&listed[i]), &note) != nil || note.Version != noteVersion {
 			if room -= listed[i].Bytes; room < 0 {
-				o.Large = append(o.Large, i+1)
+				fmt.Fprintf(s.Err, "palimpsest: session %d is too large to look for compactions here: `palimpsest lost %[1]d` does\n", i+1)
 				continue
 			}
 			file, err := sessions.Open(listed[i].Path, &transcript.Options{Format: transcript.Format(listed[i].Agent), MaxLine: maxInput})
@@ -224,50 +229,35 @@ func (o *overview) findCompaction(ctx context.Context, s Streams, finder *sessio
 				fmt.Fprintf(s.Err, "palimpsest: warning: session %d: %s\n", i+1, ErrorText(err))
 				continue
 			}
-			found, err := lastCompaction(ctx, &file.Transcripts[0], file.Format)
-			if err != nil {
+			note.Version = noteVersion
+			if note.Compaction, err = lastCompaction(ctx, &file.Transcripts[0], file.Format); err != nil {
 				return err
 			}
-			note = compactionNote{noteVersion, found}
 			if data, err := json.Marshal(note); err == nil {
 				finder.Note(&listed[i], data)
 			}
 		}
 		if o.Compaction = note.Compaction; o.Compaction != nil {
 			o.Compaction.Session = i + 1
-			if len(o.Compaction.Lost) > 0 {
-				o.Next, o.why = fmt.Sprintf("palimpsest handoff %d", i+1), "begins a fresh session with what matters of it"
-				if own := transcript.Format(listed[i].Agent); !slices.Contains(transcript.Writers(), own) {
-					o.Next += " --into " + string(transcript.Writers()[0])
-				}
-			} else {
-				o.Next = fmt.Sprintf("palimpsest inspect %d", i+1)
-			}
-			return nil
 		}
 	}
 	return nil
 }
 
-func (o *overview) print(p *printer, all []sessions.Session) {
-	name := "The last compaction"
-	if o.Sample {
-		p.text("No sessions of agents were found on this machine. This is the sample that comes with Palimpsest:")
-	} else {
-		p.title("Your latest sessions")
-		p.sessions(o.Sessions, all)
+// chooseNext chooses the next step and says what it does.
+func (o *overview) chooseNext(listed []sessions.Session) string {
+	c := cmp.Or(o.Compaction, &compaction{Session: 1})
+	switch {
+	case o.Sample:
+		o.Next = "palimpsest install"
+		return "lets Palimpsest make the compactions of your agents"
+	case len(c.Lost) == 0:
+		o.Next = fmt.Sprintf("palimpsest inspect %d", c.Session)
+		return fmt.Sprintf("shows where the tokens of session %d are", c.Session)
 	}
-	p.line("")
-	switch c := o.Compaction; {
-	case c == nil && len(o.Large) > 0:
-		p.text("No compaction was found; session %d is large: see `palimpsest lost %[1]d`.", o.Large[0])
-	case c == nil:
-		p.text("None of them was compacted.")
-	case c.Session > 0:
-		p.compaction(fmt.Sprintf("%s of session %d", name, c.Session), c)
-	default:
-		p.compaction(name, c)
+	o.Next = fmt.Sprintf("palimpsest handoff %d", c.Session)
+	if own := transcript.Format(listed[c.Session-1].Agent); !slices.Contains(transcript.Writers(), own) {
+		o.Next += " --into " + string(transcript.Writers()[0])
 	}
-	p.line("")
-	p.line("next: %s   %s", o.Next, o.why)
+	return "begins a fresh session with what matters of it"
 }

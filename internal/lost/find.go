@@ -120,7 +120,7 @@ const (
 var beside = scan.WordSet("tmp T scratchpad .claude .codex")
 
 // addWork adds what the state of the work tells: a branch that a call named, the pull request, files that were changed
-// and not seen to be committed, the newest commit.
+// and not seen to be committed.
 func (f *finder) addWork(w *state.Work) {
 	add := func(l Loss, name string, kind ident.Type, of []thread.ID) {
 		f.add(l, of, func(s *seen) bool { return s.name(kind, name) })
@@ -137,11 +137,6 @@ func (f *finder) addWork(w *state.Work) {
 		aside := slices.ContainsFunc(strings.Split(path.Dir(e.Path), "/"), func(folder string) bool { return beside[folder] })
 		if !e.PerhapsCommitted && e.Operation != "deleted" && recent(e.Turn) && !aside && len(f.found) < others+mostFiles {
 			add(Loss{Kind: File, Text: e.Path, Why: e.Operation + ", no commit was seen", Turn: e.Turn}, e.Path, ident.Path, e.Sources)
-		}
-	}
-	if n := len(w.Commits); n > 0 && w.Commits[n-1].Perhaps.Text == "" && recent(w.Commits[n-1].Turn) {
-		if c := w.Commits[n-1]; !f.now.sentence(c.Subject) {
-			add(Loss{Kind: Value, Text: c.Hash + " " + c.Subject, Why: "the newest commit", Turn: c.Turn}, c.Hash, ident.Hex, c.Sources)
 		}
 	}
 }

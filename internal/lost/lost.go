@@ -31,7 +31,7 @@ const (
 	Rule     Kind = "rule"     // a sentence of the person that binds what comes
 	Decision Kind = "decision" // what the person answered or chose
 	File     Kind = "file"     // a file in work
-	Value    Kind = "value"    // the branch, the pull request, the newest commit
+	Value    Kind = "value"    // the branch or the pull request
 )
 
 // Loss is something that the model no longer sees and that still stands.
