@@ -3,7 +3,6 @@ package lost
 import (
 	"cmp"
 	"context"
-	"math"
 	"path"
 	"slices"
 	"strings"
@@ -77,26 +76,22 @@ const (
 
 // addSentences adds the decisions of the person before the compaction, then the rules by their scores.
 func (f *finder) addSentences(ctx context.Context) {
-	clauses, rank := map[thread.ID]int{}, make([]int, len(f.said))
+	clauses := map[thread.ID]int{}
 	for _, it := range f.said {
 		clauses[it.Sources[0]]++
 	}
-	var all []int // positions in f.said
+	var decisions, rules []int // positions in f.said
 	for i, it := range f.said {
-		at, known := f.thread.Index(it.Sources[0])
-		switch {
-		case !known || at >= f.At:
+		if at, known := f.thread.Index(it.Sources[0]); !known || at >= f.At {
 			continue
-		case it.Asked != "" && f.thread.At(at).Role == thread.Tool:
-			rank[i] = math.MaxInt
-		case it.Asked == "" && it.Score >= leastRule && !strings.HasSuffix(it.Text, "?") && clauses[it.Sources[0]] <= mostClauses:
-			rank[i] = it.Score
-		default:
-			continue
+		} else if it.Asked != "" && f.thread.At(at).Role == thread.Tool {
+			decisions = append(decisions, i)
+		} else if it.Asked == "" && it.Score >= leastRule && !strings.HasSuffix(it.Text, "?") && clauses[it.Sources[0]] <= mostClauses {
+			rules = append(rules, i)
 		}
-		all = append(all, i)
 	}
-	slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(rank[b], rank[a]) })
+	slices.SortStableFunc(rules, func(a, b int) int { return cmp.Compare(f.said[b].Score, f.said[a].Score) })
+	all := append(decisions, rules...)
 	for _, i := range all[:min(len(all), mostCandidates)] {
 		it, l := f.said[i], Loss{Kind: Rule, Text: f.said[i].Text, Turn: f.said[i].Turn}
 		if it.Asked != "" {
