@@ -74,8 +74,8 @@ func conversation(t *testing.T, lines ...string) transcript.Transcript {
 // plain is a summary that tells of the work and of nothing that the person laid down.
 const plain = "summary: The user asked for a discount code in the cart of the web shop. The model read the cart, wrote a function for the discount and its tests, and they pass. The user has seen it and was content with it. Next, the model is to show the discount on the page of the order, so that one can see what is saved. It has to look at how the page is made, and then run all of the tests."
 
-// plan is a long text that was put in, with a rule.
-const plan = "you: Never commit generated protobuf stubs. Read the cart. Read the order. Read the page. Write the function. Write the tests. Run them. Write the page. Write its tests. Run all of them. Lint. Commit. Push. Tell me."
+// plan is a long text that was put in: many rules, each in other words.
+const plan = "you: Never commit generated protobuf stubs. Never mock the clock in fixtures. Never log kerberos tickets. Never edit vendored licences. Never squash migrations. Never pin terraform providers. Never shell out to imagemagick. Never cache webhooks. Never rename telemetry counters. Never inline svg sprites. Never swallow panics. Never vendor sqlite. Never hardcode currencies."
 
 // task begins a conversation.
 const task = "you: Add a discount code to the cart, please."
@@ -97,6 +97,8 @@ func TestFind(t *testing.T) {
 		{"a request", []string{task, "you: Fix the typo in the footer of the imprint.", plain}, ""},
 		{"a question", []string{task, "you: I prefer terraform over scripts, any objections?", plain}, ""},
 		{"a plan that was put in", []string{task, plan, plain}, ""},
+		{"one rare word says too little", []string{task, "you: Never use terraform, please.", plain}, ""},
+		{"a small number is no name", []string{task, "you: Never commit 40 generated protobuf stubs.", plain + " 40 files."}, "rule Never commit 40 generated protobuf stubs."},
 		{"an answer", []string{task, "ask Which currency shall the vouchers have? => Swiss francs, rounded to five centimes", plain}, "decision Swiss francs, rounded to five centimes"},
 		{"an answer that is told", []string{task, "ask Which currency shall the vouchers have? => Swiss francs, rounded to five centimes", plain + " Vouchers are in Swiss francs and are rounded to 5 centimes."}, ""},
 
@@ -107,11 +109,13 @@ func TestFind(t *testing.T) {
 		{"a file that was committed", []string{task, "edit /src/shop/ledger.go", "run git commit -qam 'Keep a ledger of vouchers' && git log -1 --format='[main %h] %s' => [main 1f2e3d4] Keep a ledger of vouchers\n 1 file changed, 2 insertions(+)", plain + " Committed as 1f2e3d4."}, ""},
 		{"a file that was perhaps committed", []string{task, "edit /src/shop/ledger.go", "run git commit -qam 'Keep a ledger' => ", plain}, ""},
 		{"a file that was only read", []string{task, "read /src/shop/ledger.go", plain}, ""},
+		{"a file of long ago", []string{task, "edit /src/shop/ledger.go", "you: On.", "you: On.", "you: On.", "you: On.", "you: On.", "you: On.", "you: On.", plain}, ""},
 		{"a temporary file", []string{task, "edit /src/tmp/ledger.go", plain}, ""},
 
 		{"a rule by its number, with other separators", []string{task, "you: The port stays 18443.", plain + " The port stays 18,443."}, ""},
 		{"a value that was changed", []string{task, "you: The port stays 18443.", "model: Fine.", "you: No, the port is 19443 now.", plain + " The port is 19443."}, ""},
 		{"the branch that was made", []string{task, "run git checkout -b ann/voucher-ledger => Switched to a new branch 'ann/voucher-ledger'", plain}, "value ann/voucher-ledger"},
+		{"a branch that no call named", []string{task, "run git status => On branch ann/voucher-ledger\nnothing to commit, working tree clean", plain}, ""},
 		{"the branch is told", []string{task, "run git checkout -b ann/voucher-ledger => Switched to a new branch 'ann/voucher-ledger'", plain + " Branch: ann/voucher-ledger"}, ""},
 
 		{"German", []string{"you: Bitte bau einen Rabatt in den Warenkorb ein, mit Tests, und zeig ihn auf der Seite.", "you: Nie direkt auf production deployen.", "summary: Der Benutzer hat um einen Rabatt im Warenkorb gebeten. Das Modell hat ihn eingebaut und die Tests laufen. Als Nächstes soll es den Rabatt auf der Seite mit der Bestellung zeigen, damit man sieht, was man spart, und dann alle Tests noch einmal laufen lassen, ohne etwas zu ändern. Ich bin damit zufrieden."}, "rule Nie direkt auf production deployen."},
@@ -169,8 +173,8 @@ func TestMost(t *testing.T) {
 	}
 	tr = conversation(t, append(slices.Delete(lines, 1, 6), plain)...)
 	b, _ = lost.Last(&tr, "claude-code")
-	if found, err := lost.Find(t.Context(), tr.Thread, b); err != nil || len(found) != 4 {
-		t.Errorf("%d files of 9, %v", len(found), err)
+	if found, err := lost.Find(t.Context(), tr.Thread, b); err != nil || len(found) != 4 || found[0].Text != "/src/shop/ledger8book.go" {
+		t.Errorf("%d files of 9, %v: %v", len(found), err, found)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -211,7 +215,12 @@ func TestJudge(t *testing.T) {
 	tr := conversation(t, task, "read /src/shop/cart.go", "read /src/shop/page.go", "you: Round the totals to full francs.", plain, "read /src/shop/cart.go", "edit /src/shop/page.go", "read /src/shop/page.go", "you: Round the totals to full francs.", "you: On.")
 	b, _ := lost.Last(&tr, "claude-code")
 	q := lost.Judge(t.Context(), tr.Thread, b, func(*thread.Message) int { return 10 })
-	if q.Before != 60 || q.After != 10 || !slices.Equal(q.Reread, []string{"/src/shop/cart.go"}) || !slices.Equal(q.Repeated, []string{"Round the totals to full francs."}) || q.Asked {
+	if q.Before != 60 || q.After != 10 || !slices.Equal(q.Reread, []string{"/src/shop/cart.go"}) || !slices.Equal(q.Repeated, []string{"Round the totals to full francs."}) || q.Asked || q.Ended {
 		t.Errorf("%+v", q)
+	}
+	ended := conversation(t, task, "model: Done.", plain)
+	b, _ = lost.Last(&ended, "claude-code")
+	if q := lost.Judge(t.Context(), ended.Thread, b, func(*thread.Message) int { return 10 }); !q.Ended || q.Before != 20 {
+		t.Errorf("the end: %+v", q)
 	}
 }
