@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/standing"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
@@ -76,17 +77,19 @@ const (
 
 // addSentences adds the decisions of the person before the compaction, then the rules by their scores.
 func (f *finder) addSentences(ctx context.Context) {
-	clauses := map[thread.ID]int{}
-	for _, it := range f.said {
-		clauses[it.Sources[0]]++
-	}
+	clauses := map[int]int{}   // of a message
 	var decisions, rules []int // positions in f.said
 	for i, it := range f.said {
-		if at, known := f.thread.Index(it.Sources[0]); !known || at >= f.At {
+		at, known := f.thread.Index(it.Sources[0])
+		if !known || at >= f.At {
 			continue
-		} else if it.Asked != "" && f.thread.At(at).Role == thread.Tool {
+		}
+		if _, counted := clauses[at]; !counted {
+			clauses[at] = len(standing.Clauses(injected.UserWords(f.thread.At(at)), ""))
+		}
+		if it.Asked != "" && f.thread.At(at).Role == thread.Tool {
 			decisions = append(decisions, i)
-		} else if it.Asked == "" && it.Score >= leastRule && !strings.HasSuffix(it.Text, "?") && clauses[it.Sources[0]] <= mostClauses {
+		} else if it.Asked == "" && it.Score >= leastRule && !strings.HasSuffix(it.Text, "?") && clauses[at] <= mostClauses {
 			rules = append(rules, i)
 		}
 	}

@@ -74,8 +74,8 @@ func conversation(t *testing.T, lines ...string) transcript.Transcript {
 // plain is a summary that tells of the work and of nothing that the person laid down.
 const plain = "summary: The user asked for a discount code in the cart of the web shop. The model read the cart, wrote a function for the discount and its tests, and they pass. The user has seen it and was content with it. Next, the model is to show the discount on the page of the order, so that one can see what is saved. It has to look at how the page is made, and then run all of the tests."
 
-// plan is a long text that was put in: many rules, each in other words.
-const plan = "you: Never commit generated protobuf stubs. Never mock the clock in fixtures. Never log kerberos tickets. Never edit vendored licences. Never squash migrations. Never pin terraform providers. Never shell out to imagemagick. Never cache webhooks. Never rename telemetry counters. Never inline svg sprites. Never swallow panics. Never vendor sqlite. Never hardcode currencies."
+// plan is a long text that was put in, with a rule.
+const plan = "you: Never commit generated protobuf stubs. Read the cart of the web shop. Read the page of the order. Look at how the page is made. Write a function for the discount. Write the tests of it. Run them all. Show what is saved on the page. Show the discount in the cart. Look at the order with it. Run all of the tests. See that they pass. Ask the user if one is content. Write it down. Tell the user of it. Look at the code again. Read the tests of it again."
 
 // task begins a conversation.
 const task = "you: Add a discount code to the cart, please."
