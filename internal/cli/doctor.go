@@ -116,8 +116,8 @@ func examine(ctx context.Context) (all []check, err error) {
 	switch switches, err := install.LoadSwitches(self.Data); {
 	case err != nil:
 		add("switches", checkFailed, ErrorText(err), "remove that file")
-	case len(switches.Agents)+len(switches.Sessions) > 0:
-		add("switches", checkWarning, "off for "+strings.Join(append(switches.Agents, switches.Sessions...), ", "), "`palimpsest on` turns all on")
+	case len(switches) > 0:
+		add("switches", checkWarning, "off for "+strings.Join(switches, ", "), "`palimpsest on` turns all on")
 	}
 	settings, err := loadSettings("", nil)
 	if err != nil {
@@ -130,7 +130,7 @@ func examine(ctx context.Context) (all []check, err error) {
 // examineAgent looks at the version of an agent, and at what is installed in it.
 func examineAgent(self install.Self, record *install.Record, a install.Agent) check {
 	c := check{Of: a.Name, State: checkOK}
-	missing, err := install.Plan(self, []install.Agent{a}, install.Read)
+	missing, err := self.Plan([]install.Agent{a})
 	missing = record.Pending(missing)
 	var said []string
 	switch known := record.Knows(a); {
@@ -164,7 +164,7 @@ const usualCleanup = 30
 // examineTranscripts tells when Claude Code deletes its transcripts.
 func examineTranscripts(self install.Self, a install.Agent) check {
 	days := usualCleanup
-	if text, err := install.Read(filepath.Join(a.Folder, "settings.json"), a.Folder); err == nil {
+	if text, err := os.ReadFile(filepath.Join(a.Folder, "settings.json")); err == nil {
 		if set, _, err := jsonedit.Member(string(text), "cleanupPeriodDays"); err == nil && set != "" {
 			days = int(gjson.Parse(set).Int())
 		}

@@ -63,16 +63,7 @@ If anything fails here, the agent goes on as if there were no hook.`,
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return err })
 	c.Flags().IntVar(&most, "offload", hook.DefaultOffload, "text of a tool above `BYTES` goes to a file; 0 keeps all text")
-	c.AddCommand(
-		hookSettingsCommand(&cobra.Command{
-			Use:   "install AGENT",
-			Short: "Add the hooks to the settings of claude-code, codex or gemini-cli",
-		}, func(c *cobra.Command, agent install.Agent) error { return installHooks(c.Context(), s, agent) }),
-		hookSettingsCommand(&cobra.Command{
-			Use:   "remove AGENT",
-			Short: "Remove the hooks from the settings of claude-code, codex or gemini-cli",
-		}, func(c *cobra.Command, agent install.Agent) error { return removeHooks(c.Context(), s, agent) }),
-	)
+	c.AddCommand(partCommands(s, install.Hooks, "the hooks")...)
 	return c
 }
 
@@ -125,64 +116,6 @@ func answerHook(ctx context.Context, s Streams, agent hook.Agent, event string, 
 		return []byte(hook.Instructions), nil
 	}
 	return hook.WithContext(event, text), nil
-}
-
-// hookSettingsCommand completes a command that changes the hooks of an agent.
-func hookSettingsCommand(c *cobra.Command, do func(*cobra.Command, install.Agent) error) *cobra.Command {
-	c.Args = exactArgs(1, "the AGENT: "+strings.Join(hook.Names(), ", "))
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if _, err := hook.Find(args[0]); err != nil {
-			return fmt.Errorf("%w: %w", errUsage, err)
-		}
-		agent, _, err := install.Named(args[0])
-		if err != nil {
-			return err
-		}
-		return do(c, agent)
-	}
-	return c
-}
-
-func installHooks(ctx context.Context, s Streams, agent install.Agent) error {
-	self, err := thisProgram()
-	if err != nil {
-		return err
-	}
-	p, changed := newPrinter(s.Out), false
-	err = applyParts(ctx, self, agent, func(c install.Change) {
-		changed = true
-		p.line("Added to %s", c.Path)
-	}, install.Hooks)
-	if err != nil {
-		return err
-	}
-	if !changed {
-		p.line("there is nothing to change in %s", hookSettings(agent))
-		return nil
-	}
-	if a, err := hook.Find(agent.Name); err == nil && a.Note != "" {
-		p.line("%s", a.Note)
-	}
-	return nil
-}
-
-// hookSettings is the file with an agent's hooks.
-func hookSettings(agent install.Agent) string {
-	a, _ := hook.Find(agent.Name) // it has been looked for
-	return filepath.Join(agent.Folder, a.Settings)
-}
-
-func removeHooks(ctx context.Context, s Streams, agent install.Agent) error {
-	done, err := removePart(ctx, agent, install.Hooks)
-	if err != nil {
-		return err
-	}
-	said := "Removed from %s"
-	if len(done) == 0 {
-		said = "there is nothing to change in %s"
-	}
-	newPrinter(s.Out).line(said, hookSettings(agent))
-	return nil
 }
 
 // shellCommand is how a shell calls this program: by its name if PATH has it.

@@ -17,9 +17,32 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/install"
 )
 
+// asked are the flags of commands that change the agents, besides what they ask.
+type asked struct{ yes, dry bool }
+
+func (a *asked) addFlags(c *cobra.Command) {
+	c.Flags().BoolVar(&a.yes, "yes", false, "ask nothing")
+	c.Flags().BoolVar(&a.dry, "dry-run", false, "only show what would change")
+}
+
+// onlyAgents accepts names of agents: any number of them, or exactly one.
+func onlyAgents(known []string, one bool) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if one && len(args) != 1 {
+			return exactArgs(1, "the AGENT: "+strings.Join(known, ", "))(c, args)
+		}
+		for _, name := range args {
+			if !slices.Contains(known, name) {
+				return fmt.Errorf("%w: %s is no agent for `%s`: want %s", errUsage, printable(name), c.CommandPath(), joinWords(known, "or"))
+			}
+		}
+		return nil
+	}
+}
+
 func installCommand(s Streams) *cobra.Command {
-	var yes, dry bool
-	var rules string
+	var ask asked
+	var rules bool
 	c := &cobra.Command{
 		Use:   "install [AGENT...]",
 		Short: "Find the coding agents on this machine, and connect them",
@@ -29,165 +52,104 @@ in Claude Code also by a status line, which runs the one that is there first. No
 changed: if Palimpsest fails, the agent goes on without it.
 
 No model is asked by what is installed. Agents behind the proxy of "palimpsest serve" can let their own
-model say which sentences of their user still stand (--rules model, for which the installation asks):
+model say which sentences of their user still stand (--rules, for which the installation asks):
 one question for each summary, of at most 15 % of the tokens that are summarized.
 
 What will change is shown, and asked for. Every file that is changed is copied before, and
 "palimpsest uninstall" takes everything back. Agents: ` + strings.Join(install.Names(), ", ") + `.`,
 		Example: "  palimpsest install --dry-run\n  palimpsest install claude-code codex --yes",
-		Args:    cobra.ArbitraryArgs, ValidArgs: install.Names(),
+		Args:    onlyAgents(install.Names(), false), ValidArgs: install.Names(),
 		RunE: func(c *cobra.Command, args []string) error {
-			self, err := thisProgram()
+			chosen, err := install.Find(args...)
 			if err != nil {
 				return err
 			}
-			chosen, err := chooseAgents(args)
-			if err != nil {
-				return err
-			}
-			if !slices.Contains([]string{"", rulesTable, rulesModel}, rules) {
-				return fmt.Errorf("%w: --rules %s: want %s or %s", errUsage, printable(rules), rulesTable, rulesModel)
-			}
-			p := newPrinter(s.Out)
 			if len(chosen) == 0 {
-				p.line("no agents were found; known are %s", strings.Join(install.Names(), ", "))
+				newPrinter(s.Out).line("no agents were found; known are %s", strings.Join(install.Names(), ", "))
 				return nil
 			}
-			record, err := install.OpenRecord(self.Data)
+			folder, err := os.UserConfigDir()
 			if err != nil {
 				return err
 			}
-			changes, left := install.Plan(self, chosen, install.Read)
-			changes = record.Pending(changes)
-			if rules == rulesModel {
-				more, err := planRules()
-				changes, left = append(changes, more...), errors.Join(left, err)
+			settings := install.Settings(filepath.Join(folder, "palimpsest"))
+			if rules {
+				return connect(c.Context(), s, append(chosen, settings), ask, nil)
 			}
-			p.planned(chosen, changes, left == nil)
-			sayLeft(s, left)
-			if dry || len(changes) == 0 {
-				return nil
-			}
-			if !yes {
-				more, ok, err := askInstall(s, rules == "")
-				if err != nil || !ok {
-					p.unchanged(err)
-					return err
-				}
-				changes = append(changes, more...)
-			}
-			if err := applyChanges(c.Context(), record, changes, func(install.Change) {}); err != nil {
-				return fmt.Errorf("%w; `palimpsest uninstall` takes back what was done", err)
-			}
-			p.next(chosen, changes)
-			return nil
+			return connect(c.Context(), s, chosen, ask, &settings)
 		},
 	}
-	c.Flags().BoolVar(&yes, "yes", false, "ask nothing")
-	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would change")
-	c.Flags().StringVar(&rules, "rules", "", "`WHO` says which sentences of a user stand, behind the proxy: table (no model, what --yes takes) or model (the agent's own)")
+	ask.addFlags(c)
+	c.Flags().BoolVar(&rules, "rules", false, "behind the proxy, let the agent's own model say which sentences of its user stand")
 	return c
 }
 
-const (
-	rulesTable, rulesModel = "table", "model"
-	rulesQuestion          = `Behind the proxy (palimpsest serve), may an agent's own model be asked which of your sentences still
+const rulesQuestion = `Behind the proxy (palimpsest serve), may an agent's own model be asked which of your sentences still
 stand? One question for each summary, of at most 15 % of the tokens that are summarized; what is
 installed here asks no model.`
-)
+
+// connect shows what installing parts of agents (none are the usual ones) would change, asks, and does
+// it. Where it asks, it also asks whether to install in the settings, if they are given.
+func connect(ctx context.Context, s Streams, chosen []install.Agent, ask asked, settings *install.Agent, parts ...install.Part) error {
+	self, err := thisProgram()
+	if err != nil {
+		return err
+	}
+	record, err := install.OpenRecord(self.Data)
+	if err != nil {
+		return err
+	}
+	changes, left := self.Plan(chosen, parts...)
+	if len(parts) == 0 {
+		changes = record.Pending(changes)
+	} else if left != nil {
+		return left
+	}
+	p := newPrinter(s.Out)
+	if len(parts) == 0 {
+		p.table([]string{"agent", "version", "~folder", "how"}, mapSlice(chosen, func(a install.Agent) []string {
+			return []string{a.Name, a.Version, homePath(a.Folder), joinEach(a.Usual(), func(part install.Part) string { return string(part) })}
+		}))
+	}
+	p.changes("what will change", changes)
+	if len(changes) == 0 && left == nil {
+		p.line("\neverything is installed; there is nothing to change")
+	}
+	sayLeft(s, left)
+	if ask.dry || len(changes) == 0 {
+		return nil
+	}
+	if !ask.yes {
+		answers := bufio.NewReader(s.In)
+		if ok, err := confirm(s, answers, "make these changes?"); err != nil || !ok {
+			return p.unchanged(err)
+		}
+		if settings != nil {
+			if ok, _ := confirm(s, answers, rulesQuestion); ok { // no answer is the default
+				more, left := self.Plan([]install.Agent{*settings})
+				changes = append(changes, more...)
+				sayLeft(s, left)
+			}
+		}
+	}
+	if err := record.Apply(ctx, changes); err != nil {
+		return fmt.Errorf("%w; `palimpsest uninstall` takes back what was done", err)
+	}
+	p.line("installed; new sessions will use it. `palimpsest doctor` checks it, `palimpsest off` stops it, `palimpsest uninstall` takes it back")
+	for _, a := range chosen {
+		if a.Next != "" && slices.ContainsFunc(changes, func(c install.Change) bool { return c.Agent == a.Name }) {
+			p.line("%s: %s", a.Name, a.Next)
+		}
+	}
+	return nil
+}
 
 // unchanged says that a no was heard.
-func (p *printer) unchanged(err error) {
+func (p *printer) unchanged(err error) error {
 	if err == nil {
 		p.line("nothing was changed")
 	}
-}
-
-// askInstall asks whether to install and, if so and with rules, who says which sentences stand; more
-// are the changes for that.
-func askInstall(s Streams, rules bool) (more []install.Change, ok bool, err error) {
-	answers := bufio.NewReader(s.In)
-	if ok, err = confirm(s, answers, "make these changes?"); err != nil || !ok || !rules {
-		return nil, ok, err
-	}
-	if asked, _ := confirm(s, answers, rulesQuestion); asked { // no answer is the default
-		var left error
-		more, left = planRules()
-		sayLeft(s, left)
-	}
-	return more, true, nil
-}
-
-// planRules lets the agent's own model say which sentences stand.
-func planRules() ([]install.Change, error) {
-	folder, err := os.UserConfigDir()
-	if err != nil {
-		return nil, err
-	}
-	return install.PlanRules(filepath.Join(folder, "palimpsest"), install.Read)
-}
-
-// chooseAgents are the agents that were found, or those of the names.
-func chooseAgents(names []string) (chosen []install.Agent, err error) {
-	found, err := install.Find()
-	if err != nil || len(names) == 0 {
-		return found, err
-	}
-	for _, name := range names {
-		agent, ok, err := install.Named(name)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			return nil, fmt.Errorf("%w: %s is no agent that is known: want %s", errUsage, printable(name), joinWords(install.Names(), "or"))
-		}
-		all := slices.DeleteFunc(slices.Clone(found), func(a install.Agent) bool { return a.Name != name })
-		if len(all) == 0 {
-			all = []install.Agent{agent}
-		}
-		chosen = append(chosen, all...)
-	}
-	return chosen, nil
-}
-
-// planned says which agents there are, and what would change.
-func (p *printer) planned(chosen []install.Agent, changes []install.Change, all bool) {
-	p.table([]string{"agent", "version", "~folder", "how"}, mapSlice(chosen, func(a install.Agent) []string {
-		return []string{a.Name, a.Version, homePath(a.Folder), joinEach(a.Usual(), func(part install.Part) string { return string(part) })}
-	}))
-	if len(changes) == 0 {
-		p.line("")
-		if all {
-			p.line("everything is installed; there is nothing to change")
-		} else {
-			p.line("nothing can be changed:")
-		}
-		return
-	}
-	var rows []changeRow
-	for _, c := range changes {
-		rows = append(rows, changeRow{c.Agent, c.Path, c.What(), c.Path != "" && !c.Existed, c.OfPlugin()})
-	}
-	p.section("what will change", changeColumns, changeRows(rows))
-	p.line("")
-}
-
-// next says what the user does now.
-func (p *printer) next(chosen []install.Agent, changes []install.Change) {
-	p.line("installed; new sessions will use it. `palimpsest doctor` checks it, `palimpsest off` stops it, `palimpsest uninstall` takes it back")
-	for _, a := range chosen {
-		if a.Next() != "" && slices.ContainsFunc(changes, func(c install.Change) bool { return c.Agent == a.Name }) {
-			p.line("%s: now run `%s`", a.Name, a.Next())
-		}
-	}
-	for _, c := range changes {
-		if c.Agent == install.Settings && filepath.Base(c.Path) == "config.yaml" {
-			p.line("settings: %s is in %s", c.What(), homePath(c.Path))
-		}
-	}
-	if slices.ContainsFunc(changes, func(c install.Change) bool { return c.Agent == "codex" }) {
-		p.line("codex: it asks at its next start whether you trust the hooks")
-	}
+	return err
 }
 
 // homePath is a path with ~ for the user's home.
@@ -224,7 +186,8 @@ func confirm(s Streams, answers *bufio.Reader, question string) (bool, error) {
 }
 
 func uninstallCommand(s Streams) *cobra.Command {
-	var yes, dry, force bool
+	var ask asked
+	var force bool
 	c := &cobra.Command{
 		Use:   "uninstall [AGENT...]",
 		Short: "Take back what install changed",
@@ -233,92 +196,40 @@ or in those that are named. A file that nobody changed since is put back as it w
 others changed only our entries are taken. What was changed of our own is left, and named; --force
 removes it. Conversations that were kept stay ("palimpsest threads").`,
 		Example: "  palimpsest uninstall --dry-run\n  palimpsest uninstall codex",
-		Args:    cobra.ArbitraryArgs, ValidArgs: install.Names(),
-		RunE: func(c *cobra.Command, args []string) error {
-			data, err := config.DataDir()
-			if err != nil {
-				return err
-			}
-			record, err := install.OpenRecord(data)
-			if err != nil {
-				return err
-			}
-			installed, p := record.Agents(), newPrinter(s.Out)
-			for _, name := range args {
-				if !slices.Contains(install.Names(), name) {
-					return fmt.Errorf("%w: %s is no agent that is known: want %s", errUsage, printable(name), joinWords(install.Names(), "or"))
-				}
-			}
-			chosen := slices.DeleteFunc(installed, func(name string) bool { return len(args) > 0 && !slices.Contains(args, name) })
-			if len(chosen) == 0 {
-				p.line("nothing is installed")
-				return nil
-			}
-			p.section("what will be taken back", changeColumns, changeRows(takenBack(record, chosen)))
-			p.line("")
-			if dry {
-				return nil
-			}
-			if !yes {
-				if ok, err := confirm(s, bufio.NewReader(s.In), "take this back?"); err != nil || !ok {
-					p.unchanged(err)
-					return err
-				}
-			}
-			return p.uninstall(c.Context(), record, chosen, force)
-		},
+		Args:    onlyAgents(install.Names(), false), ValidArgs: install.Names(),
+		RunE: func(c *cobra.Command, args []string) error { return disconnect(c.Context(), s, args, ask, force) },
 	}
-	c.Flags().BoolVar(&yes, "yes", false, "ask nothing")
-	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would be taken back")
+	ask.addFlags(c)
 	c.Flags().BoolVar(&force, "force", false, "also remove what was changed since it was installed")
 	return c
 }
 
-// takenBack are the rows of what was installed in agents.
-func takenBack(record *install.Record, agents []string) (rows []changeRow) {
-	for _, d := range record.Done {
-		if slices.Contains(agents, d.Agent) {
-			rows = append(rows, changeRow{d.Agent, d.Path, d.What(), false, d.OfPlugin()})
+// disconnect shows what was installed in agents (none are all), asks, and takes it back. What is left
+// is an error.
+func disconnect(ctx context.Context, s Streams, names []string, ask asked, force bool) (left error) {
+	data, err := config.DataDir()
+	if err != nil {
+		return err
+	}
+	record, err := install.OpenRecord(data)
+	if err != nil {
+		return err
+	}
+	p := newPrinter(s.Out)
+	chosen := slices.DeleteFunc(record.Agents(), func(name string) bool { return len(names) > 0 && !slices.Contains(names, name) })
+	if len(chosen) == 0 {
+		p.line("nothing is installed")
+		return nil
+	}
+	p.changes("what will be taken back", slices.DeleteFunc(slices.Clone(record.Done), func(d install.Change) bool { return !slices.Contains(chosen, d.Agent) }))
+	if ask.dry {
+		return nil
+	}
+	if !ask.yes {
+		if ok, err := confirm(s, bufio.NewReader(s.In), "take this back?"); err != nil || !ok {
+			return p.unchanged(err)
 		}
 	}
-	return rows
-}
-
-var changeColumns = []string{"agent", "~file", "what"}
-
-// changeRow is a change as people see it.
-type changeRow struct {
-	agent, path, what string
-	new, plugin       bool // plugin: a file of one
-}
-
-// changeRows are the rows of a table; the files of a plugin are one, with their folder.
-func changeRows(all []changeRow) (rows [][]string) {
-	files := 0
-	for i, r := range all {
-		path := homePath(r.path)
-		if r.plugin {
-			if files++; i+1 < len(all) && all[i+1].plugin && all[i+1].agent == r.agent {
-				continue
-			}
-			for _, other := range all[i+1-files : i] {
-				for !strings.HasPrefix(homePath(other.path), path+string(filepath.Separator)) {
-					path = filepath.Dir(path)
-				}
-			}
-			r.what, files = fmt.Sprintf("%s, %s", r.what, plural(files, "file")), 0
-		}
-		if r.new && !r.plugin {
-			path += " (new)"
-		}
-		rows = append(rows, []string{r.agent, path, r.what})
-	}
-	return rows
-}
-
-// uninstall takes back what was installed in agents. What is left is an error.
-func (p *printer) uninstall(ctx context.Context, record *install.Record, chosen []string, force bool) error {
-	var left error
 	for _, name := range chosen {
 		done, err := record.Remove(ctx, name, force)
 		for _, said := range done {
@@ -326,20 +237,43 @@ func (p *printer) uninstall(ctx context.Context, record *install.Record, chosen 
 		}
 		if err != nil {
 			left = errors.Join(left, fmt.Errorf("%s: %w", name, err))
-			continue
-		}
-		if agent, _, err := install.Named(name); err == nil && agent.Undo() != "" {
-			p.line("%s: now run `%s`", name, agent.Undo())
+		} else if found, err := install.Find(name); err == nil && len(found) > 0 && found[0].Undo != "" {
+			p.line("%s: %s", name, found[0].Undo)
 		}
 	}
 	return left
+}
+
+// changes is a table of changes; the files of a plugin are one row, with their folder.
+func (p *printer) changes(heading string, all []install.Change) {
+	var rows [][]string
+	files := 0
+	for i, c := range all {
+		path, what := homePath(c.Path), c.What()
+		if c.OfPlugin() {
+			if files++; i+1 < len(all) && all[i+1].OfPlugin() && all[i+1].Agent == c.Agent {
+				continue
+			}
+			for _, other := range all[i+1-files : i] {
+				for !strings.HasPrefix(homePath(other.Path), path+string(filepath.Separator)) {
+					path = filepath.Dir(path)
+				}
+			}
+			what, files = fmt.Sprintf("%s, %s", what, plural(files, "file")), 0
+		}
+		rows = append(rows, []string{c.Agent, path, what})
+	}
+	if len(rows) > 0 {
+		p.section(heading, []string{"agent", "~file", "what"}, rows)
+		p.line("")
+	}
 }
 
 // loadSwitches reads what is off.
 func loadSwitches() (install.Switches, error) {
 	data, err := config.DataDir()
 	if err != nil {
-		return install.Switches{}, err
+		return nil, err
 	}
 	return install.LoadSwitches(data)
 }
@@ -361,8 +295,9 @@ func switchCommand(s Streams, off bool) *cobra.Command {
 		Long:  `Take back "palimpsest off" for an agent or a session; without one, for all.`,
 		Args:  atMostOneArg("AGENT or SESSION"), ValidArgs: install.Names(),
 	}
+	state := "on"
 	if off {
-		c.Use, c.Short = "off [AGENT or SESSION]", "Turn Palimpsest off for an agent or a session, without uninstalling it"
+		state, c.Use, c.Short = "off", "off [AGENT or SESSION]", "Turn Palimpsest off for an agent or a session, without uninstalling it"
 		c.Long = `Turn Palimpsest off for an agent, or for one session (the number or id of "palimpsest
 sessions"); without one, for all agents. The plugin, the hooks and the MCP server stay and do
 nothing: the agent goes on, and compacts, by itself. Agents behind the proxy are not meant.
@@ -378,40 +313,28 @@ nothing: the agent goes on, and compacts, by itself. Agents behind the proxy are
 		if err != nil {
 			return err
 		}
-		state, p := "on", newPrinter(s.Out)
-		if off {
-			state = "off"
+		names, what := install.Names(), "all agents"
+		if len(args) == 0 && !off {
+			names, what = slices.Clone(switches), "all agents and sessions"
 		}
-		switch {
-		case len(args) == 0 && !off:
-			switches = install.Switches{}
-			p.line("palimpsest is on for all agents and sessions")
-		case len(args) == 0:
-			for _, name := range install.Names() {
-				switches.Set(name, true, true)
+		if len(args) == 1 {
+			if what, err = switched(args[0], switches); err != nil {
+				return err
 			}
-			p.line("palimpsest is off for all agents")
-		default:
-			name, isAgent := args[0], slices.Contains(install.Names(), args[0])
-			if !isAgent {
-				if name, err = switchedSession(name, switches); err != nil {
-					return err
-				}
-			}
-			if !switches.Set(name, isAgent, off) {
-				p.line("palimpsest is %s for %s already", state, name)
-				return nil
-			}
-			p.line("palimpsest is %s for %s", state, name)
+			names = []string{what}
 		}
+		for _, name := range names {
+			switches.Set(name, off)
+		}
+		newPrinter(s.Out).line("palimpsest is %s for %s", state, what)
 		return switches.Save(data)
 	}
 	return c
 }
 
-// switchedSession is the id of a session that a name means, or one that is off.
-func switchedSession(name string, switches install.Switches) (string, error) {
-	if slices.Contains(switches.Sessions, name) {
+// switched is the agent, or the id of the session, that a name means.
+func switched(name string, switches install.Switches) (string, error) {
+	if slices.Contains(install.Names(), name) || slices.Contains(switches, name) {
 		return name, nil
 	}
 	finder, err := localFinder()

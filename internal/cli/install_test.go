@@ -274,6 +274,38 @@ func TestUninstallLeaves(t *testing.T) {
 	sameHome(t, before, homeState(t, home))
 }
 
+// TestUninstallLeavesUnreadable: settings that cannot be read any more, as hooks are not taken out between
+// comments, stay, and are told.
+func TestUninstallLeavesUnreadable(t *testing.T) {
+	home := agentsHome(t)
+	for _, text := range []string{"// mine\n{\"theme\": \"dark\"}\n", "{", ""} {
+		if status, _, errs := run(t, "install", "gemini-cli", "codex", "--yes"); status != exitDone {
+			t.Fatal(errs)
+		}
+		for _, file := range []string{".gemini/settings.json", ".codex/hooks.json"} { // one that was there, and a new one
+			path := filepath.Join(home, file)
+			putFile(t, path, text, 0)
+			status, out, errs := run(t, "uninstall", "--yes")
+			if left, err := os.ReadFile(path); string(left) != text || err != nil && text != "" {
+				t.Errorf("%s: %q became %q: %v: status %d: %s%s", file, text, left, err, status, out, errs)
+			}
+			if (status == exitDone) != (text == "") || text != "" && !strings.Contains(errs, file) {
+				t.Errorf("%s: %q: status %d: %s", file, text, status, errs)
+			}
+			putFile(t, path, "{}", 0)
+			if status, _, errs := run(t, "uninstall", "--yes"); status != exitDone {
+				t.Errorf("%s: status %d: %s", file, status, errs)
+			}
+			if status, _, errs := run(t, "install", "gemini-cli", "codex", "--yes"); status != exitDone {
+				t.Fatal(errs)
+			}
+		}
+		if status, _, errs := run(t, "uninstall", "--yes"); status != exitDone {
+			t.Fatal(errs)
+		}
+	}
+}
+
 // TestInstallRefuses: files of others, what cannot be read, and links out of the home are left as
 // they are, and all else is installed.
 func TestInstallRefuses(t *testing.T) {
@@ -346,10 +378,9 @@ func TestInstallAsks(t *testing.T) {
 		{"y\n", nil, "auto", true},
 		{"y\n\n", nil, "auto", true},
 		{"y\nyes\n", nil, "rules.yaml", true},
-		{"y\n", []string{"--rules", "model"}, "rules.yaml", true},
+		{"y\n", []string{"--rules"}, "rules.yaml", true},
 		{"", []string{"--yes"}, "auto", true},
-		{"", []string{"--yes", "--rules", "table"}, "auto", true},
-		{"", []string{"--yes", "--rules", "model"}, "rules.yaml", true},
+		{"", []string{"--yes", "--rules"}, "rules.yaml", true},
 	} {
 		status, out, errs := runOn(t, tt.in, append([]string{"install", "cursor"}, tt.args...)...)
 		if status != exitDone || strings.Contains(errs, "15 %") != (strings.HasPrefix(tt.in, "y") && tt.args == nil) {
@@ -375,10 +406,7 @@ func TestInstallAsks(t *testing.T) {
 		sameHome(t, before, homeState(t, home))
 	}
 	putFile(t, config, "policy: mine.yaml\n", 0o600)
-	if status, _, errs := run(t, "install", "--yes", "--rules", "model"); status != exitDone || !strings.Contains(errs, "names a policy already") {
-		t.Errorf("status %d: %s", status, errs)
-	}
-	if status, _, errs := run(t, "install", "--rules", "me"); status != exitUsage || !strings.Contains(errs, "table or model") {
+	if status, _, errs := run(t, "install", "--yes", "--rules"); status != exitDone || !strings.Contains(errs, "names a policy already") {
 		t.Errorf("status %d: %s", status, errs)
 	}
 }

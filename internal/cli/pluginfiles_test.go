@@ -67,7 +67,7 @@ func TestForeignPluginFiles(t *testing.T) {
 			if status, out, errs := run(t, "plugin", "install", "opencode"); status != exitFailed || !strings.Contains(errs, path) {
 				t.Errorf("install: status %d, %s%s", status, out, errs)
 			}
-			if status, out, errs := run(t, "plugin", "remove", "opencode"); status == exitDone && !strings.Contains(out, "is not installed") || status != exitDone && !strings.Contains(errs, path) {
+			if status, out, errs := run(t, "plugin", "remove", "opencode"); status == exitDone && !strings.Contains(out, "nothing is installed") || status != exitDone && !strings.Contains(errs, path) {
 				t.Errorf("remove: status %d, %s%s", status, out, errs)
 			}
 			if after := filesBelow(t, folder) + filesBelow(t, elsewhere); after != before {

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/install"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
@@ -113,10 +112,8 @@ func readStatus(in []byte) status {
 	}
 	s.reserve = reserveOf(s.window)
 	s.correct(end)
-	if data, err := config.DataDir(); err == nil {
-		switches, _ := install.LoadSwitches(data)
-		s.off = switches.Off(install.ClaudeCode, v.Get("session_id").Str) != ""
-	}
+	switches, _ := loadSwitches()
+	s.off = switches.Off(install.ClaudeCode, v.Get("session_id").Str) != ""
 	return s
 }
 

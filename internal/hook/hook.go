@@ -47,8 +47,6 @@ type Agent struct {
 	MaxContextBytes int
 	// TicksPerSecond is the agent's unit for timeouts.
 	TicksPerSecond int
-	// Note is for users who installed the hooks; may be empty.
-	Note string
 }
 
 // Event is an event and the agent's matcher for it, which may be empty.
@@ -64,7 +62,6 @@ var agents = []Agent{
 	{
 		Name: "codex", Settings: "hooks.json", MaxContextBytes: 7_000, TicksPerSecond: 1,
 		Events: []Event{{SessionStart, "compact"}},
-		Note:   "Codex only runs hooks that you trust: it asks at its next start.",
 	},
 	{
 		Name: "gemini-cli", Settings: "settings.json", TicksPerSecond: 1000,

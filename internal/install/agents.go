@@ -1,7 +1,7 @@
 // Package install puts Palimpsest into the coding agents of a machine, and takes it out
 // again: their plugins, hooks, MCP servers and the status line.
 //
-// Find says which agents are there (agents.go), Plan what would change, from the contents of
+// Find says which agents are there (agents.go), Self.Plan what would change, from the contents of
 // their files alone (plan.go, edit.go). Apply does it and keeps a record, and Remove takes
 // back what the record says, and leaves what others changed since (apply.go, files.go).
 // Switches turn agents and sessions off without removing anything (switches.go).
@@ -24,26 +24,22 @@ import (
 // ClaudeCode is the agent whose plugin its own command installs.
 const ClaudeCode = "claude-code"
 
-// Agent is an agent that was found, with one of its folders of settings.
+// Agent is an agent that is known, or was found with one of its folders of settings.
 type Agent struct {
-	Name, Folder string
-	// Version is that of the program on the path; empty if its files do not say. Tried is the
-	// version that was tried with Palimpsest; empty for none.
-	Version, Tried string
+	Name string
+	// Tried is the version that was tried with Palimpsest; empty for none.
+	Tried string
+	// Next says what the user has to do after an installation, Undo after a removal; empty for
+	// nothing.
+	Next, Undo string
+	// Folder and Version are of what was found; Version, that of the program on the path, is empty
+	// if its files do not say.
+	Folder, Version string
 
-	program string // its program on the path; empty if it is not there
-	row     row
-}
-
-// row is what is known of an agent.
-type row struct {
-	name, program, tried string
-	loads                string // the file or folder of the plugin, in the agent's; empty if there is none
-	plugin               bool   // integrations has one
-	hooks                bool   // internal/hook answers them
-	mcp                  *entry // where it lists MCP servers; nil where the plugin makes it needless
-	// after and undo are what the user has to run besides.
-	after, undo string
+	program string // its name
+	onPath  bool   // it works on Folder
+	plugin  bool   // integrations has one
+	mcp     *entry // where it lists MCP servers; nil where the plugin makes it needless
 }
 
 // entry is a place in a file of settings for an MCP server, and the form of the entry: PROGRAM
@@ -67,96 +63,66 @@ func servers(file, form string) *entry {
 	return &entry{file, []string{"mcpServers", "palimpsest"}, form}
 }
 
-// rows are all agents, in the order in which people see them. Where the column of what was
+// agents are all that are known, in the order in which people see them. Where the column of what was
 // tried is empty, the place and the form are those of the agent's documentation.
-var rows = []row{
-	{name: ClaudeCode, program: "claude", tried: "2.1.330", plugin: true, hooks: true},
-	{name: "codex", program: "codex", tried: "0.171.0", hooks: true, mcp: &entry{"config.toml", nil, tomlForm}},
-	{name: "opencode", program: "opencode", tried: "1.18.33", plugin: true, loads: "plugins/palimpsest.js"},
-	{name: "pi", program: "pi", tried: "1.6.0", plugin: true, loads: "extensions/palimpsest.js"},
-	{name: "openclaw", program: "openclaw", tried: "2026.9.6", plugin: true, loads: "extensions/palimpsest",
-		after: "openclaw config set plugins.slots.contextEngine palimpsest && openclaw config set agents.defaults.compaction.provider palimpsest",
-		undo:  "openclaw config unset plugins.slots.contextEngine && openclaw config unset agents.defaults.compaction.provider"},
-	{name: "hermes", program: "hermes", plugin: true, loads: "plugins/palimpsest",
-		after: "hermes plugins enable palimpsest && hermes config set context.engine palimpsest", undo: "hermes config set context.engine compressor"},
-	{name: "gemini-cli", program: "gemini", tried: "0.61.0", hooks: true, mcp: servers("settings.json", plainForm)},
-	{name: "qwen-code", program: "qwen", mcp: servers("settings.json", plainForm)},
-	{name: "kimi-code", program: "kimi", mcp: servers("mcp.json", plainForm)},
-	{name: "copilot-cli", program: "copilot", mcp: servers("mcp-config.json", localForm)},
-	{name: "cursor", program: "cursor-agent", mcp: servers("mcp.json", plainForm)},
-	{name: "droid", program: "droid", mcp: servers("mcp.json", typedForm)},
-	{name: "cline", program: "cline", mcp: servers("data/settings/cline_mcp_settings.json", plainForm)},
-	{name: "kilo", program: "kilo", mcp: &entry{"kilo.jsonc|kilo.json", []string{"mcp", "palimpsest"}, listForm}},
-	{name: "crush", program: "crush", mcp: &entry{"crush.json", []string{"mcp", "palimpsest"}, typedForm}},
-	{name: "amp", program: "amp", mcp: &entry{"settings.json", []string{"amp.mcpServers", "palimpsest"}, plainForm}},
+var agents = []Agent{
+	{Name: ClaudeCode, program: "claude", Tried: "2.1.330", plugin: true},
+	{Name: "codex", program: "codex", Tried: "0.171.0", mcp: &entry{"config.toml", nil, tomlForm}, Next: "it asks at its next start whether you trust the hooks"},
+	{Name: "opencode", program: "opencode", Tried: "1.18.33", plugin: true},
+	{Name: "pi", program: "pi", Tried: "1.6.0", plugin: true},
+	{Name: "openclaw", program: "openclaw", Tried: "2026.9.6", plugin: true,
+		Next: "now run `openclaw config set plugins.slots.contextEngine palimpsest && openclaw config set agents.defaults.compaction.provider palimpsest`",
+		Undo: "now run `openclaw config unset plugins.slots.contextEngine && openclaw config unset agents.defaults.compaction.provider`"},
+	{Name: "hermes", program: "hermes", plugin: true,
+		Next: "now run `hermes plugins enable palimpsest && hermes config set context.engine palimpsest`", Undo: "now run `hermes config set context.engine compressor`"},
+	{Name: "gemini-cli", program: "gemini", Tried: "0.61.0", mcp: servers("settings.json", plainForm)},
+	{Name: "qwen-code", program: "qwen", mcp: servers("settings.json", plainForm)},
+	{Name: "kimi-code", program: "kimi", mcp: servers("mcp.json", plainForm)},
+	{Name: "copilot-cli", program: "copilot", mcp: servers("mcp-config.json", localForm)},
+	{Name: "cursor", program: "cursor-agent", mcp: servers("mcp.json", plainForm)},
+	{Name: "droid", program: "droid", mcp: servers("mcp.json", typedForm)},
+	{Name: "cline", program: "cline", mcp: servers("data/settings/cline_mcp_settings.json", plainForm)},
+	{Name: "kilo", program: "kilo", mcp: &entry{"kilo.jsonc|kilo.json", []string{"mcp", "palimpsest"}, listForm}},
+	{Name: "crush", program: "crush", mcp: &entry{"crush.json", []string{"mcp", "palimpsest"}, typedForm}},
+	{Name: "amp", program: "amp", mcp: &entry{"settings.json", []string{"amp.mcpServers", "palimpsest"}, plainForm}},
 }
 
-// Names are the agents that are known.
-func Names() (names []string) {
-	for _, r := range rows {
-		names = append(names, r.name)
-	}
-	return names
-}
-
-// PluginNames are the agents for which there is a plugin.
-func PluginNames() (names []string) {
-	for _, r := range rows {
-		if r.plugin {
-			names = append(names, r.name)
+// Names are the agents that are known, or those of them that can have all the parts.
+func Names(parts ...Part) (names []string) {
+	for _, a := range agents {
+		if !slices.ContainsFunc(parts, func(p Part) bool { return !a.has(p) }) {
+			names = append(names, a.Name)
 		}
 	}
 	return names
 }
 
 // Find returns the agents whose folder or program is there, once for each folder of settings:
-// the one that the agent's variable names, and the usual one. Nothing is run.
-func Find() (found []Agent, err error) {
-	for _, r := range rows {
-		folders, err := sessions.SettingsFolders(r.name)
+// the one that the agent's variable names, and the usual one. Of those that are named, no others
+// are returned, and the folder that they use now first, whether it is there or not. Nothing is run.
+func Find(named ...string) (found []Agent, err error) {
+	for _, a := range agents {
+		if len(named) > 0 && !slices.Contains(named, a.Name) {
+			continue
+		}
+		folders, err := sessions.SettingsFolders(a.Name)
 		if err != nil {
 			return nil, err
 		}
-		program, _ := exec.LookPath(r.program)
+		program, _ := exec.LookPath(a.program)
 		for i, folder := range folders {
-			info, missing := os.Stat(folder)
-			there := missing == nil && info.IsDir()
-			if i > 0 {
-				program = "" // it works on the first one
-			}
-			if there || program != "" {
-				found = append(found, r.in(folder, program))
+			info, err := os.Stat(folder)
+			if a.onPath = program != "" && i == 0; a.onPath || err == nil && info.IsDir() || len(named) > 0 && i == 0 {
+				a.Folder, a.Version = folder, ""
+				if a.onPath {
+					a.Version = versionOf(program)
+				}
+				found = append(found, a)
 			}
 		}
 	}
 	return found, nil
 }
-
-// Named returns an agent with the folder of settings that it uses now, whether it is there or
-// not. ok is false for a name that is not known.
-func Named(name string) (agent Agent, ok bool, err error) {
-	i := slices.IndexFunc(rows, func(r row) bool { return r.name == name })
-	if i < 0 {
-		return Agent{}, false, nil
-	}
-	folders, err := sessions.SettingsFolders(name)
-	if err != nil {
-		return Agent{}, true, err
-	}
-	program, _ := exec.LookPath(rows[i].program)
-	return rows[i].in(folders[0], program), true, nil
-}
-
-func (r row) in(folder, program string) Agent {
-	return Agent{Name: r.name, Folder: folder, Version: versionOf(program), Tried: r.tried, program: program, row: r}
-}
-
-// Next is a command that the user has to run after an installation, Undo after a removal;
-// empty for none.
-func (a Agent) Next() string { return a.row.after }
-
-// Undo is described at Next.
-func (a Agent) Undo() string { return a.row.undo }
 
 // numbers matches a version in the name of a file.
 var numbers = lazyregexp.New(`^v?(\d+\.\d+\.\d+(?:[-+.][0-9A-Za-z.-]+)?)$`)
@@ -168,7 +134,7 @@ const maxPackage = 1 << 20
 // native installers have it, or the package.json above it.
 func versionOf(program string) string {
 	real, err := filepath.EvalSymlinks(program)
-	if program == "" || err != nil {
+	if err != nil {
 		return ""
 	}
 	for at, up := real, 0; up < 6 && len(at) > 1; at, up = filepath.Dir(at), up+1 {

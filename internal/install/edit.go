@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -20,189 +21,163 @@ type Kind string
 
 // The kinds of edits.
 const (
-	wholeFile  Kind = "file"       // Value is the file
-	jsonMember Kind = "member"     // Value is added at Path of a JSON object, which may have comments
-	tomlTable  Kind = "table"      // Value, a table with its header, is added to a TOML file
-	hooksOf    Kind = "hooks"      // the hooks of the agent Path, which call the shell command Value
-	noHooks    Kind = "no hooks"   // those are taken out, because the plugin brings them
-	statusLine Kind = "statusline" // the status line at Path, by the shell command Value
-
-	settingLine Kind = "setting" // Value, the line of a policy, is added to this program's own settings
+	wholeFile   Kind = "file"       // the whole file is ours
+	jsonMember  Kind = "member"     // Value is added at Path of a JSON object, which may have comments
+	statusLine  Kind = "statusline" // the status line at Path, by the shell command Value
+	hooksOf     Kind = "hooks"      // the hooks of the agent Path, which call the shell command Value; without one, none
+	tomlTable   Kind = "table"      // Value, a table with its header, is added to a TOML file
+	settingLine Kind = "setting"    // Value, the line of a policy, is added to this program's own settings
 )
-
-// part is what the kind belongs to.
-func (k Kind) part() Part {
-	switch k {
-	case settingLine:
-		return ""
-	case wholeFile, noHooks:
-		return Plugin
-	case hooksOf:
-		return Hooks
-	case statusLine:
-		return Status
-	}
-	return MCP
-}
 
 // Edit is one thing that is added to a file, and what is needed to take it out again.
 type Edit struct {
 	Kind  Kind     `json:"kind"`
+	What  string   `json:"what,omitempty"` // in a few words
 	Path  []string `json:"path,omitempty"`
 	Value string   `json:"value,omitempty"`
 	// Old is what was at the place before, and Names how many names of the path were there.
 	Old   string `json:"old,omitempty"`
 	Names int    `json:"names,omitempty"`
+
+	text string // of a whole file
 }
 
 // ErrOthers is wrapped by errors about what is not ours, or was changed since it was: it is left
 // as it is.
 var ErrOthers = errors.New("left as it is")
 
-// what says what is added, in a few words.
-func (e Edit) what() string {
-	switch e.Kind {
-	case wholeFile:
-		return "the plugin"
-	case noHooks:
-		return ""
-	case settingLine:
-		return "the setting " + strings.TrimSpace(e.Value)
-	case hooksOf:
-		return "hooks"
-	case statusLine:
-		if e.Old != "" {
-			return "a status line, which runs yours first"
-		}
-		return "a status line"
-	}
-	return "an MCP server"
+// errChanged is about what was changed since we put it there.
+func errChanged(what string) error {
+	return fmt.Errorf("%w: %s was changed since it was installed; `palimpsest uninstall --force` removes it", ErrOthers, what)
 }
 
-// applyAll makes the edits one after the other. It notes in them what was there before.
-func applyAll(path string, edits []Edit, text []byte) ([]byte, error) {
-	for i := range edits {
-		var err error
-		if text, err = edits[i].apply(path, text); err != nil {
-			return nil, err
+// apply makes the edits one after the other, in a text that is nil for a new file. It notes in them
+// what was there before. What others put there is an error that wraps ErrOthers.
+func (c Change) apply(text []byte) (_ []byte, err error) {
+	for i := range c.Edits {
+		if text, err = c.Edits[i].apply(text); errors.Is(err, jsonedit.ErrShape) {
+			err = fmt.Errorf("%w; correct it, and install again", err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Path, err)
 		}
 	}
 	return text, nil
 }
 
-// header matches the header of our table in TOML, and inline any other way to have it.
-var (
-	header = lazyregexp.New(`(?m)^[ \t]*\[[ \t]*mcp_servers[ \t]*\.[ \t]*["']?palimpsest["']?[ \t]*[.\]]`)
-	inline = lazyregexp.New(`(?m)^[ \t]*mcp_servers[ \t]*(=|\.[ \t]*["']?palimpsest)`)
-)
-
-// apply makes the edit. What is there already, of an earlier installation, is put in anew; what
-// others put there is an error that wraps ErrOthers.
-func (e *Edit) apply(path string, text []byte) ([]byte, error) {
+// apply makes the edit. What is there already, of an earlier installation, is put in anew.
+func (e *Edit) apply(text []byte) ([]byte, error) {
 	doc := string(text)
 	switch e.Kind {
 	case wholeFile:
 		if text != nil && !strings.Contains(strings.ToLower(doc), "palimpsest") {
 			return nil, fmt.Errorf("%w: it is no file of ours; move it away first", ErrOthers)
 		}
-		return []byte(e.Value), nil
+		return []byte(e.text), nil
 	case hooksOf:
-		h, err := hook.Find(e.Path[0])
-		if err != nil {
-			return nil, err
-		}
-		out, err := h.Add(text, e.Value)
-		if err == nil && sameJSON(string(out), doc) { // in another order
-			return text, nil
-		}
-		return out, err
-	case noHooks:
-		h, err := hook.Find(e.Path[0])
-		if err != nil {
-			return nil, err
-		}
-		return h.Remove(text)
+		return e.hooks(text, e.Value)
 	case tomlTable:
 		if header().MatchString(doc) {
 			return text, nil
 		}
-		if inline().MatchString(doc) {
-			return nil, fmt.Errorf("%w: it lists MCP servers in one line; add palimpsest there", ErrOthers)
-		}
-		return []byte(doc + e.tableText(doc)), nil
-	case statusLine:
-		return e.applyStatus(doc)
+		return e.appendTo(doc, "\n", inline(), "it lists MCP servers in one line; add palimpsest there")
 	case settingLine:
-		if !strings.Contains("\n"+doc, "\n"+e.Value) && ownPolicy().MatchString(doc) {
-			return nil, fmt.Errorf("%w: it names a policy already: give that one `rules: agent` in its `summarizer`", ErrOthers)
+		if strings.Contains("\n"+doc, "\n"+e.Value) {
+			return text, nil
 		}
-		return []byte(withLine(doc, e.Value)), nil
+		return e.appendTo(doc, "", ownPolicy(), "it names a policy already: give that one `rules: agent` in its `summarizer`")
 	}
 	old, names, err := jsonedit.Member(doc, e.Path...)
-	if strings.TrimSpace(doc) == "" {
-		old, names, err = "", 0, nil
-	}
-	if err != nil || sameJSON(old, e.Value) {
-		return text, err
-	}
-	if old != "" && !strings.Contains(old, "palimpsest") {
-		return nil, fmt.Errorf("%w: it has another %s", ErrOthers, strings.Join(e.Path, "."))
-	}
-	e.Names = names
-	out, err := jsonedit.SetMember(doc, e.Value, e.Path...)
-	return []byte(out), err
-}
-
-// ownPolicy matches the line of a policy in this program's settings.
-var ownPolicy = lazyregexp.New(`(?m)^["']?policy["']?[ \t]*:`)
-
-// withLine is a document with a line at its end, unless it has the line.
-func withLine(doc, line string) string {
-	switch {
-	case strings.Contains("\n"+doc, "\n"+line):
-		return doc
-	case doc != "" && !strings.HasSuffix(doc, "\n"):
-		return doc + "\n" + line
-	}
-	return doc + line
-}
-
-// tableText is the table behind a document, with an empty line between.
-func (e *Edit) tableText(doc string) string {
-	switch {
-	case doc == "":
-		return e.Value
-	case strings.HasSuffix(doc, "\n"):
-		return "\n" + e.Value
-	}
-	return "\n\n" + e.Value
-}
-
-func (e *Edit) applyStatus(doc string) ([]byte, error) {
-	old, names, err := "", 0, error(nil)
-	if strings.TrimSpace(doc) != "" {
-		old, names, err = jsonedit.Member(doc, e.Path...)
-	}
 	if err != nil {
 		return nil, err
 	}
-	if old != "" && (!rawjson.Valid(old) || gjson.Get(old, "type").Str != "command") {
-		return nil, fmt.Errorf("%w: its status line is of another form: set the command %q by hand, which takes the one before as --after", ErrOthers, e.Value+statusSuffix)
+	value := e.Value
+	switch ours := strings.Contains(old, "palimpsest"); {
+	case e.Kind == statusLine && isStatusLine(old), sameJSON(old, value):
+		return text, nil
+	case e.Kind == statusLine:
+		if value, err = e.status(old); err != nil {
+			return nil, err
+		}
+	case old != "" && !ours:
+		return nil, fmt.Errorf("%w: it has another %s", ErrOthers, strings.Join(e.Path, "."))
 	}
-	command, ok := StatusCommand(e.Value, gjson.Get(old, "command").Str)
-	if !ok {
-		return []byte(doc), nil
+	e.Names = names
+	out, err := jsonedit.SetMember(doc, value, e.Path...)
+	return []byte(out), err
+}
+
+// hooks puts the hooks of an agent into its settings, or takes them out where no command is given.
+func (e *Edit) hooks(text []byte, command string) ([]byte, error) {
+	h, err := hook.Find(e.Path[0])
+	if err != nil || command == "" && text == nil {
+		return text, err
 	}
-	e.Old, e.Names = old, names
+	if command == "" {
+		return h.Remove(text)
+	}
+	out, err := h.Add(text, command)
+	if err == nil && sameJSON(string(out), string(text)) { // in another order
+		return text, nil
+	}
+	return out, err
+}
+
+var (
+	// header matches the header of our table in TOML, inline any other way to have it, and tableHeader
+	// that of any table.
+	header      = lazyregexp.New(`(?m)^[ \t]*\[[ \t]*mcp_servers[ \t]*\.[ \t]*["']?palimpsest["']?[ \t]*[.\]]`)
+	inline      = lazyregexp.New(`(?m)^[ \t]*mcp_servers[ \t]*(=|\.[ \t]*["']?palimpsest)`)
+	tableHeader = lazyregexp.New(`(?m)^[ \t]*\[`)
+	// tableEnd matches what adds nothing to the table before it.
+	tableEnd = lazyregexp.New(`^([ \t\r]*(#.*)?\n)*[ \t]*(#.*)?(\[|$)`)
+	// ownPolicy matches the line of a policy in this program's settings.
+	ownPolicy = lazyregexp.New(`(?m)^["']?policy["']?[ \t]*:`)
+)
+
+// appendTo puts the value at the end of a document behind a gap, unless the document has what is in
+// its way.
+func (e *Edit) appendTo(doc, gap string, way *regexp.Regexp, why string) ([]byte, error) {
+	switch {
+	case way.MatchString(doc):
+		return nil, fmt.Errorf("%w: %s", ErrOthers, why)
+	case doc == "":
+		gap = ""
+	case !strings.HasSuffix(doc, "\n"):
+		gap += "\n"
+	}
+	return []byte(doc + gap + e.Value), nil
+}
+
+const statusSuffix = " statusline"
+
+// refreshSeconds is how often Claude Code asks for the status line besides: it does not ask by
+// itself after a compaction.
+const refreshSeconds = 10
+
+// isStatusLine reports whether a status line of Claude Code is ours.
+func isStatusLine(value string) bool {
+	head, _, _ := strings.Cut(gjson.Get(value, "command").Str, " --after ")
+	return strings.HasSuffix(head, statusSuffix) && strings.Contains(head, "palimpsest")
+}
+
+// status is our status line, which runs the one that was there before.
+func (e *Edit) status(old string) (string, error) {
+	command := e.Value + statusSuffix
+	if old != "" {
+		if !rawjson.Valid(old) || gjson.Get(old, "type").Str != "command" {
+			return "", fmt.Errorf("%w: its status line is of another form: set the command %q by hand, which takes the one before as --after", ErrOthers, command)
+		}
+		if before := gjson.Get(old, "command").Str; before != "" {
+			command += " --after '" + strings.ReplaceAll(before, "'", `'\''`) + "'"
+		}
+		e.Old, e.What = old, "a status line, which runs yours first"
+	}
 	value, err := jsonedit.SetMember(cmp.Or(old, `{"type":"command"}`), rawjson.Quote(command), "command") // its padding stays
 	if err == nil && !gjson.Get(value, "refreshInterval").Exists() {
 		value, err = jsonedit.SetMember(value, strconv.Itoa(refreshSeconds), "refreshInterval")
 	}
-	if err != nil {
-		return nil, err
-	}
-	out, err := jsonedit.SetMember(doc, value, e.Path...)
-	return []byte(out), err
+	return value, err
 }
 
 // remove takes the edit out of a text that others may have changed since. What they changed of
@@ -212,35 +187,28 @@ func (e *Edit) remove(text []byte, force bool) ([]byte, error) {
 	switch e.Kind {
 	case wholeFile:
 		if !force { // one that was not changed is not asked about
-			return text, fmt.Errorf("%w: it was changed since it was installed; `palimpsest uninstall --force` removes it", ErrOthers)
+			return text, errChanged("it")
 		}
 		return nil, nil
-	case noHooks:
-		return text, nil
+	case hooksOf:
+		if e.Value == "" {
+			return text, nil
+		}
+		return e.hooks(text, "")
 	case settingLine:
 		if at := strings.Index("\n"+doc, "\n"+e.Value); at >= 0 {
 			doc = doc[:at] + doc[at+len(e.Value):]
 		}
 		return []byte(doc), nil
-	case hooksOf:
-		h, err := hook.Find(e.Path[0])
-		if err != nil {
-			return text, err
-		}
-		return h.Remove(text)
 	case tomlTable:
 		return e.removeTable(doc, force)
 	}
 	now, _, err := jsonedit.Member(doc, e.Path...)
 	switch {
-	case err != nil:
+	case err != nil || now == "" || e.Kind == statusLine && !isStatusLine(now): // another one took its place
 		return text, err
-	case now == "":
-		return text, nil
-	case e.Kind == statusLine && !IsStatusCommand(gjson.Get(now, "command").Str):
-		return text, nil // another one took its place
 	case e.Kind == jsonMember && !holds(now, e.Value) && !force:
-		return text, fmt.Errorf("%w: %s was changed since it was installed; `palimpsest uninstall --force` removes it", ErrOthers, strings.Join(e.Path, "."))
+		return text, errChanged(strings.Join(e.Path, "."))
 	case e.Old != "":
 		doc, err = jsonedit.SetMember(doc, e.Old, e.Path...)
 	default:
@@ -249,41 +217,26 @@ func (e *Edit) remove(text []byte, force bool) ([]byte, error) {
 	return []byte(doc), err
 }
 
-// tableHeader matches the beginning of a table in TOML.
-var tableHeader = lazyregexp.New(`(?m)^[ \t]*\[`)
-
 func (e *Edit) removeTable(doc string, force bool) ([]byte, error) {
 	at := header().FindStringIndex(doc)
 	if at == nil {
 		return []byte(doc), nil
 	}
-	end := at[0] + len(e.Value)
-	if !strings.HasPrefix(doc[at[0]:], e.Value) || !ends(doc[end:]) {
+	rest, same := strings.CutPrefix(doc[at[0]:], e.Value)
+	if !same || !tableEnd().MatchString(rest) || header().MatchString(rest) {
 		if !force {
-			return []byte(doc), fmt.Errorf("%w: the table mcp_servers.palimpsest was changed since it was installed; `palimpsest uninstall --force` removes it", ErrOthers)
+			return []byte(doc), errChanged("the table mcp_servers.palimpsest")
 		}
-		end = len(doc)
+		rest = ""
 		if next := tableHeader().FindStringIndex(doc[at[1]:]); next != nil {
-			end = at[1] + next[0]
+			rest = doc[at[1]+next[0]:]
 		}
 	}
 	head := doc[:at[0]]
 	if strings.HasSuffix(head, "\n\n") {
 		head = head[:len(head)-1]
 	}
-	return []byte(head + doc[end:]), nil
-}
-
-// ends reports whether the rest of a TOML file adds nothing to the table before it.
-func ends(rest string) bool {
-	for line := range strings.Lines(rest) {
-		switch line = strings.TrimSpace(line); {
-		case line == "" || strings.HasPrefix(line, "#"):
-		default:
-			return strings.HasPrefix(line, "[") && !header().MatchString(line)
-		}
-	}
-	return true
+	return []byte(head + rest), nil
 }
 
 // sameJSON reports whether two values say the same; comments in one are a difference.

@@ -3,11 +3,13 @@ package install
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -18,30 +20,23 @@ const (
 	maxSettings = 16 << 20
 )
 
-// Reader reads a file, which is not behind a link that leads out of a folder root and of the
-// user's home. The error names the file, and wraps fs.ErrNotExist if it is not there.
-type Reader func(path, root string) ([]byte, error)
-
-// Read is a Reader of the files on this machine. A file that is there is not nil.
-func Read(path, root string) ([]byte, error) {
-	real, err := place(path, root)
-	if err != nil {
-		return nil, err
+// read reads a file, nil if it is not there, and says where it really is. It is an error if that is
+// behind a link out of the user's home and of a folder root, or if it is no file of settings.
+func read(path, root string) (real string, text []byte, err error) {
+	if real, err = place(path, root); err != nil {
+		return "", nil, err
 	}
 	info, err := os.Stat(real)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return real, nil, nil
 	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	case info.Size() > maxSettings:
-		return nil, fmt.Errorf("%s is larger than %d MB", path, maxSettings>>20)
+		return "", nil, err
+	case !info.Mode().IsRegular() || info.Size() > maxSettings:
+		return "", nil, fmt.Errorf("%s is not a regular file of at most %d MB", path, maxSettings>>20)
 	}
-	text, err := os.ReadFile(real)
-	if text == nil && err == nil {
-		text = []byte{}
-	}
-	return text, err
+	text, err = os.ReadFile(real)
+	return real, append([]byte{}, text...), err
 }
 
 // place is where a file really is, which may be behind links; of a file that is not there, of
@@ -82,21 +77,29 @@ func place(path, root string) (string, error) {
 	return "", fmt.Errorf("%w: %s is a link out of your home, to %s: change that file by hand", ErrOthers, path, real)
 }
 
-// write puts a text in place of a file at once, with the file's mode or that of a new one, and
-// says which folders it made, the outermost first.
-func write(path string, text []byte, mode fs.FileMode) (made []string, err error) {
+// missing are the folders above a file that are not there, the outermost first.
+func missing(path string) (folders []string) {
 	for folder := filepath.Dir(path); ; folder = filepath.Dir(folder) {
 		if _, err := os.Lstat(folder); err == nil || filepath.Dir(folder) == folder {
-			break
+			slices.Reverse(folders)
+			return folders
 		}
-		made = append([]string{folder}, made...)
+		folders = append(folders, folder)
+	}
+}
+
+// write puts a text in place of a file at once, with the file's mode, and makes its folders.
+func write(path string, text []byte) error {
+	mode := fs.FileMode(newFile)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
 	}
 	if err := os.MkdirAll(filepath.Dir(path), newFolder); err != nil {
-		return nil, err
+		return err
 	}
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.part")
 	if err != nil {
-		return made, err
+		return err
 	}
 	_, err = temp.Write(text)
 	err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close())
@@ -106,7 +109,37 @@ func write(path string, text []byte, mode fs.FileMode) (made []string, err error
 	if err != nil {
 		err = errors.Join(err, os.Remove(temp.Name()))
 	}
-	return made, err
+	return err
+}
+
+// loadJSON reads a file of ours into a value, which stays as it is if there is none.
+func loadJSON(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return err
+}
+
+// saveJSON writes a value to a file of ours, or removes that if the value is empty.
+func saveJSON(path string, value any, empty bool) error {
+	if empty {
+		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	return write(path, append(text, '\n'))
 }
 
 // removeFolders removes those of the folders that are empty, the innermost first.

@@ -3,7 +3,6 @@ package install
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/integrations"
 	"github.com/palimpsest-ai/palimpsest/internal/hook"
-	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
@@ -24,8 +22,8 @@ type Self struct {
 	Data string
 }
 
-// Change is what an installation does to one file, or one series of commands. The zero value
-// changes nothing.
+// Change is what an installation does to one file, or one series of commands: as it is planned,
+// and as the record keeps it. The zero value changes nothing.
 type Change struct {
 	Agent string `json:"agent"`
 	// Path is the file, "" for commands. It may be a link, but leads nowhere outside of Root. The
@@ -33,34 +31,43 @@ type Change struct {
 	Path  string `json:"path,omitempty"`
 	Root  string `json:"root,omitempty"`
 	Edits []Edit `json:"edits,omitempty"`
-	// Before and After are the contents; Existed is false for a new file.
-	Before  []byte `json:"-"`
-	After   []byte `json:"-"`
-	Existed bool   `json:"existed,omitempty"`
 	// Run are commands of the agent's own program, and Undo those that take them back.
 	Run  [][]string `json:"-"`
 	Undo [][]string `json:"undo,omitempty"`
+	// Existed is false for a new file. Backup names a copy of the file from before, and Hash is that
+	// of what was written. With them an untouched file is put back as it was, byte for byte. Made are
+	// the folders that were made for it.
+	Existed bool     `json:"existed,omitempty"`
+	Backup  string   `json:"backup,omitempty"`
+	Hash    string   `json:"hash,omitempty"`
+	Made    []string `json:"made,omitempty"`
 }
 
 // What says what is added, or taken back, in a few words.
 func (c Change) What() string {
-	switch {
-	case len(c.Run) > 0:
-		return "run `" + strings.Join(c.Run[len(c.Run)-1], " ") + "`"
-	case len(c.Undo) > 0:
-		return "run `" + strings.Join(c.Undo[0], " ") + "`"
-	}
-	if c.isOurs() && !c.OfPlugin() {
-		return "a policy"
-	}
 	var all []string
 	for _, e := range c.Edits {
-		if said := e.what(); said != "" {
-			all = append(all, said)
+		if e.What != "" {
+			all = append(all, e.What)
 		}
+	}
+	if len(c.Run) > 0 {
+		all = append(all, "run `"+strings.Join(c.Run[len(c.Run)-1], " ")+"`")
+	} else if len(c.Undo) > 0 {
+		all = append(all, "run `"+strings.Join(c.Undo[0], " ")+"`")
 	}
 	return strings.Join(all, ", ")
 }
+
+// OfPlugin reports whether the file is one of the agent's plugin.
+func (c Change) OfPlugin() bool { return c.isOurs() && c.Agent != settings }
+
+// isOurs reports whether the whole file is ours.
+func (c Change) isOurs() bool { return len(c.Edits) == 1 && c.Edits[0].Kind == wholeFile }
+
+// together reports whether the change is made with its likes or not at all: the files of a plugin and
+// the commands for them, and this program's settings.
+func (c Change) together() bool { return c.isOurs() || c.Path == "" || c.Agent == settings }
 
 // Part is what is installed in an agent.
 type Part string
@@ -71,149 +78,136 @@ const (
 	Hooks  Part = "hooks"
 	MCP    Part = "MCP"
 	Status Part = "status line"
+	rules  Part = "rules" // of Settings
 )
+
+// settings is the name under which changes of this program's own settings are recorded.
+const settings = "settings"
+
+// Settings stands for the settings of this program in a folder: it is installed in them that the
+// daemon lets the model of an agent behind its proxy say which sentences of the user stand.
+func Settings(folder string) Agent { return Agent{Name: settings, Folder: folder} }
+
+// has reports whether there is a part for an agent.
+func (a Agent) has(part Part) bool {
+	switch part {
+	case Plugin:
+		return a.plugin
+	case Hooks:
+		_, err := hook.Find(a.Name)
+		return err == nil
+	case MCP:
+		return a.mcp != nil
+	case Status:
+		return a.Name == ClaudeCode
+	}
+	return a.Name == settings
+}
 
 // Usual are the parts that are installed in an agent if nothing else is said: its plugin or, where
 // there is none or the agent's program is needed and not there, its hooks; and what goes beside.
 func (a Agent) Usual() (parts []Part) {
-	switch {
-	case a.row.plugin && (a.Name != ClaudeCode || a.program != ""):
-		parts = append(parts, Plugin)
-	case a.row.hooks:
-		parts = append(parts, Hooks)
-	}
-	if a.row.mcp != nil {
-		parts = append(parts, MCP)
-	}
-	if a.Name == ClaudeCode {
-		parts = append(parts, Status)
+	for _, part := range []Part{Plugin, Hooks, MCP, Status, rules} {
+		unfit := part == Plugin && a.Name == ClaudeCode && !a.onPath || part == Hooks && slices.Contains(parts, Plugin)
+		if a.has(part) && !unfit {
+			parts = append(parts, part)
+		}
 	}
 	return parts
 }
 
-// Plan says what installing parts of each agent would change, given a reader of files. No parts
-// are the usual ones. What is there already is no change. What cannot be changed is left out (of a
-// plugin, all of it), and the error names it; all else is planned still.
-func Plan(self Self, chosen []Agent, read Reader, parts ...Part) (changes []Change, err error) {
+// Plan says what installing parts of each agent would change. No parts are the usual ones. What is
+// there already is no change. What cannot be changed is left out (of a plugin, all of it), and the
+// error names it; all else is planned still.
+func (self Self) Plan(chosen []Agent, parts ...Part) (changes []Change, err error) {
 	for _, a := range chosen {
 		which := parts
 		if len(which) == 0 {
 			which = a.Usual()
 		}
 		var own []Change
-		whole := true // the plugin
+		whole := true
 		for _, c := range self.wanted(a, which) {
-			ok, failed := c.fill(read)
+			if c.Path == "" {
+				own = append(own, c)
+				continue
+			}
+			_, old, failed := read(c.Path, c.Root)
+			var after []byte
+			if failed == nil {
+				c.Existed = old != nil
+				after, failed = c.apply(old)
+			}
 			if failed != nil {
 				err = errors.Join(err, fmt.Errorf("%s: %w", a.Name, failed))
-				whole = whole && !c.OfPlugin()
-			}
-			if ok {
+				whole = whole && !c.together()
+			} else if string(after) != string(old) {
 				own = append(own, c)
 			}
 		}
-		changes = append(changes, slices.DeleteFunc(own, func(c Change) bool { return !whole && (c.OfPlugin() || c.Path == "") })...)
+		changes = append(changes, slices.DeleteFunc(own, func(c Change) bool { return !whole && c.together() })...)
 	}
 	return changes, err
 }
 
-// OfPlugin reports whether the file is one of the agent's plugin.
-func (c Change) OfPlugin() bool { return c.isOurs() && c.Agent != Settings }
-
-// isOurs reports whether the whole file is ours.
-func (c Change) isOurs() bool { return len(c.Edits) == 1 && c.Edits[0].Kind == wholeFile }
-
-// fill reads the file, and says whether there is something to change.
-func (c *Change) fill(read Reader) (bool, error) {
-	if c.Path == "" {
-		return true, nil
-	}
-	old, err := read(c.Path, c.Root)
-	if c.Existed = err == nil; err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
-	}
-	c.Before = old
-	c.After, err = applyAll(c.Path, c.Edits, old)
-	if errors.Is(err, jsonedit.ErrShape) {
-		err = fmt.Errorf("%w; correct it, and install again", err)
-	}
-	if err != nil {
-		return false, fmt.Errorf("%s: %w", c.Path, err)
-	}
-	return !c.Existed && len(c.After) > 0 || string(c.After) != string(old), nil
-}
-
-// wanted are the changes of an agent, without the contents of files.
+// wanted are the changes of an agent, whatever its files have.
 func (self Self) wanted(a Agent, parts []Part) (all []Change) {
-	settings := map[string][]Edit{} // by file
-	add := func(file string, e Edit) { settings[file] = append(settings[file], e) }
+	edits := map[string][]Edit{} // by file
+	add := func(file string, e Edit) { edits[file] = append(edits[file], e) }
+	own := func(folder, name, what, text string) {
+		all = append(all, Change{Agent: a.Name, Path: filepath.Join(folder, filepath.FromSlash(name)), Root: folder, Edits: []Edit{{Kind: wholeFile, What: what, text: text}}})
+	}
 	for _, part := range parts {
 		switch part {
 		case Plugin:
-			all = append(all, self.pluginFiles(a)...)
+			folder := a.Folder
+			if a.Name == ClaudeCode { // a marketplace, which its own program reads in place
+				folder = filepath.Join(self.Data, "plugins", ClaudeCode)
+			}
+			calls, texts := ProgramReplacer(self.Shell, self.Program), integrations.Plugin(a.Name)
+			for _, name := range slices.Sorted(maps.Keys(texts)) {
+				own(folder, name, "the plugin", calls.Replace(texts[name]))
+			}
 			if a.Name == ClaudeCode {
-				all = append(all, self.claudeCommands(a))
-				add("settings.json", Edit{Kind: noHooks, Path: []string{a.Name}}) // the plugin brings them
+				all = append(all, a.claudeCommands(folder))
+				add("settings.json", Edit{Kind: hooksOf, Path: []string{a.Name}}) // none: the plugin brings them
 			}
 		case Hooks:
-			if h, err := hook.Find(a.Name); err == nil {
-				add(h.Settings, Edit{Kind: hooksOf, Path: []string{a.Name}, Value: self.Shell})
-			}
+			h, _ := hook.Find(a.Name) // it has some
+			add(h.Settings, Edit{Kind: hooksOf, What: "hooks", Path: []string{a.Name}, Value: self.Shell})
 		case Status:
-			add("settings.json", Edit{Kind: statusLine, Path: []string{"statusLine"}, Value: self.Shell})
+			add("settings.json", Edit{Kind: statusLine, What: "a status line", Path: []string{"statusLine"}, Value: self.Shell})
 		case MCP:
-			value := strings.NewReplacer("PROGRAM", rawjson.Quote(self.Program), "AGENT", rawjson.Quote(a.Name)).Replace(a.row.mcp.form)
+			value := strings.NewReplacer("PROGRAM", rawjson.Quote(self.Program), "AGENT", rawjson.Quote(a.Name)).Replace(a.mcp.form)
 			kind := jsonMember
-			if a.row.mcp.path == nil {
+			if a.mcp.path == nil {
 				kind = tomlTable
 			}
-			add(a.row.mcp.file, Edit{Kind: kind, Path: a.row.mcp.path, Value: value})
+			add(a.mcp.file, Edit{Kind: kind, What: "an MCP server", Path: a.mcp.path, Value: value})
+		case rules:
+			own(a.Folder, "rules.yaml", "a policy", rulesPolicy)
+			add("config.yaml", Edit{Kind: settingLine, What: "the setting policy: rules.yaml", Value: "policy: rules.yaml\n"})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		all = append(all, Change{Agent: a.Name, Path: filepath.Join(a.Folder, firstThere(a.Folder, name)), Root: a.Folder, Edits: settings[name]})
+	for _, name := range slices.Sorted(maps.Keys(edits)) {
+		all = append(all, Change{Agent: a.Name, Path: filepath.Join(a.Folder, firstThere(a.Folder, name)), Root: a.Folder, Edits: edits[name]})
 	}
 	return all
 }
 
-// claudeCommands have Claude Code's own program install the plugin.
-func (self Self) claudeCommands(a Agent) Change {
-	program := a.row.program
+// rulesPolicy is the policy by which an agent's own model says which sentences of its user stand.
+const rulesPolicy = `# Made by palimpsest install: the agent's own model says which sentences of its user still stand.
+base: auto
+summarizer:
+  rules: agent
+`
+
+// claudeCommands have Claude Code's own program install the plugin in a folder.
+func (a Agent) claudeCommands(folder string) Change {
+	const name = "palimpsest@palimpsest"
 	return Change{Agent: a.Name, Root: filepath.Join(a.Folder, "plugins", "cache", "palimpsest"),
-		Run:  [][]string{{program, "plugin", "marketplace", "add", self.pluginFolder(a)}, {program, "plugin", "install", ClaudePlugin}},
-		Undo: [][]string{{program, "plugin", "uninstall", ClaudePlugin}, {program, "plugin", "marketplace", "remove", "palimpsest"}}}
-}
-
-// ClaudePlugin is the plugin's name in Claude Code, and its marketplace.
-const ClaudePlugin = "palimpsest@palimpsest"
-
-// pluginFolder is where the plugin's files are. Claude Code's is a marketplace, which its own
-// program reads in place.
-func (self Self) pluginFolder(a Agent) string {
-	if a.Name == ClaudeCode {
-		return filepath.Join(self.Data, "plugins", ClaudeCode)
-	}
-	return a.Folder
-}
-
-// pluginFiles are the files of an agent's plugin, which start this program.
-func (self Self) pluginFiles(a Agent) (all []Change) {
-	folder := self.pluginFolder(a)
-	calls := ProgramReplacer(self.Shell, self.Program)
-	texts := integrations.Plugin(a.Name)
-	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		all = append(all, Change{Agent: a.Name, Path: filepath.Join(folder, filepath.FromSlash(name)), Root: folder,
-			Edits: []Edit{{Kind: wholeFile, Value: calls.Replace(texts[name])}}})
-	}
-	return all
-}
-
-// Loaded is the file or folder that the agent loads as the plugin.
-func (self Self) Loaded(a Agent) string {
-	if a.Name == ClaudeCode {
-		return self.pluginFolder(a)
-	}
-	return filepath.Join(a.Folder, filepath.FromSlash(a.row.loads))
+		Run:  [][]string{{a.program, "plugin", "marketplace", "add", folder}, {a.program, "plugin", "install", name}},
+		Undo: [][]string{{a.program, "plugin", "uninstall", name}, {a.program, "plugin", "marketplace", "remove", "palimpsest"}}}
 }
 
 // ProgramReplacer puts into a plugin's files how a shell calls this program, and how other
@@ -224,58 +218,4 @@ func ProgramReplacer(shell, program string) *strings.Replacer {
 		`"palimpsest hook `, strings.TrimSuffix(rawjson.Quote(shell+" hook "), `"`),
 		`"command": "palimpsest"`, `"command": `+rawjson.Quote(program),
 	)
-}
-
-// StatusCommand is the command of Claude Code's status line: our own, which runs the one that was
-// there before. ok is false if that is ours already.
-func StatusCommand(shell, before string) (command string, ok bool) {
-	if IsStatusCommand(before) {
-		return before, false
-	}
-	if before == "" {
-		return shell + statusSuffix, true
-	}
-	return shell + statusSuffix + " --after '" + strings.ReplaceAll(before, "'", `'\''`) + "'", true
-}
-
-const statusSuffix = " statusline"
-
-// refreshSeconds is how often Claude Code asks for the status line besides: it does not ask by
-// itself after a compaction.
-const refreshSeconds = 10
-
-// IsStatusCommand reports whether a command is our status line.
-func IsStatusCommand(command string) bool {
-	head, _, _ := strings.Cut(command, " --after ")
-	return strings.HasSuffix(head, statusSuffix) && strings.Contains(head, "palimpsest")
-}
-
-// Settings is the name under which changes of this program's own settings are recorded.
-const Settings = "settings"
-
-// rulesPolicy is the policy by which an agent's own model says which sentences of its user stand.
-const rulesPolicy = `# Made by palimpsest install: the agent's own model says which sentences of its user still stand.
-base: auto
-summarizer:
-  rules: agent
-`
-
-// PlanRules says what changes in a folder of this program's settings so that the daemon lets the
-// model of an agent behind its proxy say which sentences of the user stand. The error wraps
-// ErrOthers if the settings name a policy already.
-func PlanRules(folder string, read Reader) (changes []Change, err error) {
-	for _, c := range []Change{
-		{Path: filepath.Join(folder, "rules.yaml"), Edits: []Edit{{Kind: wholeFile, Value: rulesPolicy}}},
-		{Path: filepath.Join(folder, "config.yaml"), Edits: []Edit{{Kind: settingLine, Value: "policy: rules.yaml\n"}}},
-	} {
-		c.Agent, c.Root = Settings, folder
-		ok, failed := c.fill(read)
-		if failed != nil {
-			return nil, failed
-		}
-		if ok {
-			changes = append(changes, c)
-		}
-	}
-	return changes, nil
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/integrations"
 )
 
 // TestSwitches: agents and sessions are off by name, for hooks, for the conversations of plugins and
@@ -13,11 +15,10 @@ func TestSwitches(t *testing.T) {
 	data := t.TempDir()
 	var s Switches
 	for _, name := range []string{"s1", "s.2"} {
-		s.Set(name, false, true)
+		s.Set(name, true)
 	}
-	if !s.Set("codex", true, true) || s.Set("codex", true, true) {
-		t.Error("codex was on, and then off")
-	}
+	s.Set("codex", true)
+	s.Set("codex", true)
 	if err := s.Save(data); err != nil {
 		t.Fatal(err)
 	}
@@ -43,10 +44,10 @@ func TestSwitches(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"s1", "s.2"} {
-		s.Set(name, false, false)
+		s.Set(name, false)
 	}
-	if !s.Set("codex", true, false) || s.Save(data) != nil {
-		t.Error("codex is not on again")
+	if s.Set("codex", false); s.Save(data) != nil || len(s) != 0 {
+		t.Errorf("off is %q", s)
 	}
 	if _, err := os.Stat(filepath.Join(data, switchesName)); !os.IsNotExist(err) {
 		t.Errorf("a file is left: %v", err)
@@ -96,18 +97,18 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestRows: every agent can be connected in some way, and the docs name what was tried.
-func TestRows(t *testing.T) {
+// TestAgents: every agent can be connected in some way, and the docs name what was tried.
+func TestAgents(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/agents.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range rows {
-		if len(Agent{Name: r.name, row: r}.Usual()) == 0 || r.program == "" || r.plugin != (r.loads != "" || r.name == ClaudeCode) {
-			t.Errorf("%s: %+v", r.name, r)
+	for _, a := range agents {
+		if len(a.Usual()) == 0 || a.program == "" || a.plugin != (len(integrations.Plugin(a.Name)) > 0) {
+			t.Errorf("%s: %+v", a.Name, a)
 		}
-		if r.tried != "" && !strings.Contains(string(docs), r.tried) {
-			t.Errorf("%s: docs/agents.md does not name %s", r.name, r.tried)
+		if a.Tried != "" && !strings.Contains(string(docs), a.Tried) {
+			t.Errorf("%s: docs/agents.md does not name %s", a.Name, a.Tried)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -18,21 +19,14 @@ var ErrShape = errors.New("not a JSON object")
 
 // Member returns the value at a path of names in a JSON object with comments and trailing
 // commas, as it stands there, "" if there is none, and how many names of the path there are.
-// Of two members of one name the last counts, as for the agents that read such files. The
-// error wraps ErrShape.
+// Of two members of one name the last counts, as for the agents that read such files. A blank
+// document is an empty object. The error wraps ErrShape.
 func Member(doc string, path ...string) (value string, names int, err error) {
-	o, err := rootObject(doc)
-	for i := 0; err == nil; i++ {
-		m, ok := o.find(path[i])
-		if !ok {
-			return "", i, nil
-		}
-		if i == len(path)-1 {
-			return doc[m.value:m.end], i + 1, nil
-		}
-		o, err = objectAt(doc, m.value, m.end)
+	_, m, names, err := locate(doc, path)
+	if err != nil || names < len(path) {
+		return "", names, err
 	}
-	return "", 0, err
+	return doc[m.value:m.end], names, nil
 }
 
 // SetMember returns a JSON object, in which comments and trailing commas may stand, with a
@@ -42,47 +36,47 @@ func SetMember(doc, value string, path ...string) (string, error) {
 	if strings.TrimSpace(doc) == "" {
 		doc = "{}\n"
 	}
-	o, err := rootObject(doc)
-	for i := 0; err == nil; i++ {
-		m, ok := o.find(path[i])
-		switch {
-		case !ok:
-			return o.insert(path[i:], value), nil
-		case i == len(path)-1:
-			return doc[:m.value] + indented(value, lineIndent(doc, m.key)) + doc[m.end:], nil
-		}
-		o, err = objectAt(doc, m.value, m.end)
+	o, m, names, err := locate(doc, path)
+	switch {
+	case err != nil:
+		return "", err
+	case names < len(path):
+		return o.insert(path[names:], value), nil
 	}
-	return "", err
+	return doc[:m.value] + indented(value, lineIndent(doc, m.key)) + doc[m.end:], nil
 }
 
 // RemoveMember returns a JSON object, in which comments and trailing commas may stand,
 // without the member at a path of names, and without the objects above it that are empty
 // then, but those of the first keep names. All other bytes stay. The error wraps ErrShape.
 func RemoveMember(doc string, keep int, path ...string) (string, error) {
-	o, err := rootObject(doc)
-	for _, name := range path[:len(path)-1] {
-		if err != nil {
-			return "", err
-		}
-		m, ok := o.find(name)
-		if !ok {
-			return doc, nil
-		}
-		o, err = objectAt(doc, m.value, m.end)
-	}
-	if err != nil {
-		return "", err
-	}
-	m, ok := o.find(path[len(path)-1])
-	if !ok {
-		return doc, nil
+	o, m, names, err := locate(doc, path)
+	if err != nil || names < len(path) {
+		return doc, err
 	}
 	out, empty := o.without(m)
 	if above := len(path) - 1; empty && above > keep {
 		return RemoveMember(out, keep, path[:above]...)
 	}
 	return out, nil
+}
+
+// locate follows a path of names as far as there are any: to the last object, and to the member in
+// it if all names are there.
+func locate(doc string, path []string) (o object, m member, names int, err error) {
+	if strings.TrimSpace(doc) == "" {
+		return o, m, 0, nil
+	}
+	for o, err = rootObject(doc); err == nil; o, err = objectAt(doc, m.value, m.end) {
+		ok := false
+		if m, ok = o.find(path[names]); !ok {
+			return o, m, names, nil
+		}
+		if names++; names == len(path) {
+			return o, m, names, nil
+		}
+	}
+	return o, m, 0, err
 }
 
 // object is a JSON object in a document: the places of its brackets, and its members.
@@ -102,12 +96,12 @@ type member struct {
 
 // find returns the last member of a name, which is the one that counts.
 func (o object) find(name string) (found member, ok bool) {
-	for _, m := range o.members {
+	for _, m := range slices.Backward(o.members) {
 		if m.name == name {
-			found, ok = m, true
+			return m, true
 		}
 	}
-	return found, ok
+	return found, false
 }
 
 // rootObject reads the members of a whole document.
