@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
@@ -189,24 +190,32 @@ http://127.0.0.1:7433; with tls-cert, by TLS with that certificate).`,
 			if !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://") {
 				return fmt.Errorf("%w: %s: want a URL such as http://127.0.0.1:7433", errUsage, printable(address))
 			}
-			q, err := http.NewRequestWithContext(c.Context(), http.MethodGet, strings.TrimSuffix(address, "/")+"/readyz", nil)
-			if err != nil {
-				return fmt.Errorf("%w: %w", errUsage, err)
-			}
-			client.Timeout = healthTimeout
-			answer, err := client.Do(q)
-			if err != nil {
-				return fmt.Errorf("no daemon answers: %w", err)
-			}
-			defer answer.Body.Close()
-			if _, err := io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16)); err != nil {
+			if err := askReady(c.Context(), address, client); err != nil {
 				return err
 			}
-			if answer.StatusCode != http.StatusOK {
-				return fmt.Errorf("the daemon is not ready: %s", answer.Status)
-			}
-			_, err = fmt.Fprintln(s.Out, "ready")
+			_, err := fmt.Fprintln(s.Out, "ready")
 			return err
 		},
 	}
+}
+
+// askReady asks a daemon whether it is ready. No answer, or another one, is an error.
+func askReady(ctx context.Context, address string, client *http.Client) error {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(address, "/")+"/readyz", nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	client.Timeout = healthTimeout
+	answer, err := client.Do(q)
+	if err != nil {
+		return fmt.Errorf("no daemon answers: %w", err)
+	}
+	defer answer.Body.Close()
+	if _, err := io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16)); err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the daemon is not ready: %s", answer.Status)
+	}
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,7 +90,6 @@ func (p *printer) checks(all []check) {
 
 // examine makes all checks.
 func examine(ctx context.Context) (all []check, err error) {
-	add := func(of, state, what, mend string) { all = append(all, check{of, state, what, mend}) }
 	self, err := thisProgram()
 	if err != nil {
 		return nil, err
@@ -107,54 +105,49 @@ func examine(ctx context.Context) (all []check, err error) {
 	for _, a := range found {
 		all = append(all, examineAgent(self, record, a))
 		if a.Name == install.ClaudeCode {
-			all = append(all, examineTranscripts(self, a))
+			all = append(all, examineTranscripts(a))
 		}
 	}
 	if len(found) == 0 {
-		add("agents", checkWarning, "none were found", "")
+		all = append(all, check{"agents", checkWarning, "none were found", ""})
 	}
-	switch switches, err := install.LoadSwitches(self.Data); {
+	switch switches, err := loadSwitches(); {
 	case err != nil:
-		add("switches", checkFailed, ErrorText(err), "remove that file")
+		all = append(all, check{"switches", checkFailed, ErrorText(err), "remove that file"})
 	case len(switches) > 0:
-		add("switches", checkWarning, "off for "+strings.Join(switches, ", "), "`palimpsest on` turns all on")
+		all = append(all, check{"switches", checkWarning, "off for " + strings.Join(switches, ", "), "`palimpsest on` turns all on"})
 	}
 	settings, err := loadSettings("", nil)
 	if err != nil {
-		add("settings", checkFailed, ErrorText(err), "correct it; `palimpsest config show` lists the settings")
-		return all, nil
+		return append(all, check{"settings", checkFailed, ErrorText(err), "correct it; `palimpsest config show` lists the settings"}), nil
 	}
 	return append(all, examineDaemon(ctx), examinePort(ctx, settings), examineStore(ctx, settings)), nil
 }
 
 // examineAgent looks at the version of an agent, and at what is installed in it.
 func examineAgent(self install.Self, record *install.Record, a install.Agent) check {
-	c := check{Of: a.Name, State: checkOK}
+	c := check{a.Name, checkOK, "connected", ""}
 	missing, err := self.Plan([]install.Agent{a})
 	missing = record.Pending(missing)
-	var said []string
-	switch known := record.Knows(a); {
+	switch {
 	case err != nil:
-		c.State, c.Mend = checkWarning, ErrorText(err)
-		said = append(said, "not all can be installed")
-	case !known && len(missing) > 0:
-		said, c.Mend = append(said, "not connected"), "`palimpsest install` connects what is not"
-	case len(missing) > 0:
-		c.State, c.Mend = checkWarning, "`palimpsest install "+a.Name+"` puts it back"
-		said = append(said, missing[0].What()+" is not in place: "+homePath(missing[0].Path))
+		c = check{a.Name, checkWarning, "not all can be installed", ErrorText(err)}
+	case len(missing) == 0:
+	case record.Knows(a):
+		c = check{a.Name, checkWarning, missing[0].What() + " is not in place: " + homePath(missing[0].Path), "`palimpsest install " + a.Name + "` puts it back"}
 	default:
-		said = append(said, "connected")
+		c = check{a.Name, checkOK, "not connected", "`palimpsest install` connects what is not"}
 	}
 	switch {
 	case a.Version == "":
+		return c
 	case a.Tried == "":
-		said = append(said, "version "+a.Version+", none was tried")
+		c.What += "; version " + a.Version + ", none was tried"
 	case install.Newer(a.Version, a.Tried):
-		said = append(said, "version "+a.Version+", newer than "+a.Tried+", which was tried")
+		c.What += "; version " + a.Version + ", newer than " + a.Tried + ", which was tried"
 	default:
-		said = append(said, "version "+a.Version)
+		c.What += "; version " + a.Version
 	}
-	c.What = strings.Join(said, "; ")
 	return c
 }
 
@@ -162,25 +155,22 @@ func examineAgent(self install.Self, record *install.Record, a install.Agent) ch
 const usualCleanup = 30
 
 // examineTranscripts tells when Claude Code deletes its transcripts.
-func examineTranscripts(self install.Self, a install.Agent) check {
-	days := usualCleanup
-	if text, err := os.ReadFile(filepath.Join(a.Folder, "settings.json")); err == nil {
+func examineTranscripts(a install.Agent) check {
+	days, settings := usualCleanup, filepath.Join(a.Folder, "settings.json")
+	if text, err := os.ReadFile(settings); err == nil {
 		if set, _, err := jsonedit.Member(string(text), "cleanupPeriodDays"); err == nil && set != "" {
 			days = int(gjson.Parse(set).Int())
 		}
 	}
-	c := check{Of: a.Name, State: checkOK, What: fmt.Sprintf("transcripts stay for %s", plural(days, "day"))}
-	if days <= usualCleanup {
-		c.State, c.What = checkWarning, fmt.Sprintf("it deletes a transcript %s after its last use", plural(days, "day"))
-		c.Mend = "`palimpsest doctor --keep` copies them, or set cleanupPeriodDays in " + homePath(filepath.Join(a.Folder, "settings.json"))
-		if info, err := os.Stat(keptFolder(self.Data)); err == nil {
-			c.What += "; copies were made " + ageText(time.Since(info.ModTime())) + " ago"
-		}
+	if days > usualCleanup {
+		return check{a.Name, checkOK, "transcripts stay for " + plural(days, "day"), ""}
 	}
-	return c
+	return check{a.Name, checkWarning, "it deletes a transcript " + plural(days, "day") + " after its last use",
+		"`palimpsest doctor --keep` copies them, or set cleanupPeriodDays in " + homePath(settings)}
 }
 
 func examineDaemon(ctx context.Context) check {
+	const mend = "`palimpsest daemon stop`; the next plugin starts another"
 	_, socket, err := userSocket()
 	if err != nil {
 		return check{"daemon", checkFailed, ErrorText(err), ""}
@@ -189,9 +179,9 @@ func examineDaemon(ctx context.Context) check {
 	case errors.Is(err, ondemand.ErrNoDaemon):
 		return check{"daemon", checkOK, "none is running; a plugin starts it when it needs it", ""}
 	case err != nil:
-		return check{"daemon", checkFailed, ErrorText(err), "`palimpsest daemon stop`; the next plugin starts another"}
+		return check{"daemon", checkFailed, ErrorText(err), mend}
 	case r.Version != Version():
-		return check{"daemon", checkWarning, "version " + r.Version + " is running, and this is " + Version(), "`palimpsest daemon stop`; the next plugin starts another"}
+		return check{"daemon", checkWarning, "version " + r.Version + " is running, and this is " + Version(), mend}
 	default:
 		return check{"daemon", checkOK, fmt.Sprintf("running, process %d", r.PID), ""}
 	}
@@ -199,61 +189,52 @@ func examineDaemon(ctx context.Context) check {
 
 // examinePort says whether `palimpsest serve` can listen on its address, or does.
 func examinePort(ctx context.Context, settings *config.Config) check {
+	listen := settings.Text("listen")
 	address, client, err := daemonClient(settings)
 	if err != nil {
 		return check{"port", checkFailed, ErrorText(err), "correct the setting"}
 	}
-	listen := settings.Text("listen")
-	if l, err := net.Listen("tcp", listen); err == nil || listen == "" {
-		if l != nil {
-			l.Close()
-		}
+	if listen == "" {
+		return check{"port", checkOK, "`palimpsest serve` listens on its socket alone", ""}
+	}
+	if l, err := net.Listen("tcp", listen); err == nil {
+		l.Close()
 		return check{"port", checkOK, listen + " is free for `palimpsest serve`", ""}
 	}
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/readyz", nil)
-	if err == nil {
-		client.Timeout = healthTimeout
-		var answer *http.Response
-		if answer, err = client.Do(q); err == nil {
-			answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				return check{"port", checkOK, "a daemon answers at " + listen, ""}
-			}
-		}
+	if askReady(ctx, address, client) == nil {
+		return check{"port", checkOK, "a daemon answers at " + listen, ""}
 	}
 	return check{"port", checkWarning, "another program has " + listen, "`palimpsest serve --listen ADDRESS` takes another address; plugins, hooks and MCP need none"}
 }
 
 // examineStore opens the store, if there is one.
-func examineStore(ctx context.Context, settings *config.Config) (c check) {
-	flag := storeFlag{}
-	c = check{Of: "store", State: checkOK}
+func examineStore(ctx context.Context, settings *config.Config) check {
+	flag, listen := storeFlag{}, settings.Text("listen")
+	c := check{Of: "store", State: checkOK}
 	err := flag.withDatabase(ctx, true, func(db *database) error {
-		keys, err := loadAPIKeys(ctx, db)
 		c.What = flag.displayName() + ", not encrypted"
 		if db.keyring != nil {
 			c.What = flag.displayName() + ", encrypted"
 		}
-		host, _, _ := net.SplitHostPort(settings.Text("listen"))
-		if ip := net.ParseIP(host); err == nil && keys == nil && (host == "" || ip != nil && !ip.IsLoopback()) && settings.Text("listen") != "" {
+		keys, err := loadAPIKeys(ctx, db)
+		host, _, _ := net.SplitHostPort(listen)
+		if ip := net.ParseIP(host); err == nil && keys == nil && listen != "" && (host == "" || ip != nil && !ip.IsLoopback()) {
 			c.State, c.Mend = checkFailed, "`palimpsest keys add NAME` makes a key, or listen on 127.0.0.1"
-			c.What += ", without keys: `palimpsest serve` refuses to listen on " + settings.Text("listen")
+			c.What += ", without keys: `palimpsest serve` refuses to listen on " + listen
 		}
 		return err
 	})
 	switch {
 	case flag.isMissing(err):
-		c.What = "nothing was kept yet"
+		return check{"store", checkOK, "nothing was kept yet", ""}
 	case err != nil:
-		c.State, c.What = checkFailed, ErrorText(err)
+		return check{"store", checkFailed, ErrorText(err), ""}
 	}
 	return c
 }
 
-// keptFolder is where copies of Claude Code's transcripts are; it is laid out as the agent's own.
-func keptFolder(data string) string { return filepath.Join(data, "kept", install.ClaudeCode) }
-
-// keepTranscripts copies the transcripts of Claude Code that are new or changed.
+// keepTranscripts copies the transcripts of Claude Code that are new or changed into the data
+// directory, laid out as the agent's own.
 func keepTranscripts(ctx context.Context, s Streams) error {
 	data, err := config.DataDir()
 	if err != nil {
@@ -263,7 +244,7 @@ func keepTranscripts(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
-	to, copied, all := keptFolder(data), 0, 0
+	to, copied, all := filepath.Join(data, "kept", install.ClaudeCode), 0, 0
 	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || filepath.Ext(path) != ".jsonl" {
 			return err
@@ -272,12 +253,8 @@ func keepTranscripts(ctx context.Context, s Streams) error {
 		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
 		all++
-		at := filepath.Join(to, filepath.Base(from), rel)
+		at := filepath.Join(to, filepath.Base(from), strings.TrimPrefix(path, from))
 		if kept, err := os.Stat(at); err == nil && kept.Size() == info.Size() && kept.ModTime().Equal(info.ModTime()) {
 			return ctx.Err()
 		}
@@ -289,11 +266,6 @@ func keepTranscripts(ctx context.Context, s Streams) error {
 	}
 	if err != nil {
 		return err
-	}
-	if copied > 0 {
-		if err := os.Chtimes(to, time.Time{}, time.Now()); err != nil {
-			return err
-		}
 	}
 	p := newPrinter(s.Out)
 	p.line("copied %d of %s into %s", copied, plural(all, "transcript"), to)

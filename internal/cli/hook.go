@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -116,19 +113,4 @@ func answerHook(ctx context.Context, s Streams, agent hook.Agent, event string, 
 		return []byte(hook.Instructions), nil
 	}
 	return hook.WithContext(event, text), nil
-}
-
-// shellCommand is how a shell calls this program: by its name if PATH has it.
-func shellCommand() (string, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	if found, err := exec.LookPath("palimpsest"); err == nil && sameFile(found, path) {
-		return "palimpsest", nil
-	}
-	if strings.HasPrefix(path, os.TempDir()) && strings.Contains(path, "go-build") {
-		return "", errors.New("`go run` deletes this program when it ends: build or install it first")
-	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(path) + `"`, nil
 }

@@ -154,9 +154,8 @@ func (p *printer) unchanged(err error) error {
 
 // homePath is a path with ~ for the user's home.
 func homePath(path string) string {
-	home, err := os.UserHomeDir()
-	if rel, out := filepath.Rel(home, path); err == nil && out == nil && path != "" && filepath.IsLocal(rel) {
-		return filepath.Join("~", rel)
+	if home, err := os.UserHomeDir(); err == nil && isWithin(home, path) {
+		return "~" + strings.TrimPrefix(path, home)
 	}
 	return path
 }
@@ -231,13 +230,12 @@ func disconnect(ctx context.Context, s Streams, names []string, ask asked, force
 		}
 	}
 	for _, name := range chosen {
-		done, err := record.Remove(ctx, name, force)
-		for _, said := range done {
-			p.line("%s: %s", name, said)
-		}
-		if err != nil {
+		if err := record.Remove(ctx, name, force); err != nil {
 			left = errors.Join(left, fmt.Errorf("%s: %w", name, err))
-		} else if found, err := install.Find(name); err == nil && len(found) > 0 && found[0].Undo != "" {
+			continue
+		}
+		p.line("%s: taken back", name)
+		if found, err := install.Find(name); err == nil && len(found) > 0 && found[0].Undo != "" {
 			p.line("%s: %s", name, found[0].Undo)
 		}
 	}

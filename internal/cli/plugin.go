@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,16 +51,20 @@ func partCommands(s Streams, part install.Part, what string) []*cobra.Command {
 	}
 }
 
-// thisProgram is how others start this program, and where it keeps its data.
+// thisProgram is how others start this program, by its name if PATH has it, and where it keeps its data.
 func thisProgram() (self install.Self, err error) {
 	if self.Data, err = config.DataDir(); err != nil {
 		return self, err
 	}
-	if self.Shell, err = shellCommand(); err != nil {
+	path, err := os.Executable()
+	if err != nil {
 		return self, err
 	}
-	if self.Program = self.Shell; self.Shell != "palimpsest" {
-		self.Program, err = os.Executable()
+	self.Program, self.Shell = path, `"`+strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(path)+`"`
+	if found, err := exec.LookPath("palimpsest"); err == nil && sameFile(found, path) {
+		self.Program, self.Shell = "palimpsest", "palimpsest"
+	} else if strings.HasPrefix(path, os.TempDir()) && strings.Contains(path, "go-build") {
+		return self, errors.New("`go run` deletes this program when it ends: build or install it first")
 	}
-	return self, err
+	return self, nil
 }

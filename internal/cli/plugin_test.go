@@ -49,7 +49,7 @@ func TestPluginFiles(t *testing.T) {
 			if err := os.MkdirAll(filepath.Join(below, filepath.Dir(place.starts), "__pycache__"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			for _, want := range []string{"removed ", "nothing is installed"} {
+			for _, want := range []string{agent + ": taken back", "nothing is installed"} {
 				if status, out, errs := run(t, "plugin", "remove", agent); status != exitDone || !strings.Contains(out, want) {
 					t.Errorf("%s: status %d, %s%s", agent, status, out, errs)
 				}

@@ -93,25 +93,23 @@ type status struct {
 	off          bool
 }
 
-// readStatus reads the input of Claude Code, and the end of its transcript.
+// readStatus reads the input of Claude Code, and the end of its transcript, which knows better what is
+// used after a compaction: the agent tells that with its next request only.
 func readStatus(in []byte) status {
 	v := gjson.ParseBytes(in)
 	window := v.Get("context_window")
-	s := status{window: int(window.Get("context_window_size").Int()), used: promptTokens(window.Get("current_usage"))}
-	var end ending
-	if text, err := readTail(v.Get("transcript_path").Str, statusTail); err == nil {
-		end = endOf(text)
-	}
+	end := endOf(readTail(v.Get("transcript_path").Str))
 	id := cmp.Or(v.Get("model.id").Str, end.model)
-	s.model = cmp.Or(v.Get("model.display_name").Str, id)
-	if s.window == 0 {
+	s := status{model: cmp.Or(v.Get("model.display_name").Str, id), used: promptTokens(window.Get("current_usage"))}
+	if s.window = int(window.Get("context_window_size").Int()); s.window == 0 {
 		s.window = windowOf(id)
 	}
-	if s.used == 0 {
-		s.used = int(window.Get("used_percentage").Num / 100 * float64(s.window))
+	s.used = cmp.Or(s.used, int(window.Get("used_percentage").Num/100*float64(s.window)), end.used)
+	if end.compacted && end.used == 0 {
+		s.used, s.estimated = end.after, end.estimated
 	}
+	s.compacted, s.freed = end.compacted, max(0, end.before-end.after)
 	s.reserve = reserveOf(s.window)
-	s.correct(end)
 	switches, _ := loadSwitches()
 	s.off = switches.Off(install.ClaudeCode, v.Get("session_id").Str) != ""
 	return s
@@ -163,107 +161,73 @@ type ending struct {
 
 // endOf reads the lines from the last one back to the last compaction.
 func endOf(text []byte) (e ending) {
-	bytesAfter := 0
+	behind := 0
 	for len(text) > 0 {
 		at := bytes.LastIndexByte(text[:len(text)-1], '\n') + 1
 		line := text[at:]
 		text = text[:at]
-		bytesAfter += len(line)
-		if bytes.Contains(line, []byte(`"compact_boundary"`)) {
-			if v := gjson.ParseBytes(line); v.Get("subtype").Str == "compact_boundary" {
-				about := v.Get("compactMetadata")
-				e.compacted, e.before = true, int(about.Get("preTokens").Int())
-				if told := int(about.Get("postTokens").Int()); told > 0 {
-					e.after = told
-				} else if e.after == 0 {
-					e.after, e.estimated = bytesAfter/4, true
-				}
-				return e
-			}
+		behind += len(line)
+		var v gjson.Result
+		if bytes.Contains(line, []byte(`"compact_boundary"`)) || bytes.Contains(line, []byte(`"usage"`)) {
+			v = gjson.ParseBytes(line)
 		}
-		if !bytes.Contains(line, []byte(`"usage"`)) {
-			continue
-		}
-		if v := gjson.ParseBytes(line); v.Get("type").Str == "assistant" && !v.Get("isSidechain").Bool() {
-			if n := promptTokens(v.Get("message.usage")); n > 0 {
-				e.after = n
-				e.used, e.model = cmp.Or(e.used, n), cmp.Or(e.model, v.Get("message.model").Str)
+		if v.Get("subtype").Str == "compact_boundary" {
+			about := v.Get("compactMetadata")
+			e.compacted, e.before = true, int(about.Get("preTokens").Int())
+			e.after = cmp.Or(max(0, int(about.Get("postTokens").Int())), e.after)
+			if e.after == 0 {
+				e.after, e.estimated = behind/4, true
 			}
+			return e
+		}
+		if n := promptTokens(v.Get("message.usage")); n > 0 && v.Get("type").Str == "assistant" && !v.Get("isSidechain").Bool() {
+			e.after = n
+			e.used, e.model = cmp.Or(e.used, n), cmp.Or(e.model, v.Get("message.model").Str)
 		}
 	}
 	e.after = 0 // it is of no compaction
 	return e
 }
 
-// correct puts in what the transcript knows better: what is used after a compaction, which the
-// agent tells only with its next request.
-func (s *status) correct(e ending) {
-	switch {
-	case e.compacted && e.used == 0:
-		s.used, s.estimated = e.after, e.estimated
-	case s.used == 0:
-		s.used = e.used
-	}
-	if s.compacted = e.compacted; e.before > e.after {
-		s.freed = e.before - e.after
-	}
-}
-
-// readTail reads the end of a file, at most n bytes.
-func readTail(path string, n int64) ([]byte, error) {
+// readTail reads the end of a file; nothing if it cannot be read.
+func readTail(path string) []byte {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return nil, cmp.Or(err, os.ErrInvalid)
+		return nil
 	}
-	text := make([]byte, min(n, info.Size()))
-	got, err := f.ReadAt(text, info.Size()-int64(len(text)))
-	if err == io.EOF {
-		err = nil // it became shorter
-	}
-	return text[:got], err
+	text := make([]byte, min(statusTail, info.Size()))
+	n, _ := f.ReadAt(text, info.Size()-int64(len(text))) // it may have become shorter
+	return text[:n]
 }
 
 // String is the line.
 func (s status) String() string {
 	var parts []string
-	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
-	if s.model != "" {
-		say("%s", printable(s.model))
+	say := func(when bool, format string, args ...any) {
+		if when {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
 	}
 	about := ""
 	if s.estimated {
 		about = "~"
 	}
-	switch {
-	case s.used > 0 && s.window > 0:
-		say("%s%s of %s (%s)", about, shortNumber(s.used), shortNumber(s.window), percent(s.used, s.window))
-	case s.window > 0:
-		say("window %s", shortNumber(s.window))
-	case s.used > 0:
-		say("%s%s used", about, shortNumber(s.used))
-	}
-	if room := s.window - s.reserve - s.used; s.used > 0 && s.reserve > 0 && room > 0 {
-		say("~%s until it compacts", shortNumber(room))
-	} else if s.used > 0 && s.reserve > 0 {
-		say("compacts next")
-	}
-	if s.compacted && s.freed > 0 {
-		say("⟲ compacted, freed %s%s", about, shortNumber(s.freed))
-	} else if s.compacted {
-		say("⟲ compacted")
-	}
-	if s.off {
-		say("palimpsest is off")
-	}
-	if len(parts) == 0 {
-		return "palimpsest: no request yet"
-	}
-	return strings.Join(parts, " · ")
+	used, window, room := s.used > 0, s.window > 0, s.window-s.reserve-s.used
+	say(s.model != "", "%s", printable(s.model))
+	say(used && window, "%s%s of %s (%s)", about, shortNumber(s.used), shortNumber(s.window), percent(s.used, max(s.window, 1)))
+	say(used && !window, "%s%s used", about, shortNumber(s.used))
+	say(!used && window, "window %s", shortNumber(s.window))
+	say(used && s.reserve > 0 && room > 0, "~%s until it compacts", shortNumber(room))
+	say(used && s.reserve > 0 && room <= 0, "compacts next")
+	say(s.compacted && s.freed > 0, "⟲ compacted, freed %s%s", about, shortNumber(s.freed))
+	say(s.compacted && s.freed == 0, "⟲ compacted")
+	say(s.off, "palimpsest is off")
+	return cmp.Or(strings.Join(parts, " · "), "palimpsest: no request yet")
 }
 
 // shortNumber writes a number of tokens in thousands or millions.

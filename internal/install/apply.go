@@ -77,11 +77,13 @@ func (r *Record) Apply(ctx context.Context, changes []Change) (err error) {
 		if failed[c.Agent] {
 			continue
 		}
-		do := r.applyFile
+		var one error
 		if c.Path == "" {
-			do = r.applyCommands
+			one = r.applyCommands(ctx, c)
+		} else {
+			one = r.applyFile(c)
 		}
-		if one := do(ctx, c); one != nil {
+		if one != nil {
 			failed[c.Agent] = true
 			err = errors.Join(err, fmt.Errorf("%s: %w", c.Agent, one))
 		}
@@ -89,7 +91,7 @@ func (r *Record) Apply(ctx context.Context, changes []Change) (err error) {
 	return err
 }
 
-func (r *Record) applyFile(_ context.Context, c Change) error {
+func (r *Record) applyFile(c Change) error {
 	real, old, err := read(c.Path, c.Root)
 	if err != nil {
 		return err
@@ -158,61 +160,49 @@ func (r *Record) applyCommands(ctx context.Context, c Change) (err error) {
 	return errors.Join(err, r.save())
 }
 
-// Remove takes back what was installed in an agent, the last first, and says what it did. What
-// others changed since is left, named by an error that wraps ErrOthers, and stays in the record,
-// unless force is set.
-func (r *Record) Remove(ctx context.Context, agent string, force bool) (done []string, err error) {
-	files := 0
+// Remove takes back what was installed in an agent, the last first. What others changed since is
+// left, named by an error that wraps ErrOthers, and stays in the record, unless force is set.
+func (r *Record) Remove(ctx context.Context, agent string, force bool) (err error) {
 	for i := len(r.Done) - 1; i >= 0; i-- {
-		d := r.Done[i]
-		if d.Agent != agent {
+		if r.Done[i].Agent != agent {
 			continue
 		}
-		said, failed := r.undo(ctx, d, force)
+		failed := r.undo(ctx, r.Done[i], force)
 		if failed == nil {
 			r.Done = slices.Delete(r.Done, i, i+1)
 			failed = r.save()
 		}
-		if err = errors.Join(err, failed); failed == nil && d.OfPlugin() {
-			files++
-		} else if said != "" {
-			done = append(done, said)
-		}
+		err = errors.Join(err, failed)
 	}
-	if files > 0 {
-		done = append(done, "removed "+clip.Count(files, "file")+" of the plugin")
-	}
-	return done, err
+	return err
 }
 
 // undo takes one change back.
-func (r *Record) undo(ctx context.Context, d Change, force bool) (said string, err error) {
+func (r *Record) undo(ctx context.Context, d Change, force bool) error {
 	if d.Path == "" {
 		if err := undoCommands(ctx, d.Undo); err != nil && !force {
-			return "", fmt.Errorf("%w; --force forgets it", err)
+			return fmt.Errorf("%w; --force forgets it", err)
 		}
-		return "ran `" + strings.Join(d.Undo[0], " ") + "`", os.RemoveAll(d.Root)
+		return os.RemoveAll(d.Root)
 	}
 	real, now, err := read(d.Path, d.Root)
 	if err != nil {
-		return "", err
+		return err
 	}
-	back, failed := r.before(d, now, force)
+	back, err := r.before(d, now, force)
 	switch {
-	case now == nil:
-		said = d.Path + " was removed already"
-	case back == nil:
-		said, err = "removed "+d.Path, os.Remove(real)
+	case back == nil && now != nil:
+		err = errors.Join(err, os.Remove(real))
 	case string(back) != string(now):
-		said, err = "restored "+d.Path, write(real, back)
+		err = errors.Join(err, write(real, back))
 	}
-	if err = errors.Join(failed, err); err == nil {
+	if err == nil {
 		if d.OfPlugin() { // what Python made of it
-			_ = os.RemoveAll(filepath.Join(filepath.Dir(real), "__pycache__"))
+			err = os.RemoveAll(filepath.Join(filepath.Dir(real), "__pycache__"))
 		}
 		removeFolders(d.Made)
 	}
-	return said, err
+	return err
 }
 
 // before is a file without what was installed in it, nil for none. Errors are about what is left in it.

@@ -43,21 +43,19 @@ func read(path, root string) (real string, text []byte, err error) {
 // the nearest folder that is. The error wraps ErrOthers if that is neither in the user's home
 // nor in root.
 func place(path, root string) (string, error) {
-	real, rest := path, ""
-	for {
-		found, err := filepath.EvalSymlinks(real)
-		if err == nil {
-			real = filepath.Join(found, rest)
-			break
+	at, rest := path, ""
+	real, err := filepath.EvalSymlinks(at)
+	for errors.Is(err, fs.ErrNotExist) && filepath.Dir(at) != at {
+		if _, dangling := os.Lstat(at); dangling == nil {
+			return "", fmt.Errorf("%w: %s is a link to nowhere", ErrOthers, at)
 		}
-		if _, dangling := os.Lstat(real); dangling == nil {
-			return "", fmt.Errorf("%w: %s is a link to nowhere", ErrOthers, real)
-		}
-		if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(real) == real {
-			return "", err
-		}
-		real, rest = filepath.Dir(real), filepath.Join(filepath.Base(real), rest)
+		at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest)
+		real, err = filepath.EvalSymlinks(at)
 	}
+	if err != nil {
+		return "", err
+	}
+	real = filepath.Join(real, rest)
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return "", err
@@ -144,8 +142,8 @@ func saveJSON(path string, value any, empty bool) error {
 
 // removeFolders removes those of the folders that are empty, the innermost first.
 func removeFolders(made []string) {
-	for i := len(made) - 1; i >= 0; i-- {
-		_ = os.Remove(made[i]) // one that is not empty has become another's
+	for _, folder := range slices.Backward(made) {
+		_ = os.Remove(folder) // one that is not empty has become another's
 	}
 }
 
@@ -157,11 +155,9 @@ func digest(text []byte) string {
 // firstThere returns the first of the names, which are joined by "|", that is a file in a
 // folder, else the first.
 func firstThere(folder, names string) string {
-	all := strings.Split(names, "|")
-	for _, name := range all {
-		if _, err := os.Stat(filepath.Join(folder, filepath.FromSlash(name))); err == nil {
-			return filepath.FromSlash(name)
-		}
-	}
-	return filepath.FromSlash(all[0])
+	all := strings.Split(filepath.FromSlash(names), "|")
+	return all[max(0, slices.IndexFunc(all, func(name string) bool {
+		_, err := os.Stat(filepath.Join(folder, name))
+		return err == nil
+	}))]
 }
