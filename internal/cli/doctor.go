@@ -111,7 +111,7 @@ func examine(ctx context.Context) (all []check, err error) {
 	if len(found) == 0 {
 		all = append(all, check{"agents", checkWarning, "none were found", ""})
 	}
-	switch switches, err := loadSwitches(); {
+	switch switches, _, err := loadSwitches(); {
 	case err != nil:
 		all = append(all, check{"switches", checkFailed, ErrorText(err), "remove that file"})
 	case len(switches) > 0:

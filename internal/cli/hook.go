@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/hook"
 	"github.com/palimpsest-ai/palimpsest/internal/install"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -79,11 +78,8 @@ func answerHook(ctx context.Context, s Streams, agent hook.Agent, event string, 
 	if err != nil {
 		return nil, err
 	}
-	folder, err := config.DataDir()
-	if err != nil {
-		return nil, err
-	}
-	if switches, err := install.LoadSwitches(folder); err != nil || switches.Off(agent.Name, call.Session) != "" {
+	switches, folder, err := loadSwitches()
+	if err != nil || switches.Off(agent.Name, call.Session) != "" {
 		return nil, err
 	}
 	switch event {

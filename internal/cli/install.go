@@ -242,24 +242,24 @@ func disconnect(ctx context.Context, s Streams, names []string, ask asked, force
 	return left
 }
 
-// changes is a table of changes; the files of a plugin are one row, with their folder.
+// changes is a table of changes; the files of a plugin are one row, with the agent's folder.
 func (p *printer) changes(heading string, all []install.Change) {
 	var rows [][]string
-	files := 0
-	for i, c := range all {
-		path, what := homePath(c.Path), c.What()
+	files := map[string]int{} // of plugins, by their folder
+	for _, c := range all {
 		if c.OfPlugin() {
-			if files++; i+1 < len(all) && all[i+1].OfPlugin() && all[i+1].Agent == c.Agent {
+			files[c.Root]++
+		}
+	}
+	for _, c := range all {
+		path, what := c.Path, c.What()
+		if c.OfPlugin() {
+			if path, what = c.Root, what+", "+plural(files[c.Root], "file"); files[c.Root] == 0 {
 				continue
 			}
-			for _, other := range all[i+1-files : i] {
-				for !strings.HasPrefix(homePath(other.Path), path+string(filepath.Separator)) {
-					path = filepath.Dir(path)
-				}
-			}
-			what, files = fmt.Sprintf("%s, %s", what, plural(files, "file")), 0
+			files[c.Root] = 0
 		}
-		rows = append(rows, []string{c.Agent, path, what})
+		rows = append(rows, []string{c.Agent, homePath(path), what})
 	}
 	if len(rows) > 0 {
 		p.section(heading, []string{"agent", "~file", "what"}, rows)
@@ -267,18 +267,17 @@ func (p *printer) changes(heading string, all []install.Change) {
 	}
 }
 
-// loadSwitches reads what is off.
-func loadSwitches() (install.Switches, error) {
-	data, err := config.DataDir()
-	if err != nil {
-		return nil, err
+// loadSwitches reads what is off, and says where that is kept.
+func loadSwitches() (switches install.Switches, data string, err error) {
+	if data, err = config.DataDir(); err == nil {
+		switches, err = install.LoadSwitches(data)
 	}
-	return install.LoadSwitches(data)
+	return switches, data, err
 }
 
 // offThread says why a plugin's conversation is left to its agent; "" if it is not.
 func offThread(name string) string {
-	switches, err := loadSwitches()
+	switches, _, err := loadSwitches()
 	if err != nil {
 		return err.Error()
 	}
@@ -303,11 +302,7 @@ nothing: the agent goes on, and compacts, by itself. Agents behind the proxy are
 		c.Example = "  palimpsest off codex\n  palimpsest off 3\n  palimpsest on codex"
 	}
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		data, err := config.DataDir()
-		if err != nil {
-			return err
-		}
-		switches, err := install.LoadSwitches(data)
+		switches, data, err := loadSwitches()
 		if err != nil {
 			return err
 		}

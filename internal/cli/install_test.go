@@ -274,6 +274,30 @@ func TestUninstallLeaves(t *testing.T) {
 	sameHome(t, before, homeState(t, home))
 }
 
+// TestUninstallOne: what is taken out of one agent leaves no copy of its files, and the others stay.
+func TestUninstallOne(t *testing.T) {
+	home := agentsHome(t)
+	if status, _, errs := run(t, "install", "--yes"); status != exitDone {
+		t.Fatal(errs)
+	}
+	before := homeState(t, home)
+	if status, _, errs := run(t, "uninstall", "codex", "--yes"); status != exitDone {
+		t.Error(errs)
+	}
+	copies := 0
+	for name, was := range homeState(t, home) {
+		if strings.Contains(was, "mcp_servers.other") {
+			copies++
+		}
+		if !strings.Contains(name, "codex") && !strings.HasSuffix(name, "installed.json") && was != before[name] {
+			t.Errorf("%s: was %q, is %q", name, before[name], was)
+		}
+	}
+	if copies != 1 {
+		t.Errorf("%d files have what is in config.toml", copies)
+	}
+}
+
 // TestUninstallLeavesUnreadable: settings that cannot be read any more, as hooks are not taken out between
 // comments, stay, and are told.
 func TestUninstallLeavesUnreadable(t *testing.T) {
@@ -361,11 +385,11 @@ func TestInstallRefuses(t *testing.T) {
 // a policy that the daemon's settings name.
 func TestInstallAsks(t *testing.T) {
 	home := agentsHome(t)
-	config := filepath.Join(home, ".config/palimpsest/config.yaml")
+	settings := filepath.Join(home, ".config/palimpsest/config.yaml")
 	if runtime.GOOS == "darwin" {
-		config = filepath.Join(home, "Library/Application Support/palimpsest/config.yaml")
+		settings = filepath.Join(home, "Library/Application Support/palimpsest/config.yaml")
 	}
-	putFile(t, config, "rate: 50", 0o600)
+	putFile(t, settings, "rate: 50", 0o600)
 	before := homeState(t, home)
 	for _, tt := range []struct {
 		in      string
@@ -396,7 +420,7 @@ func TestInstallAsks(t *testing.T) {
 			t.Errorf("%q %v: %s\n%s", tt.in, tt.args, errs, out)
 		}
 		if tt.by == "rules.yaml" {
-			if status, out, errs := run(t, "policy", "show", filepath.Join(filepath.Dir(config), tt.by)); status != exitDone || !strings.Contains(out, "rules: [agent]") {
+			if status, out, errs := run(t, "policy", "show", filepath.Join(filepath.Dir(settings), tt.by)); status != exitDone || !strings.Contains(out, "rules: [agent]") {
 				t.Errorf("status %d: %s%s", status, out, errs)
 			}
 		}
@@ -405,7 +429,7 @@ func TestInstallAsks(t *testing.T) {
 		}
 		sameHome(t, before, homeState(t, home))
 	}
-	putFile(t, config, "policy: mine.yaml\n", 0o600)
+	putFile(t, settings, "policy: mine.yaml\n", 0o600)
 	if status, _, errs := run(t, "install", "--yes", "--rules"); status != exitDone || !strings.Contains(errs, "names a policy already") {
 		t.Errorf("status %d: %s", status, errs)
 	}

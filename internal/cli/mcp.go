@@ -45,7 +45,7 @@ for its threads at /mcp.`,
 			}
 			l := localSessions{store: lazyStore{flag: &store, existing: true}}
 			defer func() { err = errors.Join(err, l.store.Close()) }()
-			switches, err := loadSwitches()
+			switches, _, err := loadSwitches()
 			if err != nil {
 				return err
 			}

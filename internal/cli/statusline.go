@@ -110,7 +110,7 @@ func readStatus(in []byte) status {
 	}
 	s.compacted, s.freed = end.compacted, max(0, end.before-end.after)
 	s.reserve = reserveOf(s.window)
-	switches, _ := loadSwitches()
+	switches, _, _ := loadSwitches()
 	s.off = switches.Off(install.ClaudeCode, v.Get("session_id").Str) != ""
 	return s
 }

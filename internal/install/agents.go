@@ -8,11 +8,11 @@
 package install
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -38,8 +38,32 @@ type Agent struct {
 
 	program string // its name
 	onPath  bool   // it works on Folder
-	plugin  bool   // integrations has one
+	parts   []Part // what there is for it, the better way first
 	mcp     *entry // where it lists MCP servers; nil where the plugin makes it needless
+}
+
+// Part is what is installed in an agent.
+type Part string
+
+// The parts.
+const (
+	Plugin Part = "plugin" // of package integrations
+	Hooks  Part = "hooks"  // those that internal/hook answers
+	MCP    Part = "MCP"
+	Status Part = "status line"
+	rules  Part = "rules" // of Settings
+)
+
+// Usual are the parts that are installed in an agent if nothing else is said: its plugin or, where
+// there is none or the agent's program is needed and not there, its hooks; and what goes beside.
+func (a Agent) Usual() (parts []Part) {
+	for _, part := range a.parts {
+		if part == Plugin && a.Name == ClaudeCode && !a.onPath || part == Hooks && slices.Contains(parts, Plugin) {
+			continue
+		}
+		parts = append(parts, part)
+	}
+	return parts
 }
 
 // entry is a place in a file of settings for an MCP server, and the form of the entry: PROGRAM
@@ -66,31 +90,31 @@ func servers(file, form string) *entry {
 // agents are all that are known, in the order in which people see them. Where the column of what was
 // tried is empty, the place and the form are those of the agent's documentation.
 var agents = []Agent{
-	{Name: ClaudeCode, program: "claude", Tried: "2.1.330", plugin: true},
-	{Name: "codex", program: "codex", Tried: "0.171.0", mcp: &entry{"config.toml", nil, tomlForm}, Next: "it asks at its next start whether you trust the hooks"},
-	{Name: "opencode", program: "opencode", Tried: "1.18.33", plugin: true},
-	{Name: "pi", program: "pi", Tried: "1.6.0", plugin: true},
-	{Name: "openclaw", program: "openclaw", Tried: "2026.9.6", plugin: true,
+	{Name: ClaudeCode, program: "claude", Tried: "2.1.330", parts: []Part{Plugin, Hooks, Status}},
+	{Name: "codex", program: "codex", Tried: "0.171.0", parts: []Part{Hooks, MCP}, mcp: &entry{"config.toml", nil, tomlForm}, Next: "it asks at its next start whether you trust the hooks"},
+	{Name: "opencode", program: "opencode", Tried: "1.18.33", parts: []Part{Plugin}},
+	{Name: "pi", program: "pi", Tried: "1.6.0", parts: []Part{Plugin}},
+	{Name: "openclaw", program: "openclaw", Tried: "2026.9.6", parts: []Part{Plugin},
 		Next: "now run `openclaw config set plugins.slots.contextEngine palimpsest && openclaw config set agents.defaults.compaction.provider palimpsest`",
 		Undo: "now run `openclaw config unset plugins.slots.contextEngine && openclaw config unset agents.defaults.compaction.provider`"},
-	{Name: "hermes", program: "hermes", plugin: true,
+	{Name: "hermes", program: "hermes", parts: []Part{Plugin},
 		Next: "now run `hermes plugins enable palimpsest && hermes config set context.engine palimpsest`", Undo: "now run `hermes config set context.engine compressor`"},
-	{Name: "gemini-cli", program: "gemini", Tried: "0.61.0", mcp: servers("settings.json", plainForm)},
-	{Name: "qwen-code", program: "qwen", mcp: servers("settings.json", plainForm)},
-	{Name: "kimi-code", program: "kimi", mcp: servers("mcp.json", plainForm)},
-	{Name: "copilot-cli", program: "copilot", mcp: servers("mcp-config.json", localForm)},
-	{Name: "cursor", program: "cursor-agent", mcp: servers("mcp.json", plainForm)},
-	{Name: "droid", program: "droid", mcp: servers("mcp.json", typedForm)},
-	{Name: "cline", program: "cline", mcp: servers("data/settings/cline_mcp_settings.json", plainForm)},
-	{Name: "kilo", program: "kilo", mcp: &entry{"kilo.jsonc|kilo.json", []string{"mcp", "palimpsest"}, listForm}},
-	{Name: "crush", program: "crush", mcp: &entry{"crush.json", []string{"mcp", "palimpsest"}, typedForm}},
-	{Name: "amp", program: "amp", mcp: &entry{"settings.json", []string{"amp.mcpServers", "palimpsest"}, plainForm}},
+	{Name: "gemini-cli", program: "gemini", Tried: "0.61.0", parts: []Part{Hooks, MCP}, mcp: servers("settings.json", plainForm)},
+	{Name: "qwen-code", program: "qwen", parts: []Part{MCP}, mcp: servers("settings.json", plainForm)},
+	{Name: "kimi-code", program: "kimi", parts: []Part{MCP}, mcp: servers("mcp.json", plainForm)},
+	{Name: "copilot-cli", program: "copilot", parts: []Part{MCP}, mcp: servers("mcp-config.json", localForm)},
+	{Name: "cursor", program: "cursor-agent", parts: []Part{MCP}, mcp: servers("mcp.json", plainForm)},
+	{Name: "droid", program: "droid", parts: []Part{MCP}, mcp: servers("mcp.json", typedForm)},
+	{Name: "cline", program: "cline", parts: []Part{MCP}, mcp: servers("data/settings/cline_mcp_settings.json", plainForm)},
+	{Name: "kilo", program: "kilo", parts: []Part{MCP}, mcp: &entry{"kilo.jsonc|kilo.json", []string{"mcp", "palimpsest"}, listForm}},
+	{Name: "crush", program: "crush", parts: []Part{MCP}, mcp: &entry{"crush.json", []string{"mcp", "palimpsest"}, typedForm}},
+	{Name: "amp", program: "amp", parts: []Part{MCP}, mcp: &entry{"settings.json", []string{"amp.mcpServers", "palimpsest"}, plainForm}},
 }
 
 // Names are the agents that are known, or those of them that can have all the parts.
 func Names(parts ...Part) (names []string) {
 	for _, a := range agents {
-		if !slices.ContainsFunc(parts, func(p Part) bool { return !a.has(p) }) {
+		if !slices.ContainsFunc(parts, func(p Part) bool { return !slices.Contains(a.parts, p) }) {
 			names = append(names, a.Name)
 		}
 	}
@@ -156,14 +180,11 @@ func versionOf(program string) string {
 // Newer reports whether a version is after another one, number by number; false where one
 // cannot be read.
 func Newer(version, than string) bool {
-	a, b := parts(version), parts(than)
-	return len(a) > 0 && len(b) > 0 && slices.Compare(a, b) > 0
-}
-
-func parts(version string) (all []int) {
-	for _, digits := range strings.FieldsFunc(version, func(r rune) bool { return r < '0' || r > '9' }) {
-		n, _ := strconv.Atoi(digits) // what is no number any more counts as the highest
-		all = append(all, n)
+	numbers := func(s string) []string {
+		return strings.FieldsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 	}
-	return all
+	a, b := numbers(version), numbers(than)
+	return len(a) > 0 && len(b) > 0 && slices.CompareFunc(a, b, func(x, y string) int {
+		return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
+	}) > 0
 }

@@ -164,13 +164,17 @@ func (r *Record) applyCommands(ctx context.Context, c Change) (err error) {
 // left, named by an error that wraps ErrOthers, and stays in the record, unless force is set.
 func (r *Record) Remove(ctx context.Context, agent string, force bool) (err error) {
 	for i := len(r.Done) - 1; i >= 0; i-- {
-		if r.Done[i].Agent != agent {
+		d := r.Done[i]
+		if d.Agent != agent {
 			continue
 		}
-		failed := r.undo(ctx, r.Done[i], force)
+		failed := r.undo(ctx, d, force)
 		if failed == nil {
 			r.Done = slices.Delete(r.Done, i, i+1)
-			failed = r.save()
+			if d.Backup != "" && !slices.ContainsFunc(r.Done, func(o Change) bool { return o.Backup == d.Backup }) {
+				failed = os.Remove(r.backup(d.Backup))
+			}
+			failed = errors.Join(failed, r.save())
 		}
 		err = errors.Join(err, failed)
 	}

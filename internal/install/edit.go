@@ -92,15 +92,15 @@ func (e *Edit) apply(text []byte) ([]byte, error) {
 		return nil, err
 	}
 	value := e.Value
-	switch ours := strings.Contains(old, "palimpsest"); {
-	case e.Kind == statusLine && isStatusLine(old), sameJSON(old, value):
-		return text, nil
-	case e.Kind == statusLine:
+	if e.Kind == statusLine {
 		if value, err = e.status(old); err != nil {
 			return nil, err
 		}
-	case old != "" && !ours:
+	} else if old != "" && !strings.Contains(old, "palimpsest") {
 		return nil, fmt.Errorf("%w: it has another %s", ErrOthers, strings.Join(e.Path, "."))
+	}
+	if sameJSON(old, value) {
+		return text, nil
 	}
 	e.Names = names
 	out, err := jsonedit.SetMember(doc, value, e.Path...)
@@ -149,7 +149,10 @@ func (e *Edit) appendTo(doc, gap string, way *regexp.Regexp, why string) ([]byte
 	return []byte(doc + gap + e.Value), nil
 }
 
-const statusSuffix = " statusline"
+const (
+	statusSuffix = " statusline"
+	chain        = " --after "
+)
 
 // refreshSeconds is how often Claude Code asks for the status line besides: it does not ask by
 // itself after a compaction.
@@ -157,20 +160,23 @@ const refreshSeconds = 10
 
 // isStatusLine reports whether a status line of Claude Code is ours.
 func isStatusLine(value string) bool {
-	head, _, _ := strings.Cut(gjson.Get(value, "command").Str, " --after ")
+	head, _, _ := strings.Cut(gjson.Get(value, "command").Str, chain)
 	return strings.HasSuffix(head, statusSuffix) && strings.Contains(head, "palimpsest")
 }
 
 // status is our status line, which runs the one that was there before.
 func (e *Edit) status(old string) (string, error) {
 	command := e.Value + statusSuffix
-	if old != "" {
-		if !rawjson.Valid(old) || gjson.Get(old, "type").Str != "command" {
-			return "", fmt.Errorf("%w: its status line is of another form: set the command %q by hand, which takes the one before as --after", ErrOthers, command)
-		}
-		if before := gjson.Get(old, "command").Str; before != "" {
-			command += " --after '" + strings.ReplaceAll(before, "'", `'\''`) + "'"
-		}
+	if old != "" && (!rawjson.Valid(old) || gjson.Get(old, "type").Str != "command") {
+		return "", fmt.Errorf("%w: its status line is of another form: set the command %q by hand, which takes the one before as --after", ErrOthers, command)
+	}
+	before := gjson.Get(old, "command").Str
+	switch _, chained, ok := strings.Cut(before, chain); {
+	case isStatusLine(old) && ok: // of an earlier installation
+		command += chain + chained
+	case isStatusLine(old) || old == "":
+	default:
+		command += chain + "'" + strings.ReplaceAll(before, "'", `'\''`) + "'"
 		e.Old, e.What = old, "a status line, which runs yours first"
 	}
 	value, err := jsonedit.SetMember(cmp.Or(old, `{"type":"command"}`), rawjson.Quote(command), "command") // its padding stays

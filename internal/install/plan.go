@@ -69,51 +69,13 @@ func (c Change) isOurs() bool { return len(c.Edits) == 1 && c.Edits[0].Kind == w
 // the commands for them, and this program's settings.
 func (c Change) together() bool { return c.isOurs() || c.Path == "" || c.Agent == settings }
 
-// Part is what is installed in an agent.
-type Part string
-
-// The parts.
-const (
-	Plugin Part = "plugin"
-	Hooks  Part = "hooks"
-	MCP    Part = "MCP"
-	Status Part = "status line"
-	rules  Part = "rules" // of Settings
-)
-
 // settings is the name under which changes of this program's own settings are recorded.
 const settings = "settings"
 
 // Settings stands for the settings of this program in a folder: it is installed in them that the
 // daemon lets the model of an agent behind its proxy say which sentences of the user stand.
-func Settings(folder string) Agent { return Agent{Name: settings, Folder: folder} }
-
-// has reports whether there is a part for an agent.
-func (a Agent) has(part Part) bool {
-	switch part {
-	case Plugin:
-		return a.plugin
-	case Hooks:
-		_, err := hook.Find(a.Name)
-		return err == nil
-	case MCP:
-		return a.mcp != nil
-	case Status:
-		return a.Name == ClaudeCode
-	}
-	return a.Name == settings
-}
-
-// Usual are the parts that are installed in an agent if nothing else is said: its plugin or, where
-// there is none or the agent's program is needed and not there, its hooks; and what goes beside.
-func (a Agent) Usual() (parts []Part) {
-	for _, part := range []Part{Plugin, Hooks, MCP, Status, rules} {
-		unfit := part == Plugin && a.Name == ClaudeCode && !a.onPath || part == Hooks && slices.Contains(parts, Plugin)
-		if a.has(part) && !unfit {
-			parts = append(parts, part)
-		}
-	}
-	return parts
+func Settings(folder string) Agent {
+	return Agent{Name: settings, Folder: folder, parts: []Part{rules}}
 }
 
 // Plan says what installing parts of each agent would change. No parts are the usual ones. What is

@@ -1,12 +1,17 @@
 package install
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest/integrations"
+	"github.com/palimpsest-ai/palimpsest/internal/hook"
 )
 
 // TestSwitches: agents and sessions are off by name, for hooks, for the conversations of plugins and
@@ -97,6 +102,33 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// TestStatusLine: the status line that was there first runs first, and the next installation, by a program
+// that is elsewhere, puts itself in the place of ours alone.
+func TestStatusLine(t *testing.T) {
+	for _, tt := range []struct{ doc, want string }{
+		{`{}`, `palimpsest statusline`},
+		{`{"statusLine":{"type":"command","command":"a 'b'"}}`, `palimpsest statusline --after 'a '\''b'\'''`},
+		{`{"statusLine":{"type":"command","command":"\"/old/palimpsest\" statusline"}}`, `palimpsest statusline`},
+		{`{"statusLine":{"type":"command","command":"\"/old/palimpsest\" statusline --after 'a'"}}`, `palimpsest statusline --after 'a'`},
+	} {
+		e := Edit{Kind: statusLine, Path: []string{"statusLine"}, Value: "palimpsest"}
+		out, err := e.apply([]byte(tt.doc))
+		if got := gjson.GetBytes(out, "statusLine.command").Str; err != nil || got != tt.want {
+			t.Errorf("%s: %v: %s, want %s", tt.doc, err, got, tt.want)
+		}
+		if ours := strings.Contains(tt.doc, "palimpsest"); (e.Old == "") != (ours || tt.doc == "{}") {
+			t.Errorf("%s: it goes back to %q", tt.doc, e.Old)
+		}
+		if again, err := e.apply(out); err != nil || string(again) != string(out) {
+			t.Errorf("%s: %v: again it is %s", tt.doc, err, again)
+		}
+	}
+	e := Edit{Kind: statusLine, Path: []string{"statusLine"}, Value: "palimpsest"}
+	if _, err := e.apply([]byte(`{"statusLine":{"type":"text"}}`)); !errors.Is(err, ErrOthers) {
+		t.Errorf("another form: %v", err)
+	}
+}
+
 // TestAgents: every agent can be connected in some way, and the docs name what was tried.
 func TestAgents(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/agents.md")
@@ -104,7 +136,8 @@ func TestAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range agents {
-		if len(a.Usual()) == 0 || a.program == "" || a.plugin != (len(integrations.Plugin(a.Name)) > 0) {
+		if len(a.Usual()) == 0 || a.program == "" || slices.Contains(a.parts, Plugin) != (len(integrations.Plugin(a.Name)) > 0) ||
+			slices.Contains(a.parts, Hooks) != slices.Contains(hook.Names(), a.Name) || slices.Contains(a.parts, MCP) != (a.mcp != nil) {
 			t.Errorf("%s: %+v", a.Name, a)
 		}
 		if a.Tried != "" && !strings.Contains(string(docs), a.Tried) {
