@@ -165,7 +165,7 @@ func (f *storeFlag) view(ctx context.Context, name string) (v *view.View, err er
 }
 
 func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error) {
-	info, err := k.Catalog.Thread(ctx, name)
+	info, err := k.thread(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error)
 	if err != nil {
 		return nil, err
 	}
-	last, err := c.Session(name).LastStep(ctx)
+	last, err := c.Session(info.ID).LastStep(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,10 @@ func artifactGetCommand(s Streams) *cobra.Command {
 			}
 			var found rehydrate.Content
 			err := store.withTenant(c.Context(), func(k *tenantStore) (err error) {
-				found, err = k.findContent(c.Context(), args[0], threadID)
+				whole, err := k.wholeID(c.Context(), threadID)
+				if err == nil {
+					found, err = k.findContent(c.Context(), args[0], whole)
+				}
 				return err
 			})
 			var several *rehydrate.AmbiguousError
@@ -79,7 +82,7 @@ func artifactGetCommand(s Streams) *cobra.Command {
 		},
 	}
 	store.addFlags(c)
-	c.Flags().StringVar(&threadID, "thread", "", "look only in the conversation `ID`")
+	c.Flags().StringVar(&threadID, "thread", "", "look only in the conversation `THREAD`")
 	c.Flags().StringVarP(&out, "output", "o", "", "write the content to `OUT` (default: standard output)")
 	c.Flags().Bool("json", false, "write one JSON object with its origin")
 	return c
@@ -93,7 +96,7 @@ func artifactListCommand(s Streams) *cobra.Command {
 		Short: "List the messages that were removed from prompts",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			entries, err := store.removedEntries(c.Context(), threadID, s)
+			entries, err := store.removedEntries(c.Context(), &threadID, s)
 			if err != nil {
 				return err
 			}
@@ -106,7 +109,7 @@ func artifactListCommand(s Streams) *cobra.Command {
 		},
 	}
 	store.addFlags(c)
-	c.Flags().StringVar(&threadID, "thread", "", "list only the conversation `ID`")
+	c.Flags().StringVar(&threadID, "thread", "", "list only the conversation `THREAD`")
 	c.Flags().Bool("json", false, "write a JSON array, with the whole texts")
 	return c
 }
@@ -149,7 +152,7 @@ func recallCommand(s Streams) *cobra.Command {
 			if o.Limit < 1 {
 				return fmt.Errorf("%w: --limit %d: want a number of hits above 0", errUsage, o.Limit)
 			}
-			entries, err := store.removedEntries(c.Context(), o.ThreadID, s)
+			entries, err := store.removedEntries(c.Context(), &o.ThreadID, s)
 			if err != nil {
 				return err
 			}
@@ -168,7 +171,7 @@ func recallCommand(s Streams) *cobra.Command {
 	}
 	store.addFlags(c)
 	c.Flags().IntVarP(&o.Limit, "limit", "n", recall.DefaultLimit, "show at most `N` hits")
-	c.Flags().StringVar(&o.ThreadID, "thread", "", "search only the conversation `ID`")
+	c.Flags().StringVar(&o.ThreadID, "thread", "", "search only the conversation `THREAD`")
 	c.Flags().StringVar(&o.Tool, "tool", "", "search only the results of `TOOL`")
 	c.Flags().Bool("json", false, "write the hits as a JSON array")
 	return c
@@ -216,11 +219,13 @@ func speakerOf(role thread.Role, tool string) string {
 }
 
 // removedEntries returns what was removed from the prompts of a thread, or of all threads. It
-// warns about threads that cannot be read.
-func (f *storeFlag) removedEntries(ctx context.Context, threadID string, s Streams) (all []recall.Entry, err error) {
+// warns about threads that cannot be read. threadID becomes the whole id of the thread that it means.
+func (f *storeFlag) removedEntries(ctx context.Context, threadID *string, s Streams) (all []recall.Entry, err error) {
 	var unread []error
 	err = f.withTenant(ctx, func(k *tenantStore) (err error) {
-		all, unread, err = k.listRemoved(ctx, threadID)
+		if *threadID, err = k.wholeID(ctx, *threadID); err == nil {
+			all, unread, err = k.listRemoved(ctx, *threadID)
+		}
 		return err
 	})
 	if err == nil {

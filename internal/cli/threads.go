@@ -13,6 +13,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/care"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
+	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
@@ -33,8 +34,9 @@ func threadsCommand(s Streams) *cobra.Command {
 		Use:   "threads",
 		Short: "List the stored conversations, with their plans",
 		Long: `List the conversations that compact, run and serve stored, the last changed first.
-"artifact list" and "recall" take the id with --thread; explain, undo and "threads delete"
-take it as it is.`,
+"artifact" and "recall" take a THREAD with --thread; explain, undo and "threads delete" take it as
+it is: an id, the beginning of one (6 characters or more), or the number of a session that
+"palimpsest sessions" lists.`,
 		Example: "  palimpsest threads\n  palimpsest threads --store palimpsest.db",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -103,13 +105,38 @@ is told.`,
 	return c
 }
 
-// thread describes a stored conversation. The error says how to list what there is.
-func (k *tenantStore) thread(ctx context.Context, id string) (store.Info, error) {
-	info, err := k.Catalog.Thread(ctx, id)
-	if errors.Is(err, store.ErrNotFound) {
-		err = fmt.Errorf("there is no stored conversation %s: `palimpsest threads` lists them: %w", printable(id), err)
+// thread describes the stored conversation that a THREAD means: an id, the only one that begins so, or the
+// number of its session in the list last shown. The error says how to list what there is.
+func (k *tenantStore) thread(ctx context.Context, name string) (store.Info, error) {
+	info, err := k.Catalog.Thread(ctx, name)
+	if !errors.Is(err, store.ErrNotFound) {
+		return info, err
 	}
-	return info, err
+	all, failed := care.AllThreads(ctx, k.Catalog)
+	if failed != nil {
+		return info, failed
+	}
+	idOf := func(i store.Info) string { return i.ID }
+	found := suggest.ByID(all, name, idOf)
+	if s, _ := resolveSession(name); s != nil && len(found) == 0 {
+		found = suggest.ByID(all, s.ID, idOf)
+	}
+	switch len(found) {
+	case 0:
+		return info, fmt.Errorf("there is no stored conversation %s: `palimpsest threads` lists them: %w", printable(name), err)
+	case 1:
+		return found[0], nil
+	}
+	return info, fmt.Errorf("%w: %d stored conversations begin with %s: %s; give more of the id", errUsage, len(found), printable(name), printable(joinEach(firstN(found, maxNamed), idOf)))
+}
+
+// wholeID is the id of the conversation that a THREAD means; empty for none.
+func (k *tenantStore) wholeID(ctx context.Context, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	info, err := k.thread(ctx, name)
+	return info.ID, err
 }
 
 // threads lists the conversations of a store, the newest first. It reads the first words of at

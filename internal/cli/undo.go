@@ -63,11 +63,12 @@ its plans.`,
 const beforeLast = -1
 
 // undo puts plan n of a thread in force again.
-func (k *tenantStore) undo(ctx context.Context, id string, n int) (*undone, error) {
-	info, err := k.thread(ctx, id)
+func (k *tenantStore) undo(ctx context.Context, name string, n int) (*undone, error) {
+	info, err := k.thread(ctx, name)
 	if err != nil {
 		return nil, err
 	}
+	id := info.ID
 	if info.Plans == 0 {
 		return nil, fmt.Errorf("%s has no plan: its prompts show the whole conversation", printable(id))
 	}

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestThreadNames: wherever a command takes a THREAD it is an id, the only one that begins so, or the number of its
+// session in the list last shown; what names no conversation is an error that says where they are listed.
+func TestThreadNames(t *testing.T) {
+	const id = "91bfefb2-9533-4bcc-8bfc-f00dd138f269"
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	t.Setenv("XDG_DATA_HOME", "")
+	t.Setenv("CLAUDE_CONFIG_DIR", "")
+	t.Setenv("CODEX_HOME", "")
+	source, _ := filepath.Abs("../../testdata/sessions/fix-retry.claude-code.jsonl")
+	t.Chdir(home)
+	session, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(home, ".claude", "projects", "-src", id+".jsonl")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, session, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must := func(args ...string) string {
+		t.Helper()
+		status, out, said := run(t, args...)
+		if status != exitDone {
+			t.Fatalf("%v: exit status %d: %s", args, status, said)
+		}
+		return out
+	}
+	must("sessions")
+	must("compact", file, "--budget", "16000", "--store", "kept.db", "-o", os.DevNull)
+	hits := must("recall", "retry", "--store", "kept.db")
+	message := strings.Fields(hits)[0]
+	for _, tt := range []struct{ name, command string }{
+		{"recall", "recall retry --thread THREAD"},
+		{"list", "artifact list --thread THREAD"},
+		{"get", "artifact get " + message + " --thread THREAD"},
+		{"explain", "explain THREAD -o page.html"},
+		{"undo", "undo THREAD --plan 0"},
+		{"delete", "threads delete THREAD --yes"}, // the last: it is gone then
+	} {
+		call := func(thread string) (int, string, string) {
+			return run(t, append(strings.Fields(strings.ReplaceAll(tt.command, "THREAD", thread)), "--store", "kept.db")...)
+		}
+		for _, unknown := range []string{"0cf3db51", "nosuch", "2", "91bfe"} {
+			if tt.name == "explain" && unknown == "2" {
+				continue // it takes sessions too, and says that there is no such number
+			}
+			status, out, said := call(unknown)
+			if status != exitFailed || out != "" || !strings.Contains(said, "no stored conversation "+unknown) || !strings.Contains(said, "`palimpsest threads") {
+				t.Errorf("%s of %s: exit status %d: %s%s", tt.name, unknown, status, out, said)
+			}
+		}
+		for _, known := range []string{id, id[:8], "1"} {
+			if tt.name == "delete" && known != "1" {
+				continue
+			}
+			if status, _, said := call(known); status != exitDone {
+				t.Errorf("%s of %s: exit status %d: %s", tt.name, known, status, said)
+			}
+		}
+	}
+	if out := must("threads", "--store", "kept.db"); strings.Contains(out, id) {
+		t.Errorf("it was deleted by its number: %s", out)
+	}
+}
