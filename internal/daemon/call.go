@@ -11,6 +11,7 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -218,7 +219,7 @@ func (c *call) decodeJSON(v any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return decodeProblem(err)
+		return decodeProblem(err, v)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return problem(api.BadRequest, "the body is more than one JSON document")
@@ -246,8 +247,8 @@ func (c *call) readBody(most int64) ([]byte, error) {
 	return body, nil
 }
 
-// decodeProblem says why a body is not what the operation takes, without quoting it.
-func decodeProblem(err error) error {
+// decodeProblem says why a body is not what the operation takes, without quoting it; v points to what it takes.
+func decodeProblem(err error, v any) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return problem(api.BadRequest, "not valid JSON at byte %d", syntax.Offset)
 	}
@@ -258,9 +259,19 @@ func decodeProblem(err error) error {
 		return badField(cmp.Or(kind.Field, "body"), "want %s, got %s", jsonKind(kind.Type.Kind().String()), kind.Value)
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return problem(api.BadRequest, "unknown field %.60s; /openapi.json has those that are known", name)
+		return problem(api.BadRequest, "unknown field %.60s; the body takes %s, and /openapi.json has what these take", name, strings.Join(members(v), ", "))
 	}
 	return problem(api.BadRequest, "the body is not what the operation takes")
+}
+
+// members are the names in JSON of the fields of the struct that v points to.
+func members(v any) (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(v).Elem()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // jsonKind names a kind of Go as JSON does.

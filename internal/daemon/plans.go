@@ -112,7 +112,7 @@ func expandMessage(c *call, info store.Info, q *api.Expand) (any, error) {
 	}
 	err := c.session(info.ID).Expand(c.r.Context(), thread.ID(q.MessageID))
 	if errors.Is(err, store.ErrNotFound) {
-		err = problemAt(api.NotFound, "message_id", "the plan in force hides no message with this id")
+		err = problemAt(api.NotFound, "message_id", "the plan in force hides no message %.80q", q.MessageID)
 	}
 	return answerChanged(c, info.ID, err)
 }
@@ -122,7 +122,11 @@ func pinMessage(c *call, info store.Info, q *view.Pin) (any, error) {
 	if q.MessageID == "" {
 		return nil, badField("message_id", "want the id of a message")
 	}
-	return answerChanged(c, info.ID, c.session(info.ID).Pin(c.r.Context(), thread.ID(q.MessageID), !q.Free))
+	err := c.session(info.ID).Pin(c.r.Context(), thread.ID(q.MessageID), !q.Free)
+	if errors.Is(err, thread.ErrUnknownID) {
+		err = problemAt(api.NotFound, "message_id", "the thread has no message %.80q", q.MessageID)
+	}
+	return answerChanged(c, info.ID, err)
 }
 
 // The most that one call may add to a memory block: it stands in every prompt.

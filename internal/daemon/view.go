@@ -100,7 +100,7 @@ func (h views) text(c *call, info store.Info) (any, error) {
 		}
 		i, ok := log.Index(thread.ID(id))
 		if !ok {
-			return nil, problemAt(api.NotFound, "message", "the thread has no message with this id")
+			return nil, problemAt(api.NotFound, "message", "the thread has no message %.80q", id)
 		}
 		answer.content = web.Text(log.At(i))
 		return answer, nil
