@@ -59,7 +59,9 @@ session and a conversation with one id the session is shown, or with --store the
 			v, err := store.view(c.Context(), args[0])
 			switch {
 			case v == nil && err == nil:
-				v, err = conv.view(c.Context(), args[0], s)
+				if v, err = conv.view(c.Context(), args[0], s); err == nil {
+					store.tellStored(c.Context(), conv.in.Thread.ID(), s)
+				}
 			case err == nil:
 				err = checkStoredFlags(c.Flags())
 			}
@@ -162,6 +164,17 @@ func (f *storeFlag) view(ctx context.Context, name string) (v *view.View, err er
 		return nil, nil
 	}
 	return v, err
+}
+
+// tellStored says how to see the stored conversation of a session that was shown, if it has a plan.
+func (f *storeFlag) tellStored(ctx context.Context, id string, s Streams) {
+	_ = f.withTenant(ctx, func(k *tenantStore) error { // the page is written: a store that cannot be read is no matter
+		if info, err := k.Catalog.Thread(ctx, id); err == nil && info.Plans > 0 {
+			named := storeFlag{name: f.displayName(), tenant: f.tenant}
+			fmt.Fprintf(s.Err, "palimpsest: this is the session; as it was stored, with %s: palimpsest explain %s%s\n", plural(info.Plans, "plan"), printable(shellQuote(id)), named.arguments())
+		}
+		return nil
+	})
 }
 
 func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error) {

@@ -74,3 +74,22 @@ func TestPluginFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestPluginWithoutAgent: without the program of Claude Code, the error says that, and where the plugin is.
+func TestPluginWithoutAgent(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_DATA_HOME", "")
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(own, filepath.Join(home, "palimpsest")); err != nil {
+		t.Skip("no links here: ", err)
+	}
+	t.Setenv("PATH", home)
+	status, out, said := run(t, "plugin", "install", "claude-code")
+	if status != exitFailed || out != "" || strings.Contains(said, ": :") || !strings.Contains(said, "; the plugin is in "+home) {
+		t.Errorf("exit status %d: %s%s", status, out, said)
+	}
+}

@@ -55,9 +55,8 @@ func artifactGetCommand(s Streams) *cobra.Command {
 			}
 			var found rehydrate.Content
 			err := store.withTenant(c.Context(), func(k *tenantStore) (err error) {
-				whole, err := k.wholeID(c.Context(), threadID)
-				if err == nil {
-					found, err = k.findContent(c.Context(), args[0], whole)
+				if err = k.complete(c.Context(), &threadID); err == nil {
+					found, err = k.findContent(c.Context(), args[0], threadID)
 				}
 				return err
 			})
@@ -119,7 +118,7 @@ func threadPhrase(id string) string {
 	if id == "" {
 		return ""
 	}
-	return fmt.Sprintf(" from the thread %q (`palimpsest threads` lists them)", id)
+	return fmt.Sprintf(" from the thread %q", id)
 }
 
 // printEntries lists removed messages by thread.
@@ -223,7 +222,7 @@ func speakerOf(role thread.Role, tool string) string {
 func (f *storeFlag) removedEntries(ctx context.Context, threadID *string, s Streams) (all []recall.Entry, err error) {
 	var unread []error
 	err = f.withTenant(ctx, func(k *tenantStore) (err error) {
-		if *threadID, err = k.wholeID(ctx, *threadID); err == nil {
+		if err = k.complete(ctx, threadID); err == nil {
 			all, unread, err = k.listRemoved(ctx, *threadID)
 		}
 		return err

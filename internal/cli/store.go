@@ -164,7 +164,7 @@ func (f *storeFlag) open(ctx context.Context, existing bool) (*database, error) 
 	case errors.Is(err, dsn.ErrSyntax):
 		return nil, fmt.Errorf("%w: --store: %w", errUsage, err)
 	case existing && errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("there is no store at %s: `palimpsest compact` and `palimpsest serve` make one; --store names another: %w", f.displayName(), errNoStore)
+		return nil, fmt.Errorf("there is no store at %s (--store names another): %w", f.displayName(), errNoStore)
 	case errors.Is(err, fs.ErrNotExist): // the error names the folder
 		return nil, err
 	case err != nil:
@@ -173,8 +173,8 @@ func (f *storeFlag) open(ctx context.Context, existing bool) (*database, error) 
 	return &database{db, db.(store.Keyed).Keyring(), f.files()}, nil
 }
 
-// errNoStore is wrapped by the error of opening a store that does not exist.
-var errNoStore = errors.New("nothing was kept there yet")
+// errNoStore is wrapped by the error of opening a store that does not exist. It says what makes one.
+var errNoStore = errors.New("nothing was stored yet. `palimpsest compact FILE --budget 32000`, `palimpsest serve` and the plugins of `palimpsest install` store conversations; what an agent's own compaction lost is shown by `palimpsest lost FILE`")
 
 // isMissing reports whether the error is that the default store does not exist yet.
 func (f *storeFlag) isMissing(err error) bool { return f.name == "" && errors.Is(err, errNoStore) }

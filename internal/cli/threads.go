@@ -48,7 +48,7 @@ it is: an id, the beginning of one (6 characters or more), or the number of a se
 			shown := firstN(rows, most)
 			return writeResult(s.Out, c, append([]threadRow{}, shown...), func(p *printer) {
 				if len(shown) == 0 {
-					p.line("there are no conversations in %s", store.displayName())
+					p.line("there are no conversations in %s: %s", store.displayName(), errNoStore)
 					return
 				}
 				p.table([]string{"id", ">messages", ">plans", "changed", "first words"}, mapSlice(shown, func(r threadRow) []string {
@@ -130,13 +130,14 @@ func (k *tenantStore) thread(ctx context.Context, name string) (store.Info, erro
 	return info, fmt.Errorf("%w: %d stored conversations begin with %s: %s; give more of the id", errUsage, len(found), printable(name), printable(joinEach(firstN(found, maxNamed), idOf)))
 }
 
-// wholeID is the id of the conversation that a THREAD means; empty for none.
-func (k *tenantStore) wholeID(ctx context.Context, name string) (string, error) {
-	if name == "" {
-		return "", nil
+// complete makes the THREAD of a flag, unless it is empty, the id that it means.
+func (k *tenantStore) complete(ctx context.Context, name *string) error {
+	if *name == "" {
+		return nil
 	}
-	info, err := k.thread(ctx, name)
-	return info.ID, err
+	info, err := k.thread(ctx, *name)
+	*name = info.ID
+	return err
 }
 
 // threads lists the conversations of a store, the newest first. It reads the first words of at

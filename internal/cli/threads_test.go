@@ -7,10 +7,12 @@ import (
 	"testing"
 )
 
-// TestThreadNames: wherever a command takes a THREAD it is an id, the only one that begins so, or the number of its
-// session in the list last shown; what names no conversation is an error that says where they are listed.
-func TestThreadNames(t *testing.T) {
-	const id = "91bfefb2-9533-4bcc-8bfc-f00dd138f269"
+// onlyID is that of the only session of sessionOnMachine, and of its conversation.
+const onlyID = "91bfefb2-9533-4bcc-8bfc-f00dd138f269"
+
+// sessionOnMachine is the path of the only session, of Claude Code, on a machine without a store. The folder is its home.
+func sessionOnMachine(t *testing.T) string {
+	t.Helper()
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("USERPROFILE", home)
@@ -23,13 +25,20 @@ func TestThreadNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(home, ".claude", "projects", "-src", id+".jsonl")
+	file := filepath.Join(home, ".claude", "projects", "-src", onlyID+".jsonl")
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, session, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+// TestThreadNames: wherever a command takes a THREAD it is an id, the only one that begins so, or the number of its
+// session in the list last shown; what names no conversation is an error that says where they are listed.
+func TestThreadNames(t *testing.T) {
+	file := sessionOnMachine(t)
 	must := func(args ...string) string {
 		t.Helper()
 		status, out, said := run(t, args...)
@@ -62,7 +71,7 @@ func TestThreadNames(t *testing.T) {
 				t.Errorf("%s of %s: exit status %d: %s%s", tt.name, unknown, status, out, said)
 			}
 		}
-		for _, known := range []string{id, id[:8], "1"} {
+		for _, known := range []string{onlyID, onlyID[:8], "1"} {
 			if tt.name == "delete" && known != "1" {
 				continue
 			}
@@ -71,7 +80,51 @@ func TestThreadNames(t *testing.T) {
 			}
 		}
 	}
-	if out := must("threads", "--store", "kept.db"); strings.Contains(out, id) {
+	if out := must("threads", "--store", "kept.db"); strings.Contains(out, onlyID) {
 		t.Errorf("it was deleted by its number: %s", out)
+	}
+}
+
+// TestExplainTellsStored: of a session that was compacted and stored, the session is shown, and standard error names the
+// command that shows the conversation. That one works.
+func TestExplainTellsStored(t *testing.T) {
+	file := sessionOnMachine(t)
+	status, out, said := run(t, "explain", onlyID, "-o", "page.html")
+	if status != exitDone || strings.Contains(said, "palimpsest explain") {
+		t.Fatalf("nothing is stored: exit status %d: %s%s", status, out, said)
+	}
+	if status, _, said := run(t, "compact", file, "--budget", "16000", "-o", os.DevNull); status != exitDone {
+		t.Fatal(said)
+	}
+	for _, name := range []string{onlyID, file} {
+		status, _, said := run(t, "explain", name, "-o", "page.html")
+		_, command, told := strings.Cut(said, "with 1 plan: palimpsest ")
+		command, _, _ = strings.Cut(command, "\n")
+		if status != exitDone || !told || strings.Count(said, "\n") != 2 {
+			t.Fatalf("exit status %d: %s", status, said)
+		}
+		if status, _, said := run(t, append(strings.Fields(command), "-o", "page.html")...); status != exitDone || strings.Contains(said, "as it was stored") {
+			t.Errorf("%s: exit status %d: %s", command, status, said)
+		}
+	}
+}
+
+// TestNothingStored: where nothing was stored, what stores a conversation is said, and where to look if the agent
+// compacted by itself.
+func TestNothingStored(t *testing.T) {
+	file := sessionOnMachine(t)
+	says := func(text string) bool {
+		return strings.Contains(strings.Join(strings.Fields(text), " "), "`palimpsest compact FILE --budget 32000`, `palimpsest serve`") && strings.Contains(text, "palimpsest lost FILE")
+	}
+	for _, args := range [][]string{{"artifact", "list"}, {"recall", "x"}, {"undo", "x"}} {
+		if status, _, said := run(t, args...); status != exitFailed || !says(said) {
+			t.Errorf("%v: exit status %d: %s", args, status, said)
+		}
+	}
+	if status, out, said := run(t, "threads"); status != exitDone || !says(out) {
+		t.Errorf("threads: exit status %d: %s%s", status, out, said)
+	}
+	if status, _, said := run(t, "compact", file, "--budget", "32000", "-o", os.DevNull); status != exitDone {
+		t.Errorf("the command that is said: %s", said)
 	}
 }

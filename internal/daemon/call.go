@@ -259,19 +259,15 @@ func decodeProblem(err error, v any) error {
 		return badField(cmp.Or(kind.Field, "body"), "want %s, got %s", jsonKind(kind.Type.Kind().String()), kind.Value)
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return problem(api.BadRequest, "unknown field %.60s; the body takes %s, and /openapi.json has what these take", name, strings.Join(members(v), ", "))
+		var takes []string
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(v).Elem()) {
+			if one, _, _ := strings.Cut(f.Tag.Get("json"), ","); one != "" && one != "-" {
+				takes = append(takes, one)
+			}
+		}
+		return problem(api.BadRequest, "unknown field %.60s; the body takes %s, and /openapi.json has what these take", name, strings.Join(takes, ", "))
 	}
 	return problem(api.BadRequest, "the body is not what the operation takes")
-}
-
-// members are the names in JSON of the fields of the struct that v points to.
-func members(v any) (names []string) {
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(v).Elem()) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // jsonKind names a kind of Go as JSON does.
