@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -52,8 +53,8 @@ request as the agent counted them.`,
 				return printSessionStatus(s, args[0])
 			}
 			in, err := io.ReadAll(io.LimitReader(s.In, maxStatusInput))
-			if err != nil {
-				return err
+			if err != nil || !rawjson.Valid(in) { // no failure: the agent shows the line
+				warnUnread(s, []error{errors.New("the input is not the JSON that Claude Code passes to a status line; docs/agents.md names its members")})
 			}
 			own := make(chan string, 1)
 			go func() { own <- readStatus(in).String() }()

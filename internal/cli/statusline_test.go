@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -56,9 +57,45 @@ func TestStatusline(t *testing.T) {
 		}
 	}
 	for _, in := range []string{"", "[", "{}", `{"transcript_path":"/"}`, `{"transcript_path":"none"}`} {
-		if status, out, errs := runOn(t, in, "statusline"); status != exitDone || out != "palimpsest: no request yet\n" {
+		status, out, errs := runOn(t, in, "statusline")
+		if status != exitDone || out != "palimpsest: no request yet\n" || strings.Contains(errs, "the input is not the JSON") != (in == "" || in == "[") {
 			t.Errorf("%q: status %d, %q %s", in, status, out, errs)
 		}
+	}
+}
+
+// TestStatuslineOfDocs: the example of docs/agents.md gives the line that the page says, and has every member that
+// the page names; each is one that is read.
+func TestStatuslineOfDocs(t *testing.T) {
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	for _, name := range []string{"CLAUDE_CODE_AUTO_COMPACT_WINDOW", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "DISABLE_AUTO_COMPACT", "DISABLE_COMPACT"} {
+		t.Setenv(name, "")
+	}
+	page, err := os.ReadFile("../../docs/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "Claude Code passes one JSON object on standard input.")
+	table, section, _ := strings.Cut(section, "```sh\necho '")
+	in, section, _ := strings.Cut(section, "' |\n")
+	_, section, _ = strings.Cut(section, "That prints `")
+	want, _, _ := strings.Cut(section, "`")
+	if status, out, errs := runOn(t, in, "statusline"); status != exitDone || out != want+"\n" || errs != "" {
+		t.Errorf("status %d, %q, the page says %q %s", status, out, want, errs)
+	}
+	code, err := os.ReadFile("statusline.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`([a-z_.]+)`").FindAllStringSubmatch(table, -1)
+	for _, member := range named {
+		last := member[1][strings.LastIndexByte(member[1], '.')+1:]
+		if !strings.Contains(in, `"`+last+`"`) || !strings.Contains(string(code), last+`"`) {
+			t.Errorf("%s stands in the table, and not in the example or not in the code", member[1])
+		}
+	}
+	if len(named) < 10 {
+		t.Errorf("the table names %d members", len(named))
 	}
 }
 
