@@ -112,7 +112,15 @@ func connect(ctx context.Context, s Streams, chosen []install.Agent, ask asked, 
 		}))
 	}
 	p.changes("what will change", changes)
-	if len(changes) == 0 && left == nil {
+	for _, a := range chosen {
+		if missing := a.Missing(); missing != "" && len(parts) == 0 {
+			p.line("%s: %s", a.Name, missing)
+		}
+	}
+	if len(changes) == 0 && left != nil {
+		return left
+	}
+	if len(changes) == 0 {
 		p.line("\neverything is installed; there is nothing to change")
 	}
 	sayLeft(s, left)

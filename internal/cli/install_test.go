@@ -363,7 +363,7 @@ func TestInstallRefuses(t *testing.T) {
 			t.Errorf("status %d: it does not say %q: %s", status, told, errs)
 		}
 	}
-	if status, out, _ := run(t, "install", "qwen-code", "--dry-run"); status != exitDone || strings.Contains(out, "everything is installed") {
+	if status, out, _ := run(t, "install", "qwen-code", "--dry-run"); status == exitDone || strings.Contains(out, "everything is installed") {
 		t.Errorf("status %d: %s", status, out)
 	}
 	if _, err := os.Stat(filepath.Join(home, ".config/opencode/plugins/palimpsest")); err == nil {

@@ -66,6 +66,14 @@ func (a Agent) Usual() (parts []Part) {
 	return parts
 }
 
+// Missing says why an agent gets less than it could; "" if it does not.
+func (a Agent) Missing() string {
+	if slices.Contains(a.parts, Plugin) && !slices.Contains(a.Usual(), Plugin) {
+		return "its program is not on the PATH, which the plugin needs: with hooks alone it makes its own compactions; run this again when it is"
+	}
+	return ""
+}
+
 // entry is a place in a file of settings for an MCP server, and the form of the entry: PROGRAM
 // and AGENT stand for the quoted path of this program and the quoted name of the agent.
 type entry struct {

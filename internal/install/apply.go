@@ -152,7 +152,7 @@ func (r *Record) applyCommands(ctx context.Context, c Change) (err error) {
 	}
 	if err != nil {
 		ran--
-		err = fmt.Errorf("%w: the plugin is in %s; `claude --plugin-dir` accepts that folder too", err, c.Run[0][len(c.Run[0])-1])
+		err = fmt.Errorf("%w; the plugin is in %s; `claude --plugin-dir` accepts that folder too", err, c.Run[0][len(c.Run[0])-1])
 	}
 	if c.Undo = c.Undo[len(c.Undo)-ran:]; ran > 0 {
 		r.Done = append(r.Done, c)
@@ -253,7 +253,8 @@ func undoCommands(ctx context.Context, commands [][]string) error {
 func run(ctx context.Context, command []string) error {
 	out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, clip.Short(strings.TrimSpace(string(out)), 500))
+		said := clip.Short(strings.TrimSpace(string(out)), 500)
+		return fmt.Errorf("%s: %w%s", strings.Join(command, " "), err, strings.TrimSuffix(": "+said, ": "))
 	}
 	return nil
 }
