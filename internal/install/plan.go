@@ -81,7 +81,7 @@ func Settings(folder string) Agent {
 // Plan says what installing parts of each agent would change. No parts are the usual ones. What is
 // there already is no change. What cannot be changed is left out (of a plugin, all of it), and the
 // error names it; all else is planned still.
-func (self Self) Plan(chosen []Agent, parts ...Part) (changes []Change, err error) {
+func (s Self) Plan(chosen []Agent, parts ...Part) (changes []Change, err error) {
 	for _, a := range chosen {
 		which := parts
 		if len(which) == 0 {
@@ -89,7 +89,7 @@ func (self Self) Plan(chosen []Agent, parts ...Part) (changes []Change, err erro
 		}
 		var own []Change
 		whole := true
-		for _, c := range self.wanted(a, which) {
+		for _, c := range s.wanted(a, which) {
 			if c.Path == "" {
 				own = append(own, c)
 				continue
@@ -113,7 +113,7 @@ func (self Self) Plan(chosen []Agent, parts ...Part) (changes []Change, err erro
 }
 
 // wanted are the changes of an agent, whatever its files have.
-func (self Self) wanted(a Agent, parts []Part) (all []Change) {
+func (s Self) wanted(a Agent, parts []Part) (all []Change) {
 	edits := map[string][]Edit{} // by file
 	add := func(file string, e Edit) { edits[file] = append(edits[file], e) }
 	own := func(folder, name, what, text string) {
@@ -124,9 +124,9 @@ func (self Self) wanted(a Agent, parts []Part) (all []Change) {
 		case Plugin:
 			folder := a.Folder
 			if a.Name == ClaudeCode { // a marketplace, which its own program reads in place
-				folder = filepath.Join(self.Data, "plugins", ClaudeCode)
+				folder = filepath.Join(s.Data, "plugins", ClaudeCode)
 			}
-			calls, texts := ProgramReplacer(self.Shell, self.Program), integrations.Plugin(a.Name)
+			calls, texts := ProgramReplacer(s.Shell, s.Program), integrations.Plugin(a.Name)
 			for _, name := range slices.Sorted(maps.Keys(texts)) {
 				own(folder, name, "the plugin", calls.Replace(texts[name]))
 			}
@@ -136,11 +136,11 @@ func (self Self) wanted(a Agent, parts []Part) (all []Change) {
 			}
 		case Hooks:
 			h, _ := hook.Find(a.Name) // it has some
-			add(h.Settings, Edit{Kind: hooksOf, What: "hooks", Path: []string{a.Name}, Value: self.Shell})
+			add(h.Settings, Edit{Kind: hooksOf, What: "hooks", Path: []string{a.Name}, Value: s.Shell})
 		case Status:
-			add("settings.json", Edit{Kind: statusLine, What: "a status line", Path: []string{"statusLine"}, Value: self.Shell})
+			add("settings.json", Edit{Kind: statusLine, What: "a status line", Path: []string{"statusLine"}, Value: s.Shell})
 		case MCP:
-			value := strings.NewReplacer("PROGRAM", rawjson.Quote(self.Program), "AGENT", rawjson.Quote(a.Name)).Replace(a.mcp.form)
+			value := strings.NewReplacer("PROGRAM", rawjson.Quote(s.Program), "AGENT", rawjson.Quote(a.Name)).Replace(a.mcp.form)
 			kind := jsonMember
 			if a.mcp.path == nil {
 				kind = tomlTable
