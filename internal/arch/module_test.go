@@ -267,7 +267,7 @@ var ceilings = &arch.Ceilings{
 		{Of: "floor 1", Floor: 1, Most: 20770},
 		{Of: "floor 2", Floor: 2, Most: 22372},
 		{Of: "floor 3", Floor: 3, Most: 11118},
-		{Of: "floor 4", Floor: 4, Most: 2943},
+		{Of: "floor 4", Floor: 4, Most: 2963},
 		{Of: "floor 5", Floor: 5, Most: 9634},
 		{Of: "floor 6", Floor: 6, Most: 12311},
 		{Of: "floor 7", Floor: 7, Most: 19954},

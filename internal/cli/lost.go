@@ -104,7 +104,7 @@ func (p *printer) compaction(c *compaction, none string) {
 		p.text("%s, has a summary that only its provider can read: what it lost cannot be told.", name)
 		return
 	case len(c.Lost) == 0:
-		p.text("%s, lost nothing that still stands, as far as can be told.", name)
+		p.text("%s: no loss was found. Only what is surely missing is listed; what was merely read is not looked for.", name)
 	default:
 		p.title(fmt.Sprintf("%s, lost %s", name, plural(len(c.Lost), "thing")))
 		p.table([]string{"", ">turn", "~what", "why"}, mapSlice(c.Lost, func(l lost.Loss) []string {

@@ -134,10 +134,30 @@ func (f *finder) addWork(w *state.Work) {
 	for _, e := range slices.Backward(w.Edited) {
 		aside := slices.ContainsFunc(strings.Split(path.Dir(e.Path), "/"), func(folder string) bool { return beside[folder] })
 		if !e.PerhapsCommitted && e.Operation != "deleted" && recent(e.Turn) && !aside && len(f.found) < others+mostFiles {
-			add(Loss{Kind: File, Text: e.Path, Why: e.Operation + ", no commit was seen", Turn: e.Turn}, e.Path, ident.Path, e.Sources)
+			l := Loss{Kind: File, Text: e.Path, Why: e.Operation + ", no commit was seen", Turn: e.Turn}
+			f.add(l, e.Sources, func(s *seen) bool { return s.name(ident.Path, e.Path) || f.tellsOf(s, path.Base(e.Path)) })
 		}
 	}
 }
+
+// tellsOf reports whether a text names something that stands in the calls for a file: what was changed may be told
+// by its functions.
+func (f *finder) tellsOf(s *seen, file string) bool {
+	for _, m := range f.thread.Messages()[f.Previous:f.At] {
+		for _, c := range m.Calls() {
+			if strings.Contains(c.Arguments, file) && slices.ContainsFunc(ident.All(strings.ReplaceAll(c.Arguments, `"`, " ")), func(x ident.Ident) bool {
+				return x.Type == ident.Symbol && len(x.Norm) >= leastSymbol && !strings.Contains(file, x.Norm) && s.name(x.Type, x.Norm)
+			}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// leastSymbol is how long the name of a function is at least that says something, in bytes. It is longer than those of
+// the members of a call.
+const leastSymbol = 12
 
 // called reports whether a call named something since the compaction before.
 func (f *finder) called(name string) bool {

@@ -39,7 +39,7 @@ func conversation(t *testing.T, lines ...string) transcript.Transcript {
 		case "model:":
 			all = append(all, text(thread.Assistant, thread.Plain, rest))
 		case "edit":
-			call("Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"a","new_string":"b"}`, what), "The file "+what+" has been updated successfully.")
+			call("Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"a","new_string":%q}`, what, output), "The file "+what+" has been updated successfully.")
 		case "read":
 			call("Read", fmt.Sprintf(`{"file_path":%q}`, what), "package shop")
 		case "run":
@@ -106,6 +106,7 @@ func TestFind(t *testing.T) {
 		{"a path by its end", []string{task, "edit /src/shop/internal/voucher/ledger.go", plain + " Changed: voucher/ledger.go."}, ""},
 		{"a file by its name without the ending", []string{task, "edit /src/shop/voucherLedger.ts", plain + " Work on the voucher ledger goes on."}, ""},
 		{"the test of a file that is told", []string{task, "edit /src/shop/ledger_test.go", plain + " Changed: ledger.go and its tests."}, ""},
+		{"a file whose function is told", []string{task, "edit /src/shop/ledger.go => func listVoucherStates() {}", plain + " listVoucherStates no longer forgets old vouchers."}, ""},
 		{"a file that was committed", []string{task, "edit /src/shop/ledger.go", "run git commit -qam 'Keep a ledger of vouchers' && git log -1 --format='[main %h] %s' => [main 1f2e3d4] Keep a ledger of vouchers\n 1 file changed, 2 insertions(+)", plain + " Committed as 1f2e3d4."}, ""},
 		{"a file that was perhaps committed", []string{task, "edit /src/shop/ledger.go", "run git commit -qam 'Keep a ledger' => ", plain}, ""},
 		{"a file that was only read", []string{task, "read /src/shop/ledger.go", plain}, ""},
