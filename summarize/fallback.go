@@ -59,7 +59,7 @@ func (f *Fallback) Summarize(ctx context.Context, in Input) (Result, error) {
 		if before, ok := errors.AsType[*FailedError](err); ok {
 			report, err = report.With(before.Report), before.Err
 		}
-		report.Failures = append(report.Failures, Failure{step.Name, err})
+		report.Failures = append(report.Failures, Failure{step.Name, cmp.Or(err, ctx.Err())})
 	}
 	if ctx.Err() != nil {
 		return Result{}, report.failed(ctx.Err())

@@ -263,14 +263,14 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9292},
+		{Of: "floor 0", Floor: 0, Most: 9296},
 		{Of: "floor 1", Floor: 1, Most: 20770},
-		{Of: "floor 2", Floor: 2, Most: 22372},
+		{Of: "floor 2", Floor: 2, Most: 22373},
 		{Of: "floor 3", Floor: 3, Most: 11118},
 		{Of: "floor 4", Floor: 4, Most: 2963},
 		{Of: "floor 5", Floor: 5, Most: 9634},
-		{Of: "floor 6", Floor: 6, Most: 12311},
-		{Of: "floor 7", Floor: 7, Most: 19954},
+		{Of: "floor 6", Floor: 6, Most: 12327},
+		{Of: "floor 7", Floor: 7, Most: 19963},
 		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13815},
 	},
 	Packages: 99, Public: 45, Names: 749,

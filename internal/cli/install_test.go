@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 )
 
 // agentsHome is a home with agents, a program claude that notes how it is called, and this program
@@ -448,6 +450,31 @@ func TestInstallLeavesChanged(t *testing.T) {
 		t.Errorf("status %d: %s", status, errs)
 	}
 	if text, _ := os.ReadFile(path); string(text) != "// palimpsest, mine\n" {
+		t.Errorf("it is %s", text)
+	}
+}
+
+// TestInstallKeepsMembers: what the user adds to the entry of the MCP server stays when it is installed again.
+func TestInstallKeepsMembers(t *testing.T) {
+	home := agentsHome(t)
+	if status, _, errs := run(t, "install", "cursor", "--yes"); status != exitDone {
+		t.Fatal(errs)
+	}
+	path := filepath.Join(home, ".cursor/mcp.json")
+	text, _ := os.ReadFile(path)
+	doc, err := jsonedit.SetMember(string(text), `{"A":"b"}`, "mcpServers", "palimpsest", "env")
+	if err == nil {
+		doc, err = jsonedit.SetMember(doc, `"/gone/palimpsest"`, "mcpServers", "palimpsest", "command")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	putFile(t, path, doc, 0)
+	if status, _, errs := run(t, "install", "cursor", "--yes"); status != exitDone {
+		t.Fatal(errs)
+	}
+	text, _ = os.ReadFile(path)
+	if entry := gjson.GetBytes(text, "mcpServers.palimpsest"); entry.Get("env.A").Str != "b" || strings.Contains(entry.Raw, "/gone/") {
 		t.Errorf("it is %s", text)
 	}
 }

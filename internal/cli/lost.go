@@ -220,10 +220,11 @@ func (o *overview) findCompaction(ctx context.Context, s Streams, finder *sessio
 	for i := 0; i < len(listed) && o.Compaction == nil; i++ {
 		var note noted
 		if json.Unmarshal(finder.Noted(&listed[i]), &note) != nil || note.Version != noteVersion {
-			if room -= listed[i].Bytes; room < 0 {
+			if listed[i].Bytes > room {
 				fmt.Fprintf(s.Err, "palimpsest: session %d is too large to look for compactions here: `palimpsest lost %[1]d` does\n", i+1)
 				continue
 			}
+			room -= listed[i].Bytes
 			file, err := sessions.Open(listed[i].Path, &transcript.Options{Format: transcript.Format(listed[i].Agent), MaxLine: maxInput})
 			if err != nil {
 				fmt.Fprintf(s.Err, "palimpsest: warning: session %d: %s\n", i+1, ErrorText(err))

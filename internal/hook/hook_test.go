@@ -262,7 +262,12 @@ func TestSettings(t *testing.T) {
 			if err != nil || strings.Contains(string(moved), `"palimpsest hook`) {
 				t.Errorf("%s: %v: added from another place: %s", name, err, moved)
 			}
-			after, err := a.Remove(moved)
+			event := a.Events[len(a.Events)-1].Name
+			flagged := strings.Replace(string(moved), " "+event+`"`, " "+event+` --offload 0"`, 1)
+			if again, err := a.Add([]byte(flagged), "palimpsest"); err != nil || strings.Count(string(again), "hook "+name+" "+event) != 1 || !strings.Contains(string(again), event+` --offload 0"`) {
+				t.Errorf("%s: %v: added where the user gave it a flag: %s", name, err, again)
+			}
+			after, err := a.Remove([]byte(flagged))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -32,7 +32,7 @@ func (a *Agent) Add(settings []byte, command string) ([]byte, error) {
 		if e.Matcher != "" {
 			matcher = `"matcher":` + rawjson.Quote(e.Matcher) + ","
 		}
-		group := fmt.Sprintf(`{%s"hooks":[{"type":"command","command":%s,"timeout":%d}]}`, matcher, rawjson.Quote(command+a.commandSuffix(e.Name)), timeoutSeconds*a.TicksPerSecond)
+		group := fmt.Sprintf(`{%s"hooks":[{"type":"command","command":%s,"timeout":%d}]}`, matcher, rawjson.Quote(command+a.commandSuffix(e.Name)+a.flags(settings, e.Name)), timeoutSeconds*a.TicksPerSecond)
 		if out, err = sjson.SetRawBytes(out, "hooks."+e.Name+".-1", []byte(group)); err != nil {
 			return nil, fmt.Errorf("%w: %s of %s: %w", ErrInput, a.Settings, a.Name, err)
 		}
@@ -56,8 +56,24 @@ func sameJSON(a, b []byte) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// commandSuffix ends the commands of our hooks; Remove recognizes them by it.
+// commandSuffix ends the commands of our hooks, before flags of the user's; Remove recognizes them by it.
 func (a *Agent) commandSuffix(event string) string { return " hook " + a.Name + " " + event }
+
+// ownFlags are the flags of a command of ours, with the space before them; ok is false if it is none.
+func (a *Agent) ownFlags(command, event string) (flags string, ok bool) {
+	_, flags, ok = strings.Cut(command, a.commandSuffix(event))
+	return flags, ok && (flags == "" || strings.HasPrefix(flags, " --"))
+}
+
+// flags are those that the user gave to the command of ours that is there.
+func (a *Agent) flags(settings []byte, event string) string {
+	for _, c := range gjson.GetBytes(settings, "hooks."+event+".#.hooks|@flatten.#.command").Array() {
+		if flags, ok := a.ownFlags(c.Str, event); ok {
+			return flags
+		}
+	}
+	return ""
+}
 
 // Remove returns an agent's settings without the hooks that Add added. Errors wrap
 // ErrInput.
@@ -77,7 +93,7 @@ func (a *Agent) Remove(settings []byte) ([]byte, error) {
 			kept := groups[n].Get("hooks").Array()
 			ours := 0
 			for m := len(kept) - 1; m >= 0 && err == nil; m-- {
-				if strings.HasSuffix(kept[m].Get("command").String(), a.commandSuffix(e.Name)) {
+				if _, ok := a.ownFlags(kept[m].Get("command").String(), e.Name); ok {
 					ours++
 					out, err = sjson.DeleteBytes(out, fmt.Sprintf("%s.%d.hooks.%d", path, n, m))
 				}

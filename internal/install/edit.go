@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -101,6 +102,13 @@ func (e *Edit) apply(text []byte) ([]byte, error) {
 	}
 	if sameJSON(old, value) {
 		return text, nil
+	}
+	if command := gjson.Get(value, "command"); e.Kind == jsonMember && old != "" { // what else the user set there stays
+		if sameJSON(gjson.Get(old, "command").Raw, command.Raw) {
+			return text, nil
+		}
+		out, err := jsonedit.SetMember(doc, command.Raw, slices.Concat(e.Path, []string{"command"})...)
+		return []byte(out), err
 	}
 	e.Names = names
 	out, err := jsonedit.SetMember(doc, value, e.Path...)

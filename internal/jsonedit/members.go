@@ -222,6 +222,10 @@ func (o object) without(m member) (out string, empty bool) {
 	if m.comma > 0 {
 		to = m.comma
 	}
+	line, below, _ := strings.Cut(o.doc[to:], "\n")
+	if above := o.doc[strings.LastIndexByte(o.doc[:from], '\n')+1 : from]; strings.Contains(above, "//") && (strings.TrimSpace(line) != "" || below == "") {
+		from = m.key // what follows on the line would become a part of the comment
+	}
 	head := o.doc[:from]
 	if last := o.members[len(o.members)-1]; m == last && m.comma == 0 && len(o.members) > 1 {
 		before := o.members[len(o.members)-2] // its comma goes

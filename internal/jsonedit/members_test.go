@@ -49,6 +49,9 @@ func TestMembers(t *testing.T) {
 	if got, err := RemoveMember(`{"x":{"a":1},"b":2}`, 0, "x", "a"); err != nil || got != `{"b":2}` {
 		t.Errorf("an object that becomes empty: %v, %q", err, got)
 	}
+	if got, err := RemoveMember("{\"x\": {\n  // ours\n  \"a\": 1, \"b\": 2\n}}", 0, "x", "a"); err != nil || got != "{\"x\": {\n  // ours\n   \"b\": 2\n}}" {
+		t.Errorf("before others on a line below a comment: %v, %q", err, got)
+	}
 	for _, doc := range []string{"[]", "{", `{"a"}`, `{"a":}`, `{"a":1 "b":2}`, "{'a':1}", `{} x`, `{"x":1}`, `{"b":/* }`, `{"b":"`, strings.Repeat(`{"x":`, 1<<20)} {
 		_, err := SetMember(doc, "1", "x", "a")
 		_, _, read := Member(doc, "x", "a")

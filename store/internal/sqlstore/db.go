@@ -258,6 +258,7 @@ func (db *DB) once(ctx context.Context, name string, f func(*sql.Tx) error) erro
 		return err
 	}
 	defer end()
+	defer tx.Rollback() // after a panic; else it is over
 	db.step(name + ": begun")
 	if err := f(tx); err != nil {
 		// The first error is the one that matters.
