@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -119,4 +121,33 @@ func TestIndexIsHeld(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestIndexFactor: indexes take about as much as the memory is told, not a tenth of it.
+func TestIndexFactor(t *testing.T) {
+	var held []*recall.Index
+	bytes, before := 0, heapInUse()
+	for n := range 40 {
+		var entries []recall.Entry
+		for k := range 60 {
+			text := new(strings.Builder)
+			for line := range 30 {
+				fmt.Fprintf(text, "internal/queue/worker_%d.go:%d: undefined: Retry%d\nthe build of part %d fails when a worker stops\n", n*k, line*k, n, k)
+			}
+			entries = append(entries, recall.Entry{Text: text.String()})
+			bytes += text.Len()
+		}
+		held = append(held, recall.NewIndex(entries))
+	}
+	if factor := float64(heapInUse()-before) / float64(bytes); factor > indexFactor || factor < indexFactor/5 {
+		t.Errorf("indexes take %.1f times their texts, the memory is told %d times", factor, indexFactor)
+	}
+	runtime.KeepAlive(held)
+}
+
+func heapInUse() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

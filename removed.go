@@ -215,7 +215,7 @@ func startIndex(ctx context.Context, s *Session, r *removedContent, log *thread.
 		}
 		r.building = nil
 		if x.err == nil {
-			s.c.config.Memory.indexes.Put(s.conversation, x, bytes)
+			s.c.config.Memory.indexes.Put(s.conversation, x, bytesPerSession+indexFactor*bytes)
 		}
 	}()
 	return x

@@ -36,8 +36,8 @@ type Extractive struct {
 	known *lru.Cache[string, int] // tokens by text
 }
 
-// maxCounts is for how many texts the count is cached; most are lines.
-const maxCounts = 1 << 15
+// countsBytes bounds the texts whose count is cached, most of them lines, each with 128 bytes for its entry.
+const countsBytes = 4 << 20
 
 func (e *Extractive) facts(work *effort.Budget, m *thread.Message) *facts {
 	e.init()
@@ -50,7 +50,7 @@ func (e *Extractive) tokens(s string) int {
 	n, ok := e.known.Get(s)
 	if !ok {
 		n = e.count(s)
-		e.known.Put(strings.Clone(s), n, 1) // it is mostly a line of a long text
+		e.known.Put(strings.Clone(s), n, 128+len(s)) // it is mostly a line of a long text
 	}
 	return n
 }
@@ -60,7 +60,7 @@ func (e *Extractive) init() {
 		if e.read = e.Memory; e.read == nil {
 			e.read = NewMemory(0)
 		}
-		e.known = lru.New[string, int](maxCounts)
+		e.known = lru.New[string, int](countsBytes)
 	})
 }
 

@@ -54,3 +54,19 @@ func heap() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
+
+// TestCountsAreBounded: what is kept of counted texts is bounded in bytes, however long the texts are.
+func TestCountsAreBounded(t *testing.T) {
+	e := &Extractive{}
+	line := strings.Repeat("x", 20_000)
+	before := heap()
+	for n := range 2_000 {
+		e.tokens(fmt.Sprint(n, line))
+	}
+	if held := heap() - before; held > 2*countsBytes {
+		t.Errorf("%d bytes are held of 40 MB", held)
+	}
+	if held, _ := e.known.Stats(); held < countsBytes/25_000 {
+		t.Errorf("only %d counts are held", held)
+	}
+}
