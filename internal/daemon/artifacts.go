@@ -91,8 +91,7 @@ func answerTool(c *call, info store.Info, q *neutral.Part) (any, error) {
 	if len(calls) != 1 {
 		return nil, badField("type", "want a part of type tool_call, as the model made it")
 	}
-	prepared, _ := c.tenant.prepared.Get(info.ID)
-	result, ok, err := c.tenant.compactorBy(c.who.rights).Session(info.ID).Answer(c.r.Context(), prepared, calls[0])
+	result, ok, err := c.tenant.compactorBy(c.who.rights).Session(info.ID).Answer(c.r.Context(), c.tenant.keptPrepared(info.ID), calls[0])
 	if err == nil && !ok {
 		err = problemAt(api.NotFound, "tool", "the daemon answers calls of read_artifact and recall, when its setting recall is tools; run other tools yourself")
 	}

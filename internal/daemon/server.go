@@ -16,6 +16,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/care"
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/mcp"
 	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
@@ -58,7 +59,14 @@ func New(c Config) (*Server, error) {
 		requests: requestCounter{limit: c.Limits.Requests}, idle: newIdleTimer(c.Idle),
 		metrics: newMetrics(c.Counters, c.Memory, c.Compactor.Memory, c.Spending),
 	}
-	s.tenants = &tenants{config: &s.config, searchCache: mcp.NewMemory(mcp.DefaultMemory), byName: map[string]*tenant{}}
+	searchBytes := mcp.DefaultMemory
+	if c.Limits.Memory > 0 {
+		searchBytes = int(min(int64(searchBytes), c.Limits.Memory/32))
+	}
+	s.tenants = &tenants{
+		config: &s.config, searchCache: mcp.NewMemory(searchBytes), byName: map[string]*tenant{},
+		prepared: lru.New[[2]string, *palimpsest.Prepared](preparedBytes),
+	}
 	s.closeStop = sync.OnceFunc(func() { close(s.stop) })
 	// Fail now rather than at the first request.
 	if _, err := palimpsest.New(c.Compactor); err != nil {

@@ -222,7 +222,7 @@ func forceCompact(c *call, session *palimpsest.Session, id string, step palimpse
 // answerPrepared answers with a prompt that a session prepared. It leaves out the list of
 // hidden messages, which grows with the history.
 func answerPrepared(c *call, id string, q *api.Step, made *palimpsest.Prepared) (*api.Prepared, error) {
-	c.tenant.prepared.Put(id, made, 1)
+	c.tenant.keepPrepared(id, made)
 	c.setETag(made.Version)
 	manifest := *made.Manifest
 	manifest.Hidden = []render.Hidden{}
@@ -287,8 +287,7 @@ func finishStep(c *call, info store.Info, q *api.Answer) (any, error) {
 		return nil, err
 	}
 	// The answer is in the log; FinishStep learns what the prompt before it used.
-	prepared, _ := c.tenant.prepared.Get(info.ID)
-	if err := c.tenant.compactor.Session(info.ID).FinishStep(c.r.Context(), prepared, usage); err != nil {
+	if err := c.tenant.compactor.Session(info.ID).FinishStep(c.r.Context(), c.tenant.keptPrepared(info.ID), usage); err != nil {
 		return nil, err
 	}
 	return answerAppended(c, appended), nil

@@ -33,14 +33,37 @@ type tenant struct {
 	// searchCache is that of agents, over all tenants.
 	searchCache *mcp.Memory
 
-	// prepared are the last prompts, by thread. Losing one loses only what the next
-	// request tells again.
-	prepared *lru.Cache[string, *palimpsest.Prepared]
+	// prepared holds what was last prepared in the threads of all tenants, by tenant and thread.
+	prepared *lru.Cache[[2]string, *palimpsest.Prepared]
 }
 
-// maxPrepared is for how many threads of a tenant the last prompt is kept, which takes
-// some kilobytes to a megabyte.
-const maxPrepared = 256
+// preparedBytes bounds what is held of last prompts, for all tenants together.
+const preparedBytes = 16 << 20
+
+// keepPrepared keeps what was prepared in a thread, without its messages. Losing it loses only what the next request
+// tells again.
+func (t *tenant) keepPrepared(id string, made *palimpsest.Prepared) {
+	kept, bytes := *made, 1<<10 // beside its texts
+	kept.Prompt, kept.Manifest, kept.Compacted = nil, nil, nil
+	if base := kept.Step.Base; base != nil {
+		for _, s := range base.System {
+			bytes += len(s.Text)
+		}
+		for _, t := range base.Tools {
+			bytes += len(t.Description) + len(t.Schema)
+		}
+		if base.Source != nil {
+			bytes += len(base.Source.Body)
+		}
+	}
+	t.prepared.Put([2]string{t.name, id}, &kept, bytes)
+}
+
+// keptPrepared is what was last prepared in a thread; nil when this process has none.
+func (t *tenant) keptPrepared(id string) *palimpsest.Prepared {
+	p, _ := t.prepared.Get([2]string{t.name, id})
+	return p
+}
 
 // session is the conversation of a thread, whose writes keep to the version in If-Match.
 func (c *call) session(id string) *palimpsest.Session {
@@ -69,7 +92,7 @@ func (t *tenant) compactorBy(rights apikey.Rights) *palimpsest.Compactor {
 // lastStep is the agent's last request in a thread, without its messages. Of system and
 // tools another process than the one that got it, or a proxy, knows only the size.
 func (t *tenant) lastStep(ctx context.Context, id string) (palimpsest.Step, error) {
-	if p, ok := t.prepared.Get(id); ok {
+	if p := t.keptPrepared(id); p != nil {
 		return p.Step, nil
 	}
 	return t.compactor.Session(id).LastStep(ctx)
@@ -78,7 +101,7 @@ func (t *tenant) lastStep(ctx context.Context, id string) (palimpsest.Step, erro
 // lastPrepared is the last prompt of a thread; when this process has none, one that holds
 // the step alone.
 func (t *tenant) lastPrepared(id string, step palimpsest.Step) *palimpsest.Prepared {
-	if p, ok := t.prepared.Get(id); ok {
+	if p := t.keptPrepared(id); p != nil {
 		return p
 	}
 	return &palimpsest.Prepared{Step: step}
@@ -101,6 +124,7 @@ type tenants struct {
 	config      *Config
 	jobs        job.Queue // nil where nothing is done in the background
 	searchCache *mcp.Memory
+	prepared    *lru.Cache[[2]string, *palimpsest.Prepared]
 
 	mu     sync.Mutex
 	byName map[string]*tenant
@@ -115,7 +139,7 @@ func (ts *tenants) get(name string) (*tenant, error) {
 	}
 	t := &tenant{
 		Tenant: ts.config.Store.Tenant(name), name: name,
-		hub: newHub(), searchCache: ts.searchCache, prepared: lru.New[string, *palimpsest.Prepared](maxPrepared),
+		hub: newHub(), searchCache: ts.searchCache, prepared: ts.prepared,
 	}
 	c := ts.config.Compactor
 	c.Log, c.Plans, c.Answers = t.Log, watchedPlans{t.Plans, t.hub}, ts.config.Spending.Answers(name, t.Answers)
@@ -151,7 +175,7 @@ func offlineConfig(c palimpsest.Config, known store.Answers) palimpsest.Config {
 
 // forget drops what is kept of a deleted thread, and ends its event streams.
 func (t *tenant) forget(id string) {
-	t.prepared.Delete(id)
+	t.prepared.Delete([2]string{t.name, id})
 	t.searchCache.Forget(t.name, id)
 	t.hub.notify(id)
 }
