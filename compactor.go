@@ -56,7 +56,7 @@ func New(c Config) (*Compactor, error) {
 		c.Now = time.Now
 	}
 	c.Sign = c.Sign && c.Documents != nil
-	out := &Compactor{config: c, tokenMemo: token.NewMemo(c.Counter, 0)}
+	out := &Compactor{config: c, tokenMemo: c.Memory.countingBy(c.Counter).messages}
 	if c.Recall != nil && c.Recall.Embedder != nil {
 		out.search = &recall.Hybrid{Embedder: c.Recall.Embedder}
 	}

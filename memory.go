@@ -25,8 +25,14 @@ type Memory struct {
 	indexes          *lru.Cache[conversation, *removedIndex]
 	summarizerMemory *summarize.Memory
 
-	mu          sync.Mutex
-	summarizers map[*token.Counter]*summarize.Extractive
+	mu       sync.Mutex
+	counting map[*token.Counter]counting
+}
+
+// counting is what compactors share that count alike.
+type counting struct {
+	summarizer *summarize.Extractive
+	messages   *token.Memo
 }
 
 // NewMemory returns a Memory of about that many bytes; 0 is DefaultMemory.
@@ -36,7 +42,7 @@ func NewMemory(bytes int) *Memory {
 		conversations:    lru.New[conversation, *sessionState](bytes / 2),
 		indexes:          lru.New[conversation, *removedIndex](bytes / 4),
 		summarizerMemory: summarize.NewMemory(bytes / 4),
-		summarizers:      map[*token.Counter]*summarize.Extractive{},
+		counting:         map[*token.Counter]counting{},
 	}
 }
 
@@ -49,12 +55,16 @@ func (m *Memory) Bytes() int {
 
 // Summarizer is the extractive summarizer for a counter.
 func (m *Memory) Summarizer(c *token.Counter) *summarize.Extractive {
+	return m.countingBy(c).summarizer
+}
+
+func (m *Memory) countingBy(c *token.Counter) counting {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.summarizers[c] == nil {
-		m.summarizers[c] = &summarize.Extractive{Counter: c.TextMemo(), Memory: m.summarizerMemory}
+	if m.counting[c].messages == nil {
+		m.counting[c] = counting{&summarize.Extractive{Counter: c.TextMemo(), Memory: m.summarizerMemory}, token.NewMemo(c, 0)}
 	}
-	return m.summarizers[c]
+	return m.counting[c]
 }
 
 // updateSize accounts for what k has grown by, if it is still in memory.

@@ -15,6 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // TestMemoryIsBounded: two dozen conversations of about 130 KB share a memory that has room
@@ -150,4 +151,23 @@ func heapInUse() int64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// TestCountsAreShared: compactors of many tenants that count alike share what they have counted, so that a tenant
+// more takes none of its own.
+func TestCountsAreShared(t *testing.T) {
+	memory := NewMemory(0)
+	counter, err := token.New("o200k", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made [2]*Compactor
+	for i := range made {
+		if made[i], err = New(Config{Memory: memory, Counter: counter}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if made[0].tokenMemo != made[1].tokenMemo {
+		t.Error("each has counts of its own")
+	}
 }
