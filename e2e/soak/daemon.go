@@ -48,6 +48,9 @@ func newDaemon(o options, name, store, upstream string) (*daemon, error) {
 	l.Close()
 	d := &daemon{name: name, program: o.program, url: "http://" + address, log: filepath.Join(o.work, name+".log"), http: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}}
 	d.args = []string{"serve", "--listen", address, "--store", store, "--rate", "100000", "--burst", "100000", "--window", "24000", "--openai-upstream", upstream + "/v1", "--log-level", "warn", "--drain", "5s"}
+	if o.memory != "" {
+		d.args = append(d.args, "--memory", o.memory)
+	}
 	d.client, err = api.NewClient(d.url, &api.Options{HTTP: d.http})
 	return d, err
 }
@@ -130,6 +133,16 @@ func (d *daemon) look() (f looked, ok bool) {
 	_, rest, _ := strings.Cut(string(status), "VmRSS:")
 	kb, _ := strconv.Atoi(strings.Fields(rest + " 0")[0])
 	f.megabytes = kb >> 10
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return f, false
+	}
+	if _, rest, _ := strings.Cut(string(stat), ") "); len(strings.Fields(rest)) > 12 {
+		for _, ticks := range strings.Fields(rest)[11:13] { // of user and system, each 10 ms
+			n, _ := strconv.Atoi(ticks)
+			f.processor += time.Duration(n) * 10 * time.Millisecond
+		}
+	}
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {
 		return f, false
@@ -154,6 +167,6 @@ func (d *daemon) look() (f looked, ok bool) {
 
 // looked is what a daemon takes at a time.
 type looked struct {
-	age                          time.Duration
+	age, processor               time.Duration
 	megabytes, files, goroutines int
 }

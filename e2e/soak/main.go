@@ -27,18 +27,24 @@ func main() {
 	flag.IntVar(&o.sessions, "sessions", 1000, "how many sessions are open at once")
 	flag.IntVar(&o.workers, "workers", 8, "how many agents ask at the same time")
 	flag.DurationVar(&o.pause, "pause", 40*time.Millisecond, "how long an agent rests between two steps: the load stays the same")
-	flag.DurationVar(&o.faults, "faults", 20*time.Second, "how often a daemon is killed or stopped, and started again")
+	flag.DurationVar(&o.faults, "faults", 20*time.Second, "how often a daemon is killed or stopped, and started again; 0 is never")
+	flag.StringVar(&o.stores, "stores", "postgres,sqlite", "the stores to run daemons on: sqlite is one daemon, postgres two")
+	flag.StringVar(&o.memory, "memory", "", "the daemons' setting of that name")
 	flag.Uint64Var(&o.seed, "seed", 1, "the seed of what happens when")
 	flag.StringVar(&o.program, "palimpsest", "palimpsest", "the program")
 	flag.StringVar(&o.work, "work", ".", "a folder for the SQLite file and the logs")
 	flag.StringVar(&o.transcripts, "transcripts", "", "a folder of transcripts")
 	beside := flag.Bool("neighbour", false, "measure instead how much a tenant that asks for all it may have slows another")
+	sizes := flag.String("scale", "", "measure instead so many live sessions, such as 1000,3000,10000, on one store of -stores, each for the time of -for and half of it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	do := run
 	if *beside {
 		do = func(ctx context.Context, o options) error { return neighbour(ctx, o, os.Stdout) }
+	}
+	if *sizes != "" {
+		do = func(ctx context.Context, o options) error { return scale(ctx, o, *sizes, os.Stdout) }
 	}
 	if err := do(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
@@ -51,6 +57,7 @@ type options struct {
 	sessions, workers          int
 	seed                       uint64
 	program, work, transcripts string
+	stores, memory             string
 }
 
 func run(ctx context.Context, o options) (err error) {
@@ -58,11 +65,18 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	server, err := pgtest.Start(&pgtest.Options{Sync: true})
-	if err != nil {
-		return err
+	stores := map[string]string{}
+	if strings.Contains(o.stores, "sqlite") {
+		stores["sqlite"] = "sqlite:" + filepath.Join(o.work, "soak.db")
 	}
-	defer server.Stop()
+	if strings.Contains(o.stores, "postgres") {
+		server, err := pgtest.Start(&pgtest.Options{Sync: true})
+		if err != nil {
+			return err
+		}
+		defer server.Stop()
+		stores["postgres-1"], stores["postgres-2"] = server.Address("postgres"), server.Address("postgres")
+	}
 	up, err := startUpstream(o.seed)
 	if err != nil {
 		return err
@@ -74,8 +88,7 @@ func run(ctx context.Context, o options) (err error) {
 			err = errors.Join(err, d.end(os.Interrupt))
 		}
 	}()
-	postgres := server.Address("postgres")
-	for name, store := range map[string]string{"postgres-1": postgres, "postgres-2": postgres, "sqlite": "sqlite:" + filepath.Join(o.work, "soak.db")} {
+	for name, store := range stores {
 		d, err := newDaemon(o, name, store, up.URL)
 		if err == nil {
 			err = d.start(ctx)
@@ -127,7 +140,9 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	proxied := &proxying{talks: talks, daemons: daemons, client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 2}}}
 	agents.Go(func() { proxied.run(within, o.pause) })
-	agents.Go(func() { trouble(within, o, daemons) })
+	if o.faults > 0 {
+		agents.Go(func() { trouble(within, o, daemons) })
+	}
 	for every := time.NewTicker(10 * time.Second); ; {
 		select {
 		case <-every.C:
@@ -184,6 +199,9 @@ func storeOf(daemons []*daemon, n int) (list []*daemon) {
 		if strings.HasPrefix(d.name, "sqlite") == (n%2 == 0) {
 			list = append(list, d)
 		}
+	}
+	if list == nil {
+		return daemons
 	}
 	return list
 }

@@ -7,6 +7,11 @@
 #   e2e/soak/run.sh                              half an hour, 1,000 sessions
 #   e2e/soak/run.sh -for 10m -sessions 300       as its flags say: -help
 #   e2e/soak/run.sh -neighbour -for 2m           how much one tenant slows another
+#   e2e/soak/run.sh -stores sqlite -faults 0 -for 40m -memory 1GB
+#                                                one daemon, undisturbed: whether its memory goes on growing
+#   e2e/soak/run.sh -stores sqlite -scale 1000,3000,10000 -for 1m
+#                                                so many live sessions (docs/operations.md); with -stores postgres
+#                                                on three daemons
 #
 # It needs PostgreSQL's programs, as the tests do, and transcripts: those beside the
 # project, or a folder of them (-transcripts).

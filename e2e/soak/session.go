@@ -84,6 +84,9 @@ func readTalks(dir string) (list []talk, err error) {
 	return list, err
 }
 
+// searchEvery is in which of its turns a session searches what was removed.
+const searchEvery = 10
+
 // session is an agent's: where it is in its conversation, and which daemons it may ask.
 type session struct {
 	id      string
@@ -162,6 +165,10 @@ func (s *session) step(ctx context.Context, random *rand.Rand) (tries int, err e
 	}
 	s.halfway = false
 	s.done++
+	if s.done%searchEvery == 0 {
+		// What it finds, and whether there is anything to search, depends on the talk.
+		_, _ = s.daemons[0].client.Recall(ctx, s.id, "error in the file that was read first", nil)
+	}
 	return tries, nil
 }
 
