@@ -91,16 +91,23 @@ func TestForgottenInAStep(t *testing.T) {
 	}
 }
 
-// TestIndexIsHeld: with the first plan an index is there before anybody asks, and it is
-// the one that the question uses. Without Config.Recall there is none.
+// TestIndexIsHeld: with the first plan of a long conversation an index is there before anybody asks, and it is
+// the one that the question uses. Without Config.Recall, or of a short conversation, there is none.
 func TestIndexIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var news []thread.Message
-		for n := range 40 {
-			news = append(news, thread.Message{Role: thread.Role([]string{"user", "assistant"}[n%2]), Parts: []thread.Part{thread.Text{Text: fmt.Sprintf("part %d %s", n, strings.Repeat("of the queue ", 100))}}})
-		}
-		for _, with := range []*Recall{nil, {}} {
-			c, err := New(Config{Policy: policy.Loop{ContextLimit: 9_000, MaxOutput: 1_000}, Recall: with})
+		for _, q := range []struct {
+			with *Recall
+			long bool
+		}{{nil, true}, {&Recall{}, true}, {&Recall{}, false}} {
+			words, want := 100, q.with != nil && q.long
+			if q.long {
+				words = 1_000
+			}
+			var news []thread.Message
+			for n := range 40 {
+				news = append(news, thread.Message{Role: thread.Role([]string{"user", "assistant"}[n%2]), Parts: []thread.Part{thread.Text{Text: fmt.Sprintf("part %d %s", n, strings.Repeat("of the queue ", words))}}})
+			}
+			c, err := New(Config{Policy: policy.Loop{ContextLimit: 9_000, MaxOutput: 1_000}, Recall: q.with})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,15 +116,15 @@ func TestIndexIsHeld(t *testing.T) {
 				t.Fatal("nothing was removed", err)
 			}
 			synctest.Wait()
-			if held, _ := c.config.Memory.indexes.Stats(); held != 0 != (with != nil) {
-				t.Errorf("%d indexes are held, recall is %v", held, with)
+			if held, _ := c.config.Memory.indexes.Stats(); held != 0 != want {
+				t.Errorf("%d indexes are held: %+v", held, q)
 			}
 			before, _ := c.config.Memory.indexes.Get(conversation{c, "t"})
 			if hits, err := s.Recall(t.Context(), "part 3", nil); err != nil || len(hits) == 0 {
 				t.Errorf("%d hits, %v", len(hits), err)
 			}
 			synctest.Wait()
-			if after, _ := c.config.Memory.indexes.Get(conversation{c, "t"}); with != nil && after != before {
+			if after, _ := c.config.Memory.indexes.Get(conversation{c, "t"}); want && after != before {
 				t.Error("the question made another index")
 			}
 		}

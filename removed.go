@@ -163,12 +163,16 @@ func (x *removedIndex) isFor(version int, earlier []string) bool {
 	return x != nil && x.version == version && slices.Equal(x.earlier, earlier)
 }
 
+// indexedAhead is from how many tokens on a conversation is indexed before it is searched. That of a smaller one takes
+// some 20 ms, which would be half of its steps' time where many conversations take turns in memory.
+const indexedAhead = 64_000
+
 // indexInBackground builds the index while the model answers, so that its first search
 // need not wait. One is built at a time; the index of a newer plan waits for the next
 // step.
 func indexInBackground(ctx context.Context, s *Session, log *thread.Thread, p *plan.Plan, version int) {
-	if s.c.config.Recall == nil || p.Empty() && len(s.earlier) == 0 {
-		return // nothing to search
+	if s.c.config.Recall == nil || len(s.earlier) == 0 && (p.Empty() || p.OriginalTokens < indexedAhead) {
+		return // nothing to search, or little
 	}
 	r := &s.state().removedContent
 	r.mu.Lock()
