@@ -98,11 +98,25 @@ func (b *crowd) place() (string, error) {
 	return b.server.Address("postgres"), nil
 }
 
-func (b *crowd) open(ctx context.Context) (store.DB, error) {
+// opened is the store itself, and what executes a statement in it.
+type opened struct {
+	store.DB
+	execute func(statement string) error
+}
+
+func (b *crowd) open(ctx context.Context) (opened, error) {
 	if b.server != nil {
-		return postgres.Open(ctx, b.address, nil)
+		db, err := postgres.Open(ctx, b.address, nil)
+		return opened{db, func(statement string) error {
+			_, err := db.Pool().Exec(ctx, statement)
+			return err
+		}}, err
 	}
-	return sqlite.Open(ctx, strings.TrimPrefix(b.address, "sqlite:"), nil)
+	db, err := sqlite.Open(ctx, strings.TrimPrefix(b.address, "sqlite:"), nil)
+	return opened{db, func(statement string) error {
+		_, err := db.SQL().ExecContext(ctx, statement)
+		return err
+	}}, err
 }
 
 // diskBytes is what the store takes, its journal left out.
@@ -238,7 +252,7 @@ func (b *crowd) processor() (sum time.Duration) {
 	return sum
 }
 
-func sessionID(n int) string { return fmt.Sprintf("live-%07d", n) }
+func sessionID(n int) string { return fmt.Sprint("live-", n) }
 
 // step brings the output of a tool and asks for a prompt, then brings the answer. A
 // session that another agent has just used goes on from there.
@@ -279,8 +293,8 @@ func words(bytes int, seed uint64) string {
 	return w.String()
 }
 
-// fill makes sessions up to the given number. The first few are compacted by a daemon;
-// the others are copies of those under their own names, without artifacts.
+// fill makes sessions up to the given number. The first few are made and compacted by a
+// daemon; the others are copies of those under their own names.
 func (b *crowd) fill(ctx context.Context, n int) error {
 	first := b.daemons[0]
 	from := len(b.versions)
@@ -305,24 +319,42 @@ func (b *crowd) fill(ctx context.Context, n int) error {
 	defer db.Close()
 	t := db.Tenant("")
 	for k := from; k < n; k++ {
-		log, err := t.Log.Load(ctx, fmt.Sprint("template-", k%templates))
+		if (k-from)%copiedAtOnce == 0 {
+			if err := copyLogs(db.execute, k, min(k+copiedAtOnce, n)); err != nil {
+				return err
+			}
+		}
+		p, _, err := t.Plans.Current(ctx, fmt.Sprint("template-", k%templates))
 		if err != nil {
 			return err
 		}
-		p, _, err := t.Plans.Current(ctx, log.ID())
-		if err != nil {
+		own := *p
+		own.ThreadID = sessionID(k)
+		if _, err := t.Plans.Commit(ctx, own.ThreadID, 0, store.Commit{Plan: &own}); err != nil {
 			return err
 		}
-		own, err := t.Log.Append(ctx, sessionID(k), 0, log.Messages())
-		if err != nil {
+		b.versions[k].Store(liveMessages)
+	}
+	return nil
+}
+
+// copiedAtOnce is how many logs one transaction copies.
+const copiedAtOnce = 500
+
+// copyLogs copies the templates' logs to the sessions from one number up to before another.
+func copyLogs(execute func(string) error, from, to int) error {
+	for _, statement := range []string{
+		`INSERT INTO threads (tenant, name, messages, plans, events, created, changed)
+		WITH RECURSIVE n(k) AS (SELECT %[1]d UNION ALL SELECT k + 1 FROM n WHERE k + 1 < %[2]d)
+		SELECT '', 'live-' || n.k, s.messages, 0, 0, s.created, s.changed FROM n JOIN threads s ON s.tenant = '' AND s.name = 'template-' || (n.k %% %[3]d)`,
+		`INSERT INTO messages (thread, position, id, content)
+		WITH RECURSIVE n(k) AS (SELECT %[1]d UNION ALL SELECT k + 1 FROM n WHERE k + 1 < %[2]d)
+		SELECT t.number, m.position, m.id, m.content FROM n JOIN threads t ON t.tenant = '' AND t.name = 'live-' || n.k
+		JOIN threads s ON s.tenant = '' AND s.name = 'template-' || (n.k %% %[3]d) JOIN messages m ON m.thread = s.number`,
+	} {
+		if err := execute(fmt.Sprintf(statement, from, to, templates)); err != nil {
 			return err
 		}
-		copied := *p
-		copied.ThreadID = own.ID()
-		if _, err := t.Plans.Commit(ctx, own.ID(), 0, store.Commit{Plan: &copied}); err != nil {
-			return err
-		}
-		b.versions[k].Store(int32(own.Len()))
 	}
 	return nil
 }
