@@ -11,12 +11,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -247,6 +249,46 @@ func TestWorkInsideMemory(t *testing.T) {
 		status, header := s.passes(t, wire.Chat, body)
 		if got := header.Get(proxy.ReasonHeader); status != 200 || got != want {
 			t.Errorf("%s: status %d, passed because of %q, want %q", memory, status, got, want)
+		}
+	}
+}
+
+// TestResidentInsideMemory: whatever is sent, by four clients at once, the daemon takes at most a tenth more
+// than the setting memory from the system.
+func TestResidentInsideMemory(t *testing.T) {
+	const memory = 300_000_000
+	s, _ := proxied(t, "--memory", fmt.Sprint(memory), "--store", "sqlite:"+filepath.Join(t.TempDir(), "p.db"))
+	type sent struct {
+		name, api string
+		body      func(n int) []byte
+	}
+	var all []sent
+	for _, name := range slices.Sorted(maps.Keys(manyThings)) {
+		all = append(all, sent{name, wire.Chat, manyThings[name]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(shortThings)) {
+		all = append(all, sent{"short " + name, shortThings[name].api, shortThings[name].body})
+	}
+	bytes := 300_000
+	if corpus.Long() {
+		bytes = 8_000_000
+	}
+	s.do(t, order{})
+	for round := range slices.Chunk(all, 4) {
+		var clients sync.WaitGroup
+		for _, q := range round {
+			body := q.body(bytes)
+			clients.Go(func() {
+				if status, _ := s.passes(t, q.api, body); status != http.StatusOK && status != http.StatusServiceUnavailable {
+					t.Errorf("%s: status %d", q.name, status)
+				}
+			})
+		}
+		clients.Wait()
+		if f := s.do(t, order{}).figures; f.Peak > memory/10*11 {
+			t.Errorf("%s and those beside it: resident at most %d MB, the setting is %d MB", round[0].name, f.Peak>>20, memory>>20)
+		} else {
+			t.Logf("%s and those beside it: resident at most %d MB", round[0].name, f.Peak>>20)
 		}
 	}
 }
