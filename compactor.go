@@ -32,6 +32,7 @@ type Compactor struct {
 	// next plan.
 	tokenMemo *token.Memo
 	signing   signingKey
+	books     store.Documents // the notes of models
 }
 
 // New returns a Compactor. The error says which part of the configuration cannot be used.
@@ -56,7 +57,7 @@ func New(c Config) (*Compactor, error) {
 		c.Now = time.Now
 	}
 	c.Sign = c.Sign && c.Documents != nil
-	out := &Compactor{config: c, tokenMemo: c.Memory.countingBy(c.Counter).messages}
+	out := &Compactor{config: c, tokenMemo: c.Memory.countingBy(c.Counter).messages, books: cmp.Or[store.Documents](c.Documents, memory)}
 	if c.Recall != nil && c.Recall.Embedder != nil {
 		out.search = &recall.Hybrid{Embedder: c.Recall.Embedder}
 	}

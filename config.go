@@ -103,6 +103,12 @@ type Recall struct {
 	Inject int
 	// Embedder adds search by meaning to search by words. May be nil.
 	Embedder recall.Embedder
+	// ContextTools offers the model, with read_artifact and recall, the tools context_status,
+	// context_note and compact_now: it sees how much room is left, keeps notes that stand behind
+	// the summary after a compaction, and has a compaction made with the next step. They are
+	// in every request from the first on, so that the prompt keeps its prefix. Notes are stored in
+	// Config.Documents.
+	ContextTools bool
 	// MaxBytes bounds one answer of a tool, in bytes. 0 is 32,000. In a small window
 	// answers are smaller: read_artifact gives about a fifth of it at a time.
 	MaxBytes int

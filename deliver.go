@@ -17,7 +17,10 @@ import (
 // its end, or where the turn has shown it already, as far as the limit leaves room. Then
 // events, documents and the index of what was removed follow.
 func deliver(ctx context.Context, s *Session, loaded snapshot, situation *policy.Situation, p *plan.Plan, f *policy.Fitted, rehydrated []render.Rehydrated, q planRequest) (*Prepared, error) {
-	limit, room := requestLimit(s.c.config.Policy, situation), -1
+	limit, room, mark := requestLimit(s.c.config.Policy, situation), -1, 0
+	if s.c.steers() {
+		mark = dueMark(s.c.config.Policy, situation)
+	}
 	if limit > 0 {
 		room = max(limit-f.Tokens, 0)
 	}
@@ -35,7 +38,7 @@ func deliver(ctx context.Context, s *Session, loaded snapshot, situation *policy
 	applied := situation.Counter.Factor() / s.c.config.Counter.Factor()
 	out := &Prepared{
 		Prompt: f.Prompt, Manifest: f.Manifest, Step: q.Step, Version: situation.Thread.Len(), PlanVersion: loaded.version,
-		Before: situation.PromptTokens, Tokens: tokens, refusals: q.refusals, limit: limit,
+		Before: situation.PromptTokens, Tokens: tokens, refusals: q.refusals, limit: limit, mark: mark,
 		calibration: calibration{Position: situation.Thread.Len(), Version: loaded.version, Tokens: float64(tokens) / applied},
 	}
 	if len(shown) > 0 {
@@ -157,4 +160,14 @@ func place(ctx context.Context, s *Session, l snapshot, situation *policy.Situat
 func digest(r render.Rehydrated) string {
 	sum := sha256.Sum256([]byte(r.Text()))
 	return hex.EncodeToString(sum[:8])
+}
+
+// dueMark is where a policy compacts, in tokens of the whole request; 0 if that is not known.
+func dueMark(p policy.Policy, situation *policy.Situation) int {
+	if marked, ok := policy.As[interface {
+		Marks(*policy.Situation) policy.Marks
+	}](p); ok {
+		return marked.Marks(situation).Mark
+	}
+	return requestLimit(p, situation)
 }

@@ -2,11 +2,13 @@ package palimpsest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/notes"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -23,6 +25,8 @@ type snapshot struct {
 	version, round int
 	// usage is what the provider last counted.
 	usage calibration
+	// book holds the model's notes, with Recall.ContextTools.
+	book notes.Book
 }
 
 // load reads log, plan and usage.
@@ -48,7 +52,10 @@ func load(ctx context.Context, s *Session) (l snapshot, err error) {
 		}
 	}
 	l.usage = k.calibration.current(ctx, s.conversation)
-	return l, nil
+	if s.c.steers() {
+		l.book, _, err = readBook(ctx, s)
+	}
+	return l, err
 }
 
 // roundOf counts the compactions up to a plan. Plans of earlier versions of this module do
@@ -216,4 +223,70 @@ func measure(ctx context.Context, s *Session, l snapshot, q planRequest) snapsho
 	l.usage = calibration{Position: l.log.Len(), Version: l.version, Tokens: float64(situation.PromptTokens), Input: n}
 	k.calibration.newest = l.usage
 	return l
+}
+
+// notesKind is the kind of the documents that hold the notes of models, by conversation.
+const notesKind = "notes"
+
+// readBook reads the book of notes, and its version. A conversation that continues another one has
+// that one's notes until it writes its own.
+func readBook(ctx context.Context, s *Session) (book notes.Book, version int, err error) {
+	for i, id := range append([]string{s.id}, s.earlier...) {
+		found, err := s.c.books.Document(ctx, notesKind, id)
+		if i == 0 {
+			version = found.Version
+		}
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			continue
+		case err != nil:
+			return book, 0, err
+		}
+		if err := json.Unmarshal(found.Body, &book); err != nil {
+			return notes.Book{}, 0, fmt.Errorf("the notes of thread %s: %w", id, err)
+		}
+		if i > 0 { // what was asked for there is over
+			book = notes.Book{Notes: book.Notes, Last: book.Last}
+		}
+		break
+	}
+	return book, version, nil
+}
+
+// changeBook changes the book and stores it, unless change returns an error, which is returned. Where
+// somebody else was faster it is called again with what is stored now.
+func changeBook(ctx context.Context, s *Session, change func(*notes.Book) error) error {
+	for range maxAttempts {
+		book, version, err := readBook(ctx, s)
+		if err == nil {
+			err = change(&book)
+		}
+		if err != nil {
+			return err
+		}
+		body, err := json.Marshal(book)
+		if err != nil {
+			return err
+		}
+		if _, err = s.c.books.Put(ctx, store.Document{Kind: notesKind, ID: s.id, Version: version, Body: body}); !isConflict(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("after %d tries: %w", maxAttempts, store.ErrConflict)
+}
+
+// steers reports whether the model sees and steers its context.
+func (c *Compactor) steers() bool { return c.config.Recall != nil && c.config.Recall.ContextTools }
+
+// takeAsked is the compaction that the model asked for, which is asked for no longer: one that fails
+// is not tried again with each request. It is nil if there is none.
+func takeAsked(ctx context.Context, s *Session, l snapshot) (asked *notes.Asked, err error) {
+	if l.book.Asked == nil {
+		return nil, nil
+	}
+	err = changeBook(ctx, s, func(b *notes.Book) error {
+		asked, b.Asked = b.Asked, nil
+		return nil
+	})
+	return asked, err
 }

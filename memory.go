@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event/quality"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -111,6 +112,9 @@ type sessionState struct {
 func (s *Session) Delete(ctx context.Context, remove func(context.Context) error) error {
 	return s.runLocked(ctx, "Delete", func(s *Session) error {
 		err := remove(ctx)
+		if own, ok := s.c.books.(*store.Memory); ok && err == nil && s.c.config.Documents == nil {
+			err = own.Delete(ctx, s.id)
+		}
 		if err == nil {
 			forget(s)
 		}

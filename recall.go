@@ -15,18 +15,22 @@ import (
 
 // Tools returns the tools that reach what plans removed, for callers that build the
 // request around the prompts themselves; PrepareStep puts them into its prompts. There are
-// none without Config.Recall and before the first plan that removes something; after that
-// they never change.
+// none without Config.Recall and, unless it has ContextTools, before the first plan that removes
+// something; after that they never change.
 func (s *Session) Tools(ctx context.Context) (_ []prompt.Tool, err error) {
 	defer nameCall(&err, "Tools", s.id)
-	if err := readAllPlans(ctx, s); err != nil || s.c.config.Recall == nil || !s.state().removedContent.hasAny(s.earlier) {
+	if err := readAllPlans(ctx, s); err != nil || s.c.config.Recall == nil || !offersTools(s) {
 		return nil, err
 	}
 	return logSource{session: s}.handler(0).Tools(), nil
 }
 
-// Answer answers a call of read_artifact or recall that the model made in answer to p,
-// from the session's own log and the earlier ones. The result is a message for the next
+// offersTools reports whether the tools of Config.Recall are offered: where there is something to
+// reach, or to steer.
+func offersTools(s *Session) bool { return s.c.steers() || s.state().removedContent.hasAny(s.earlier) }
+
+// Answer answers a call of a tool of Config.Recall that the model made in answer to p, from the
+// session's own log and the earlier ones. The result is a message for the next
 // Step. For any other tool, or without Config.Recall, ok is false. p tells how much the
 // window can take; it may be nil.
 //
@@ -42,7 +46,11 @@ func (s *Session) Answer(ctx context.Context, p *Prepared, call thread.ToolCall)
 	if p != nil {
 		room = p.limit
 	}
-	r, err := logSource{session: s}.handler(room).Answer(ctx, call)
+	h := logSource{session: s}.handler(room)
+	if h.Steering != nil {
+		h.Steering = steering{s, p}
+	}
+	r, err := h.Answer(ctx, call)
 	switch {
 	case errors.Is(err, rehydrate.ErrUnknownTool):
 		return thread.Message{}, false, nil
@@ -63,6 +71,9 @@ type logSource struct {
 func (f logSource) handler(room int) *rehydrate.Handler {
 	f.tokens = searchTokens(room)
 	h := &rehydrate.Handler{Artifacts: f, Recaller: f, MaxBytes: cmp.Or(max(f.session.c.config.Recall.MaxBytes, 0), rehydrate.DefaultMaxBytes)}
+	if f.session.c.steers() {
+		h.Steering = steering{session: f.session}
+	}
 	if fits := readBytes(room); fits > 0 {
 		h.MaxBytes = min(h.MaxBytes, fits)
 	}

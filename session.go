@@ -123,6 +123,7 @@ type Prepared struct {
 	calibration calibration // without Input: what a usage figure for it is compared with
 	refusals    int         // how often the provider refused the step
 	limit       int         // how large the request may be, in tokens; 0 if nobody says
+	mark        int         // where the next compaction is due, in tokens; 0 if that is not known
 }
 
 // PrepareStep appends the step's messages to the log and returns the prompt to send:
@@ -140,11 +141,15 @@ func (s *Session) PrepareStep(ctx context.Context, step Step) (*Prepared, error)
 		if l, err = appendMessages(ctx, s, l, step.Messages, true); err != nil {
 			return err
 		}
+		asked, err := takeAsked(ctx, s, l)
+		if err != nil {
+			return err
+		}
 		if l, err = takeCleared(ctx, s, l, step.Cleared); err != nil {
 			return err
 		}
 		step.Messages, step.Cleared = nil, nil
-		p, err = prepare(ctx, s, l, planRequest{Step: step})
+		p, err = prepare(ctx, s, l, planRequest{Step: step, forced: asked != nil, asked: asked})
 		return err
 	})
 	return p, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/notes"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -23,6 +24,7 @@ type planRequest struct {
 	refusals     int          // how often the provider has refused the step
 	refusal      llm.Kind     // why, where it said so
 	instructions string       // what the user wants summaries to keep in mind
+	asked        *notes.Asked // a compaction that the model wants; nil for none
 	usage        *calibration // what the provider counted, as a job was told
 
 	attempt, attempts int // of a job; both 0 in a step
@@ -69,7 +71,7 @@ func buildSituation(ctx context.Context, s *Session, l snapshot, q planRequest) 
 	if reach == render.Tools && s.c.config.Recall != nil {
 		tools = logSource{session: s}.handler(0).Tools()
 	}
-	if k.removedContent.hasAny(s.earlier) {
+	if offersTools(s) {
 		offered = tools
 	}
 	sent := baseRequest(q.Step, l.plan, reach, offered, !l.plan.Empty() || len(s.earlier) > 0)
@@ -90,6 +92,12 @@ func buildSituation(ctx context.Context, s *Session, l snapshot, q planRequest) 
 	situation.Window, situation.Output, situation.Budget = q.Window, q.Output, q.Budget
 	situation.Forced, situation.Refusals, situation.Refusal, situation.Instructions = q.forced, q.refusals, q.refusal, q.instructions
 	situation.Fill = q.fill
+	if q.asked != nil {
+		situation.Instructions, situation.InstructionsBy = q.asked.Keep, thread.Assistant
+	}
+	if s.c.steers() {
+		situation.Notes = append([]plan.Note{}, l.book.Notes...) // none are none, whatever the plan in force has
+	}
 	situation.Attempt, situation.Attempts = q.attempt, q.attempts
 	if l.plan != nil && situation.Profile.BoundReasoning {
 		last, _ := k.readLastPrompt(ctx, s.conversation, l.log.Len())

@@ -26,6 +26,9 @@ func prepare(ctx context.Context, s *Session, loaded snapshot, q planRequest) (*
 			return nil, err
 		}
 		due := s.c.checkDue(situation)
+		if q.asked != nil {
+			due = dueCheck{isDue: true, trigger: "manual", reason: "the model asked for it", planner: asked{s.c.config.Policy}}
+		}
 		s.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: situation.PromptTokens, BudgetLimit: requestLimit(s.c.config.Policy, situation), Details: due.eventDetails("due", due.isDue)})
 		if waited == notWaited && !q.forced && !due.bySize() {
 			if waited = waitForJob(ctx, s, situation, due.isDue, q.Step); waited != notWaited {

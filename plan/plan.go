@@ -84,6 +84,9 @@ type Plan struct {
 	// them alone, and the next plan takes the list over.
 	Pinned []thread.ID `json:"pinned,omitempty"`
 
+	// Notes are those of the model when the plan was made, shown behind its last summary.
+	Notes []Note `json:"notes,omitempty"`
+
 	// OriginalTokens and CompactedTokens are the whole request before and after.
 	OriginalTokens  int `json:"original_token_count"`
 	CompactedTokens int `json:"compacted_token_count"`

@@ -159,7 +159,7 @@ func (s *Situation) instructionBlock() string {
 	if text == "" {
 		return ""
 	}
-	return "\n\n## The user asks you to weigh this for the summary\n" + text
+	return "\n\n## The " + string(cmp.Or(s.InstructionsBy, thread.User)) + " asks you to weigh this for the summary\n" + text
 }
 
 // generate has the model answer. A refusal, a tool call and an empty answer are errors
@@ -271,7 +271,7 @@ func (a *summaryModel) summarizeStructured(ctx context.Context, in summarize.Inp
 		summarizer = &summarize.Extractive{Counter: a.situation.Counter.Text}
 	}
 	in.Budget, in.Standing = strategy.Uncorrected(in.Budget, a.situation.Correction), standingRoom(a.situation.PromptTokens)
-	in.Answers, in.Instructions = a.situation.Answers, a.situation.Instructions
+	in.Answers, in.Instructions, in.InstructionsBy = a.situation.Answers, a.situation.Instructions, a.situation.InstructionsBy
 	in.Stands, in.Changes = a.judged.Stands, a.judged.Changes
 	out, err := summarizer.Summarize(ctx, in)
 	if out.Report.By != "" {

@@ -354,14 +354,15 @@ func (c *fitter) fit(ctx context.Context, one candidate) (*Fitted, error) {
 		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
 		Count: s.Count, CountText: s.CountText, Sizes: s.ChangedSizes,
 		Tools: s.Tools, Current: s.CurrentSource, Summarizer: s.Summarizer, Correction: s.Correction, Name: s.Namer,
-		Answers: s.Answers, Instructions: s.Instructions, Sent: cachedRequest(s), Pins: s.pinnedPositions(), Grows: c.grows,
+		Answers: s.Answers, Instructions: s.Instructions, InstructionsBy: s.InstructionsBy, Sent: cachedRequest(s), Pins: s.pinnedPositions(), Grows: c.grows,
 	}
 	levels := strategy.Protections()
 	if len(one.unseen) > 0 {
 		levels = levels[:strategy.LastStep] // less protects too little of what was said before
 	}
+	fixed := s.Fixed + s.Counter.Text(s.Draft(c.name).NotesText())
 	for _, level := range levels {
-		room := budget - s.Fixed
+		room := budget - fixed
 		for n := range maxFitAttempts {
 			input.Room = room
 			if room <= 0 {

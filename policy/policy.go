@@ -199,8 +199,12 @@ type Situation struct {
 	// step. Before the last attempt a failed summarizer fails the plan, and the job runs
 	// again.
 	Attempt, Attempts int
-	// Instructions are what the user asks this compaction to keep in mind; mostly empty.
-	Instructions string
+	// Instructions are what somebody asks this compaction to keep in mind, mostly empty, and
+	// InstructionsBy is who: empty is the user, else the assistant.
+	Instructions   string
+	InstructionsBy thread.Role
+	// Notes are the model's, for the next plan; nil takes over those of Current.
+	Notes []plan.Note
 	// Rewritten is how many messages hold reasoning that is no longer valid for a reason that
 	// is in no plan (see render.Options).
 	Rewritten int
@@ -292,15 +296,20 @@ func (s *Situation) currentRequest() (*prompt.Prompt, *render.Manifest, error) {
 }
 
 // Draft returns an empty plan for the next round, dated, named, and with the memory block,
-// pins and last edit of the plan in force.
+// pins, notes and last edit of the plan in force.
 func (s *Situation) Draft(policy string) *plan.Plan {
 	p := &plan.Plan{
 		Schema: plan.SchemaVersion, ThreadID: s.Thread.ID(), ThreadVersion: s.Thread.Version(),
 		CreatedAt: s.Now.UTC(), Round: s.Round + 1, Refused: s.Refusals, Policy: policy, Counter: s.Counter.Name(), OriginalTokens: s.UncompactedTokens(),
-		Instructions: s.Instructions,
+	}
+	if s.InstructionsBy == "" {
+		p.Instructions = s.Instructions
 	}
 	if s.Current != nil {
-		p.Edited, p.Memory, p.Pinned = s.Current.Edited, s.Current.Memory, s.Current.Pinned
+		p.Edited, p.Memory, p.Pinned, p.Notes = s.Current.Edited, s.Current.Memory, s.Current.Pinned, s.Current.Notes
+	}
+	if s.Notes != nil {
+		p.Notes = s.Notes
 	}
 	return p
 }

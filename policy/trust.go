@@ -56,7 +56,7 @@ func (a *summaryModel) newGrounds(ctx context.Context, messages []thread.Message
 			log = append(log, *m)
 		}
 	}
-	return summarize.NewGrounds(ctx, messages, previous, append(log, summarize.Asked(a.situation.Instructions)...)...)
+	return summarize.NewGrounds(ctx, messages, previous, append(log, summarize.Asked(a.situation.Instructions, a.situation.InstructionsBy)...)...)
 }
 
 // acceptText returns what can be used of a model's text, written so that none of it passes

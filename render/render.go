@@ -84,7 +84,7 @@ func begin(t *thread.Thread, p *plan.Plan, o *Options) (*renderer, error) {
 	if stay < 64 {
 		stay = 0
 	}
-	return &renderer{
+	r := &renderer{
 		thread: t, plan: p, pairs: pairs, profile: o.Profile, shared: o.Shared,
 		messages: t.Messages(), actions: actions,
 		cache: o.Cache, rewritten: max(p.Rewritten(), o.Rewritten),
@@ -93,7 +93,9 @@ func begin(t *thread.Thread, p *plan.Plan, o *Options) (*renderer, error) {
 		manifest: &Manifest{Format: formatVersion, Messages: slices.Grow([]Origin(nil), stay)},
 		current:  -1,
 		mark:     -1,
-	}, nil
+	}
+	r.notesAt = noteRecord(r)
+	return r, nil
 }
 
 // finish does what depends on the prompt as a whole.
@@ -151,6 +153,7 @@ type renderer struct {
 	rewritten int
 
 	shown    map[plan.Ref]bool // records whose text stands in the prompt
+	notesAt  plan.Ref          // the record behind whose text the plan's notes stand; zero for none
 	out      []thread.Message
 	manifest *Manifest
 	current  int // where the current turn begins in out, or -1
@@ -215,7 +218,11 @@ func (r *renderer) span(m *thread.Message, ref plan.Ref) {
 		return
 	}
 	r.shown[ref] = true
-	for _, stand := range r.profile.Replacement(*m, r.plan.Record(ref), false) {
+	stand := r.profile.Replacement(*m, r.plan.Record(ref), false)
+	if ref == r.notesAt && ref.Action != plan.Include {
+		stand = r.profile.withNotes(*m, stand, r.plan.NotesText())
+	}
+	for _, stand := range stand {
 		r.push(r.profile.Translate(stand, true), Origin{ID: m.ID, Record: ref, Synthetic: true})
 	}
 }

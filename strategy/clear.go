@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -60,7 +61,7 @@ func (s Clear) arguments(v *View) []Proposal {
 		}
 		newest := false
 		for _, c := range calls {
-			newest = newest || last[c.Name] == i
+			newest = newest || last[c.Name] == i || toolclass.ClassOf(c.Name) == toolclass.Notes // no summary shows them yet
 		}
 		if newest {
 			continue

@@ -222,7 +222,7 @@ func (v *View) runs(end int) [][]int {
 func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Executed, err error) {
 	at := v.positions(p.Span)
 	end := at[len(at)-1] + 1
-	in := summarize.Input{Messages: v.messages[at[0]:end], Log: v.messages, Context: v.messages[end:], Shown: v.shown(at), Answers: v.Answers, Instructions: v.Instructions, Sent: v.Sent}
+	in := summarize.Input{Messages: v.messages[at[0]:end], Log: v.messages, Context: v.messages[end:], Shown: v.shown(at), Answers: v.Answers, Instructions: v.Instructions, InstructionsBy: v.InstructionsBy, Sent: v.Sent}
 	if len(in.Messages) > len(at) { // others stand between them
 		in.Messages = make([]thread.Message, len(at))
 		for n, i := range at {

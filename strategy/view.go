@@ -46,7 +46,8 @@ type Given struct {
 	// Answers caches what models answered; may be nil.
 	Answers *llm.Answers
 	// Instructions are what the user asks summaries to keep in mind; mostly empty.
-	Instructions string
+	Instructions   string
+	InstructionsBy thread.Role // empty: the user
 	// Grows says that later compactions will add to the plan: new summaries leave room for
 	// theirs. Otherwise, and in a small room, they fill it.
 	Grows bool

@@ -35,7 +35,7 @@ func (c *Chunked) Summarize(ctx context.Context, in Input) (Result, error) {
 	var report Report
 	limit := cmp.Or(max(c.Limit, 0), 80_000)
 	if in.Previous != nil && (&Extractive{Counter: c.Counter}).count(in.Previous.Render()) > limit {
-		rolled, err := c.Inner.Summarize(ctx, Input{Previous: in.Previous, Context: in.Context, Shown: in.Shown, Budget: limit, Answers: in.Answers, Instructions: in.Instructions, Stands: in.Stands, Changes: in.Changes})
+		rolled, err := c.Inner.Summarize(ctx, Input{Previous: in.Previous, Context: in.Context, Shown: in.Shown, Budget: limit, Answers: in.Answers, Instructions: in.Instructions, InstructionsBy: in.InstructionsBy, Stands: in.Stands, Changes: in.Changes})
 		if err != nil {
 			return Result{}, fmt.Errorf("rolling up the previous summary: %w", err)
 		}

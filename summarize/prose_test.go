@@ -192,7 +192,7 @@ func TestProseRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := summarize.NewGrounds(t.Context(), log.Messages(), "", summarize.Asked("One comment is left to discuss: the timeout of the uploader.")...)
+	g := summarize.NewGrounds(t.Context(), log.Messages(), "", summarize.Asked("One comment is left to discuss: the timeout of the uploader.", "")...)
 	for text, want := range map[string]bool{
 		`The user said "golang has no map function, does it?".`:               true,
 		"The user asked to collect the names of the standard files first.":    true,

@@ -76,6 +76,7 @@ var classes = map[toolclass.Class]struct {
 	toolclass.Edit:     {arguments: inEdit, output: inChange, silent: true},
 	toolclass.Write:    {arguments: inWrite, output: inChange, silent: true},
 	toolclass.Recall:   {silent: true},
+	toolclass.Notes:    {silent: true}, // they stand behind the summary
 }
 
 // The base values of the other classes, of a call that failed, and of one whose tool declares what must

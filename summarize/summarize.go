@@ -60,8 +60,9 @@ type Input struct {
 	Answers *llm.Answers
 	// Instructions are the user's wishes for this summary, mostly empty. A model reads
 	// them, and Extractive ranks what shares their words higher. They decide what is kept,
-	// not what is true.
-	Instructions string
+	// not what is true. InstructionsBy is whose they are: empty is the user.
+	Instructions   string
+	InstructionsBy thread.Role
 }
 
 // UserBeside returns, for each message of the span, the user's messages that stay in the

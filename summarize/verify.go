@@ -82,7 +82,7 @@ func (v *Verified) Summarize(ctx context.Context, in Input) (Result, error) {
 
 // evidenceOf returns the evidence of an input.
 func evidenceOf(ctx context.Context, in *Input) *evidence {
-	before := earlier{beside: in.UserBeside(), log: Asked(in.Instructions)}
+	before := earlier{beside: in.UserBeside(), log: Asked(in.Instructions, in.InstructionsBy)}
 	p := in.Previous
 	if p == nil {
 		return newEvidence(ctx, in.Messages, before)
@@ -100,13 +100,13 @@ func evidenceOf(ctx context.Context, in *Input) *evidence {
 	return e
 }
 
-// Asked returns Input.Instructions as a user message, since a model that was given them may
-// repeat them; nil if they are empty.
-func Asked(instructions string) []thread.Message {
+// Asked returns Input.Instructions as a message of whoever they are from, since a model that was
+// given them may repeat them; nil if they are empty.
+func Asked(instructions string, by thread.Role) []thread.Message {
 	if strings.TrimSpace(instructions) == "" {
 		return nil
 	}
-	return []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: instructions}}}}
+	return []thread.Message{{Role: cmp.Or(by, thread.User), Parts: []thread.Part{thread.Text{Text: instructions}}}}
 }
 
 // judge rejects an answer as a whole.

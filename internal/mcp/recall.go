@@ -256,8 +256,11 @@ func recallMessages(t *thread.Thread) map[thread.ID]bool {
 	return out
 }
 
-// isOurs reports whether a tool is recall or read_artifact, by whatever server's name in front.
-func isOurs(tool string) bool { return toolclass.ClassOf(tool) == toolclass.Recall }
+// isOurs reports whether a tool is one of ours, by whatever server's name in front.
+func isOurs(tool string) bool {
+	class := toolclass.ClassOf(tool)
+	return class == toolclass.Recall || class == toolclass.Notes
+}
 
 func (s *Server) readArtifact(ctx context.Context, in readArgs, tokens int) (string, error) {
 	content := contentFinder{s: s, session: in.Session}

@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/notes"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -36,25 +37,56 @@ const recallSchema = `{"type":"object","properties":{` +
 	`"limit":{"type":"integer","description":"How many hits to return, at most %d. Default: %d."}` +
 	`},"required":["query"]}`
 
-// Tools returns both tools, for programs that must declare their tools before there is
+// tool is one of ours: what is declared, whether a handler answers it, and how.
+type tool struct {
+	prompt.Tool
+	offered func(*Handler) bool
+	answer  func(*Handler, context.Context, arguments) (string, thread.Fields, string)
+}
+
+func allTools() []tool {
+	steers := func(h *Handler) bool { return h.Steering != nil }
+	return []tool{
+		{prompt.Tool{Name: recall.ReadArtifactTool, Description: readArtifactDescription, Schema: readArtifactSchema},
+			func(h *Handler) bool { return h.Artifacts != nil }, (*Handler).readArtifact},
+		{prompt.Tool{Name: recall.RecallTool, Description: recallDescription, Schema: fmt.Sprintf(recallSchema, maxHits, defaultHits)},
+			func(h *Handler) bool { return h.Recaller != nil }, (*Handler).recall},
+		{prompt.Tool{Name: notes.StatusTool, Description: statusDescription, Schema: noArguments}, steers, (*Handler).status},
+		{prompt.Tool{Name: notes.NoteTool, Description: noteDescription, Schema: noteSchema}, steers, (*Handler).note},
+		{prompt.Tool{Name: notes.CompactTool, Description: compactDescription, Schema: compactSchema}, steers, (*Handler).compact},
+	}
+}
+
+// find is the tool of that name that the handler answers.
+func (h *Handler) find(name string) (tool, bool) {
+	all := allTools()
+	i := slices.IndexFunc(all, func(t tool) bool { return t.Name == name && t.offered(h) })
+	if i < 0 {
+		return tool{}, false
+	}
+	return all[i], true
+}
+
+// Tools returns read_artifact and recall, for programs that must declare their tools before there is
 // anything to read.
 func Tools() []prompt.Tool {
-	return []prompt.Tool{
-		{Name: recall.ReadArtifactTool, Description: readArtifactDescription, Schema: readArtifactSchema},
-		{Name: recall.RecallTool, Description: recallDescription, Schema: fmt.Sprintf(recallSchema, maxHits, defaultHits)},
-	}
+	all := allTools()
+	return []prompt.Tool{all[0].Tool, all[1].Tool}
 }
 
 // ErrUnknownTool is wrapped by the error for a call of another tool.
 var ErrUnknownTool = errors.New("no tool of this handler")
 
-// Handler answers calls of read_artifact and recall. It is safe for concurrent use; its
+// Handler answers calls of our tools. It is safe for concurrent use; its
 // fields must not change then.
 type Handler struct {
 	// Artifacts answers read_artifact, Recaller recall; where one is nil, its tool is not
 	// offered.
 	Artifacts Artifacts
 	Recaller  Recaller
+	// Steering answers context_status, context_note and compact_now; nil does not offer them. It
+	// needs Artifacts.
+	Steering Steering
 	// DescribeThread says in a few words which thread a hit is from, where several are
 	// searched. Nil: there is only one.
 	DescribeThread func(threadID string) string
@@ -74,25 +106,23 @@ const (
 
 // Handles reports whether the handler answers the named tool.
 func (h *Handler) Handles(name string) bool {
-	return name == recall.ReadArtifactTool && h.Artifacts != nil || name == recall.RecallTool && h.Recaller != nil
+	_, ok := h.find(name)
+	return ok
 }
 
 // Answer answers a call. Problems with the call, or with what it asks for, are told in the
 // result, with Outcome Failure; the error is that of ctx, or wraps ErrUnknownTool.
 func (h *Handler) Answer(ctx context.Context, call thread.ToolCall) (thread.ToolResult, error) {
 	result := thread.ToolResult{CallID: call.ID, Tool: call.Name, Outcome: thread.Success}
-	if !h.Handles(call.Name) {
+	asked, ok := h.find(call.Name)
+	if !ok {
 		return thread.ToolResult{}, fmt.Errorf("rehydrate.Answer(%s): %w", oneLine(call.Name), ErrUnknownTool)
 	}
 	args, problem := parseArguments(call.Arguments)
 	var text string
 	var fields thread.Fields
 	if problem == "" {
-		if call.Name == recall.ReadArtifactTool {
-			text, fields, problem = h.readArtifact(ctx, args)
-		} else {
-			text, fields, problem = h.recall(ctx, args)
-		}
+		text, fields, problem = asked.answer(h, ctx, args)
 	}
 	if err := ctx.Err(); err != nil {
 		return thread.ToolResult{}, fmt.Errorf("rehydrate.Answer(%s): %w", call.Name, err)
@@ -138,7 +168,13 @@ func (h *Handler) maxBytes() int { return cmp.Or(max(h.MaxBytes, 0), DefaultMaxB
 
 // Tools returns the tools that the handler can answer.
 func (h *Handler) Tools() []prompt.Tool {
-	return slices.DeleteFunc(Tools(), func(t prompt.Tool) bool { return !h.Handles(t.Name) })
+	var out []prompt.Tool
+	for _, t := range allTools() {
+		if t.offered(h) {
+			out = append(out, t.Tool)
+		}
+	}
+	return out
 }
 
 // shortRule is the usual number of dashes in the lines around content.

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -40,9 +42,13 @@ func Pointers(plans ...*plan.Plan) map[string][]thread.ID {
 	return all
 }
 
-// Find returns the message or artifact with that id, else all whose ids begin with it,
-// artifacts first.
+// Find returns the message or artifact with that id, or what was said in the turns that it names
+// ("turn 7", "turns 3-9", as summaries write them), else all whose ids begin with it, artifacts
+// first.
 func (l *Lookup) Find(id string) []Content {
+	if c := l.findTurns(id); c != nil {
+		return []Content{*c}
+	}
 	if c := l.findExact(id); c != nil {
 		return []Content{*c}
 	}
@@ -57,6 +63,28 @@ func (l *Lookup) Find(id string) []Content {
 		}
 	}
 	return found
+}
+
+// turnsForm is how turns are named.
+var turnsForm = lazyregexp.New(`^(?i:turns?) (\d{1,9})(?:-(\d{1,9}))?$`)
+
+func (l *Lookup) findTurns(id string) *Content {
+	named := turnsForm().FindStringSubmatch(id)
+	if named == nil {
+		return nil
+	}
+	first, _ := strconv.Atoi(named[1]) // nine digits at most
+	last, _ := strconv.Atoi(cmp.Or(named[2], named[1]))
+	var messages []*thread.Message
+	for _, m := range l.Thread.All() {
+		if m.Turn >= max(first, 1) && m.Turn <= last {
+			messages = append(messages, m)
+		}
+	}
+	if len(messages) == 0 {
+		return nil
+	}
+	return l.wholeContent(strings.ToLower(id), messages)
 }
 
 // findExact is what has an id: the text that the id was made of, else everything in the
@@ -91,6 +119,11 @@ func (l *Lookup) findExact(id string) *Content {
 	if len(messages) == 0 {
 		return nil
 	}
+	return l.wholeContent(id, messages)
+}
+
+// wholeContent is everything in messages.
+func (l *Lookup) wholeContent(id string, messages []*thread.Message) *Content {
 	var texts []string
 	for _, m := range messages {
 		texts = append(texts, recall.FullText(m))

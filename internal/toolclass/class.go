@@ -27,6 +27,7 @@ const (
 	Poll     Class = "poll"     // the state of something that runs
 	Question Class = "question" // a question to the user
 	Recall   Class = "recall"   // content that compaction externalized
+	Notes    Class = "notes"    // what the model keeps of its own context
 	Other    Class = ""
 )
 
@@ -64,6 +65,7 @@ var named = map[Class]string{
 		bashoutput taskoutput taskstop killshell killbash joboutput jobkill wait waitagent closeagent
 		getterminaloutput diagnostics lspdiagnostics geterrors getchangedfiles`,
 	Question: "askuserquestion question askfollowupquestion requestuserinput askuser",
+	Notes:    "contextnote contextstatus compactnow palimpsestcontextnote palimpsestcontextstatus palimpsestcompactnow",
 	Recall:   "readartifact recall palimpsestreadartifact palimpsestrecall", // some agents join the server's name with one underscore
 }
 

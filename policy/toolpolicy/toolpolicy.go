@@ -68,6 +68,7 @@ var byClass = map[toolclass.Class]Policy{
 	toolclass.Poll:     {Durability: thread.Ephemeral, ReplayCost: Free},
 	toolclass.Question: {Durability: thread.NonReplayable, ReplayCost: Expensive},
 	toolclass.Recall:   {Durability: thread.Ephemeral, ReplayCost: Free},
+	toolclass.Notes:    {Durability: thread.Ephemeral, ReplayCost: Free},
 	toolclass.Other:    {Durability: thread.Anchoring, ReplayCost: Cheap},
 }
 

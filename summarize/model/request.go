@@ -91,7 +91,7 @@ func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
 		}
 		b.WriteString(heading(mark, i, &in.Messages[i]) + texts[i] + "\n")
 	}
-	b.WriteString(mark + " transcript ends\n\n" + ending(previous, in.Instructions))
+	b.WriteString(mark + " transcript ends\n\n" + ending(previous, in))
 	system := strings.NewReplacer("{{MARK}}", mark, "{{WORDS}}", strconv.Itoa(max(60, int(words)/10*10))).Replace(strings.TrimSpace(template))
 	return &question{mark: mark, previous: previous, texts: texts, prompt: &prompt.Prompt{
 		System:   []prompt.System{{Text: system}},
@@ -112,22 +112,17 @@ func before(previous string) string {
 	return "The previous summary, which is data as well:\n" + previous + "\n\n"
 }
 
-// ending is the end of the request, after all data.
-func ending(previous, instructions string) string {
-	text := asked(instructions) + "Answer with the JSON object."
+// ending is the end of the request, after all data. What somebody wants of this summary stands here,
+// since it is no data.
+func ending(previous string, in *summarize.Input) string {
+	text := "Answer with the JSON object."
+	if wish := strings.TrimSpace(in.Instructions); wish != "" {
+		text = "For these notes the " + string(cmp.Or(in.InstructionsBy, thread.User)) + " asks you to weigh this: " + clip.Middle(wish, maxText) + "\n\n" + text
+	}
 	if previous != "" {
 		text = strings.TrimSpace(onPrevious) + "\n\n" + text
 	}
 	return text
-}
-
-// asked writes the user's instructions for this summary. They stand outside the transcript:
-// they are no data.
-func asked(instructions string) string {
-	if instructions = strings.TrimSpace(instructions); instructions == "" {
-		return ""
-	}
-	return "For these notes the user asks you to weigh this: " + clip.Middle(instructions, maxText) + "\n\n"
 }
 
 // markFor makes the word that headings begin with: a hash of all texts, so that nobody who

@@ -110,7 +110,7 @@ func sharedQuestion(in *summarize.Input, own *question) string {
 		}
 		b.WriteString(heading(own.mark, i, &in.Messages[i]) + text + "\n")
 	}
-	b.WriteString(own.mark + " the list ends\n\n" + ending(own.previous, in.Instructions))
+	b.WriteString(own.mark + " the list ends\n\n" + ending(own.previous, in))
 	return b.String()
 }
 
