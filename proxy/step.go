@@ -88,7 +88,7 @@ func (r *parsedRequest) asSummary() *parsedRequest {
 // automatic policy waits for the provider to refuse one; from then on the requests for the model are
 // looked at, since their conversations may have a plan. One of more bytes than the API reads is not small.
 func (st *stepper) isSmall(ctx context.Context, x *received) bool {
-	if x.request.Header.Get("Content-Encoding") != "" || x.thread != "" || x.managed {
+	if x.request.Header.Get("Content-Encoding") != "" || x.thread != "" || x.managed || st.offersContextTools() {
 		return false
 	}
 	if h := x.held; h != nil && h.rebuilt != nil {
@@ -175,6 +175,13 @@ func (st *stepper) beginStep(ctx context.Context, x *received, r *parsedRequest)
 func (st *stepper) canOfferTools(x *received, r *parsedRequest) bool {
 	tools := r.Prompt.Tools
 	return !st.options.NoTools && len(tools) > 0 && !slices.ContainsFunc(tools, isOurDeclaration) && x.endpoint.dialect.CanReadAnswer(x.request, r.Members)
+}
+
+// offersContextTools reports whether the model sees and steers its context: its tools are in every
+// request that can have them.
+func (st *stepper) offersContextTools() bool {
+	r := st.options.Config.Recall
+	return r != nil && r.ContextTools && !st.options.NoTools
 }
 
 func isOurDeclaration(t prompt.Tool) bool { return dialect.IsOurTool(t.Name) }
@@ -313,7 +320,8 @@ func (st *stepper) encodePrepared(ctx context.Context, x *received, s *step, mad
 	} else if isCompacting(ctx, &st.options.Config, s.logID) {
 		d.reason = reasonCompacting
 	}
-	if current.Empty() && !changed && !x.held.mustReplaceBody() && (len(s.earlierLogs) == 0 || !s.canOfferTools) {
+	offers := s.canOfferTools && (len(s.earlierLogs) > 0 || st.offersContextTools())
+	if current.Empty() && !changed && !x.held.mustReplaceBody() && !offers {
 		d.action, d.reason = Passed, cmp.Or(d.reason, reasonBelowMark)
 		return d, nil
 	}

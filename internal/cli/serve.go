@@ -208,12 +208,16 @@ func (p *serving) newCompactor(counter *token.Counter, models token.ModelSet) (p
 		if made.Recall, err = p.chosen.Recall(); err != nil {
 			return made, fmt.Errorf("policy: retrieval.vector_store: %w", err)
 		}
+		made.Recall.ContextTools = c.Text("context-tools") == "on"
 		made.Recall.Inject = max(made.Recall.Inject, c.Tokens("inject"))
 		if use := c.Text("embedder"); use != "" {
 			if made.Recall.Embedder, err = setup.Embedder(use, nil); err != nil {
 				return made, err
 			}
 		}
+	}
+	if c.Text("context-tools") == "on" && made.Recall == nil {
+		return made, fmt.Errorf("%w: context-tools needs recall tools: it is off", errUsage)
 	}
 	if c.Text("measure") == "on" {
 		if made.Measure, err = setup.Measure(models, nil); err != nil {

@@ -356,6 +356,7 @@ func TestEverySettingActs(t *testing.T) {
 		"counter":            {"chars/4", nil, talking(usual)},
 		"favor":              {"quality", nil, talking(usual)},
 		"recall":             {"off", []string{"--policy", write("aside.yaml", "base: ladder\ntrigger: {max_input_tokens: 9000}\n")}, talking(usual)},
+		"context-tools":      {"on", nil, talking(usual)},
 		"inject":             {"2000", nil, talking(injecting)},
 		"embedder":           {"openai:vectors", nil, searching},
 		"measure":            {"on", []string{"--counter", "claude"}, measured},

@@ -88,6 +88,8 @@ func Settings() []Setting {
 			Usage: "count tokens with this counter: o200k, cl100k, claude, gemini, chars/4, …; auto is the policy's, else o200k for threads and each model's own for agents behind the proxy"},
 		{Name: "recall", Default: "tools", ValueName: "HOW", Values: []string{"off", "tools"},
 			Usage: "how a model reaches what was removed, in steps that bring their own tools: with the tools read_artifact and recall, whose calls …/answer answers (tools), or not at all (off)"},
+		{Name: "context-tools", Default: "off", ValueName: "HOW", Values: []string{"off", "on"},
+			Usage: "with recall tools: offer the model, from the first request on, context_status (how much room is left), context_note (notes that stand behind summaries) and compact_now: on, or off"},
 		{Name: "inject", Default: "0", ValueName: "TOKENS", check: parses(ParseTokens),
 			Usage: "with recall tools: show this many tokens of removed messages that match the user's last message next to it; 0 shows none"},
 		{Name: "mcp", Default: "read", ValueName: "HOW", Values: []string{"off", "read", "write"},

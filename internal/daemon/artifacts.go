@@ -93,7 +93,7 @@ func answerTool(c *call, info store.Info, q *neutral.Part) (any, error) {
 	}
 	result, ok, err := c.tenant.compactorBy(c.who.rights).Session(info.ID).Answer(c.r.Context(), c.tenant.keptPrepared(info.ID), calls[0])
 	if err == nil && !ok {
-		err = problemAt(api.NotFound, "tool", "the daemon answers calls of read_artifact and recall, when its setting recall is tools; run other tools yourself")
+		err = problemAt(api.NotFound, "tool", "the daemon answers calls of read_artifact and recall, when its setting recall is tools, and with context-tools those of context_status, context_note and compact_now; run other tools yourself")
 	}
 	return neutral.MessageOf(&result), err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
+	"github.com/palimpsest-ai/palimpsest/internal/notes"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -114,7 +115,9 @@ func (d *Dialect) shownElements(list gjson.Result, round int, b *batch) (shown [
 }
 
 // IsOurTool reports whether calls of a tool are answered here.
-func IsOurTool(name string) bool { return name == recall.ReadArtifactTool || name == recall.RecallTool }
+func IsOurTool(name string) bool {
+	return name == recall.ReadArtifactTool || name == recall.RecallTool || notes.IsTool(name)
+}
 
 // JoinAnswers makes one answer of those of several rounds: the shown elements of all, and the
 // rest of the last.
