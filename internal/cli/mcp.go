@@ -24,7 +24,7 @@ import (
 
 func mcpCommand(s Streams) *cobra.Command {
 	var store storeFlag
-	var writes bool
+	var writes, steers bool
 	var agent string
 	c := &cobra.Command{
 		Use:   "mcp",
@@ -49,12 +49,13 @@ for its threads at /mcp.`,
 			if err != nil {
 				return err
 			}
-			server := mcp.New(&l, &mcp.Options{Off: switches.Off(agent, ""), Version: Version(), Write: writes, Count: counter.Text, Memory: mcp.NewMemory(mcp.DefaultMemory)})
+			server := mcp.New(&l, &mcp.Options{Off: switches.Off(agent, ""), Version: Version(), Write: writes, ContextTools: steers, Count: counter.Text, Memory: mcp.NewMemory(mcp.DefaultMemory)})
 			return server.Serve(c.Context(), s.In, s.Out)
 		},
 	}
 	store.addFlags(c)
 	c.Flags().StringVar(&agent, "agent", "", "the `AGENT` that asks: \"palimpsest off AGENT\" leaves it without tools")
+	c.Flags().BoolVar(&steers, "context-tools", false, "offer context_status, context_note and compact_now too")
 	c.Flags().BoolVar(&writes, "write", false, "let the tool compact store its plans, instead of only showing them")
 	return c
 }

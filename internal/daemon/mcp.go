@@ -48,7 +48,8 @@ func answerMCP(c *call) (any, error) {
 	c.r.Body = io.NopCloser(bytes.NewReader(body))
 	c.w.Header().Set("Cache-Control", "no-store")
 	mcp.New(&threadSessions{c}, &mcp.Options{
-		Version: c.s.config.Version, Write: c.s.config.MCP == WriteMCP && c.who.rights.Has(apikey.Write),
+		ContextTools: c.tenant.config.Recall != nil && c.tenant.config.Recall.ContextTools,
+		Version:      c.s.config.Version, Write: c.s.config.MCP == WriteMCP && c.who.rights.Has(apikey.Write),
 		Count: c.tenant.config.Counter.Text, Memory: c.tenant.searchCache, Scope: c.tenant.name,
 	}).ServeHTTP(c.w, c.r)
 	return answerWritten{}, nil

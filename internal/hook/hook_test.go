@@ -2,6 +2,7 @@ package hook_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/hook"
 	"github.com/palimpsest-ai/palimpsest/internal/test/golden"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
@@ -74,6 +76,32 @@ func TestContextIsOfBefore(t *testing.T) {
 	tr.Compactions = []transcript.Compaction{{At: 0}}
 	if text, err := agent(t, "claude-code").Context(t.Context(), tr); err != nil || text != "" {
 		t.Errorf("%v: nothing stood before, and %q is told", err, text)
+	}
+}
+
+// TestNotesInContext: what the model has noted stands in the context, word for word, and leaves room for
+// the rest.
+func TestNotesInContext(t *testing.T) {
+	tr, a := read(t, sample), agent(t, "claude-code")
+	before, err := a.Context(t.Context(), tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 60 {
+		id := fmt.Sprintf("note_%d", n)
+		tr.Thread, err = tr.Thread.Append(
+			thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: id, Name: "mcp__palimpsest__context_note", Arguments: fmt.Sprintf(`{"action":"write","text":"The spare key of door %d hangs behind shelf 9, %s."}`, n, strings.Repeat("as I saw there, ", 12))}}},
+			thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: id, Tool: "mcp__palimpsest__context_note", Content: []thread.Part{thread.Text{Text: fmt.Sprintf("Noted as n%d.", n)}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := a.Context(t.Context(), tr)
+	if err != nil || !strings.Contains(text, "n59: The spare key of door 59 hangs behind shelf 9") || len(text) > a.MaxContextBytes || strings.Count(text, "spare key") < 5 {
+		t.Errorf("%v: %d bytes, %.3000s", err, len(text), text)
+	}
+	if strings.Contains(before, "## Notes") {
+		t.Error("there are notes before there were any")
 	}
 }
 

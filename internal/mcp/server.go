@@ -25,6 +25,8 @@ type Options struct {
 	Version string
 	// Off says why there are no tools, for people; empty offers them.
 	Off string
+	// ContextTools offers context_status, context_note and compact_now.
+	ContextTools bool
 	// Write allows the tool compact to keep its plans.
 	Write bool
 	// Count returns the tokens of a text.

@@ -113,12 +113,12 @@ func (h *Handler) note(ctx context.Context, args arguments) (string, thread.Fiel
 		}
 		change = func(b *notes.Book) error {
 			n, err := b.Write(args.text("text"), cites, h.Steering.Count)
-			out = fmt.Sprintf("Noted as %s. %s of %d.", n.ID, clip.Count(len(b.Notes), "note"), notes.MaxNotes)
+			out = fmt.Sprintf(notes.Noted+"%s. %s of %d.", n.ID, clip.Count(len(b.Notes), "note"), notes.MaxNotes)
 			return err
 		}
 	case "remove":
 		change = func(b *notes.Book) error {
-			out = "Removed."
+			out = notes.Removed
 			return b.Remove(strings.TrimSpace(args.text("id")))
 		}
 	case "list":
