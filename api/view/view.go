@@ -42,6 +42,8 @@ type View struct {
 	Messages []Message `json:"messages"`
 	Prompt   []Part    `json:"prompt"`
 	Records  []Record  `json:"records"`
+	// Notes are what the model has noted by context_note, each with its id and what it cites.
+	Notes []string `json:"notes,omitempty"`
 	// Marks are the places where the agent compacted by itself, Plans the plans that
 	// were in force, Steps the requests as they grew.
 	Marks []Mark `json:"marks"`

@@ -15,6 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/describe"
 	"github.com/palimpsest-ai/palimpsest/internal/glyph"
+	"github.com/palimpsest-ai/palimpsest/internal/notes"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -113,6 +114,9 @@ func View(s Input) *view.View {
 	}
 	for _, i := range s.Result.Pinned {
 		v.Messages[i].Pinned = true
+	}
+	for _, n := range notes.Fold(s.Thread.Messages()) {
+		v.Notes = append(v.Notes, glyph.Visible(n.String()))
 	}
 	v.Title, v.Model = glyph.Visible(v.Title), glyph.Visible(v.Model)
 	v.Prompt = promptParts(s, at, limit)

@@ -218,6 +218,8 @@ func TestNothingEndsTheData(t *testing.T) {
 		thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: hostile}}},
 		thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: "1", Name: hostile, Arguments: `{"path":"` + "</script>" + `"}`}}},
 		thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "1", Tool: hostile, Content: []thread.Part{thread.Text{Text: hostile}}}}},
+		thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: "2", Name: "context_note", Arguments: `{"action":"write","text":"</script>\u202eevil"}`}}},
+		thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "2", Tool: "context_note", Content: []thread.Part{thread.Text{Text: "Noted as n1."}}}}},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -240,6 +242,9 @@ func TestNothingEndsTheData(t *testing.T) {
 	}
 	if v.Messages[0].Text != hostile || v.Title != glyph.Visible(hostile) {
 		t.Errorf("the text came back as %q", v.Messages[0].Text)
+	}
+	if want := glyph.Visible("n1: </script>\u202eevil"); len(v.Notes) != 1 || v.Notes[0] != want || strings.Contains(v.Notes[0], "\u202e") {
+		t.Errorf("the notes came back as %q, want %q", v.Notes, want)
 	}
 	if n := strings.Count(rest, "<script"); n != 1 {
 		t.Errorf("%d scripts follow the data, want 1", n)

@@ -499,6 +499,12 @@ export type PlanKept = {
   message_id: string
 }
 
+export type PlanNote = {
+  cites?: Array<string>
+  id: string
+  text: string
+}
+
 export type PlanPlan = {
   arrived?: number
   cache?: PlanCacheRule
@@ -511,6 +517,7 @@ export type PlanPlan = {
   externalizations: Array<PlanExternalization> | null
   instructions?: string
   memory?: StateMemory
+  notes?: Array<PlanNote>
   original_token_count: number
   pinned?: Array<string>
   policy?: string
@@ -1014,6 +1021,8 @@ export type ViewView = {
   messages: Array<ViewMessage> | null
   /** Policy made the plan, Model gets the prompt, Counter counted the tokens. */
   model?: string
+  /** Notes are what the model has noted by context_note, each with its id and what it cites. */
+  notes?: Array<string>
   /** Version and PlanVersion are those of log and plan. PlanVersion is 0 for no plan, and for one that is not stored. */
   plan_version: number
   /** Marks are the places where the agent compacted by itself, Plans the plans that were in force, Steps the requests as they grew. */

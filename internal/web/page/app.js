@@ -42,7 +42,9 @@ function figures() {
     chips.append(make('button', { class: 'kind', 'data-kind': name, 'aria-pressed': state.kind === name, title: k.verb, onclick: () => { state.kind = state.kind === name ? '' : name; figures(); refilter(); } },
       dot, make('b', {}, k.word), make('em', {}, number(f.messages) + (name === 'include' ? ' · ' + short(f.before) : ' · ' + short(f.before) + ' → ' + short(f.after)))));
   }
-  $('figures').replaceChildren(sum, chips, state.preview ? make('span', { class: 'banner' }, state.preview) : '');
+  const notes = (v.notes || []).map((n) => make('li', {}, n));
+  const noted = notes.length ? make('details', { class: 'notes' }, make('summary', {}, plural(notes.length, 'note') + ' of the model'), make('ul', {}, ...notes)) : '';
+  $('figures').replaceChildren(sum, chips, noted, state.preview ? make('span', { class: 'banner' }, state.preview) : '');
   $('picture').setAttribute('aria-label', number(v.tokens_before) + ' tokens were said, the model gets ' + number(v.tokens_after) + ': ' +
     Object.entries(kinds).filter(([n]) => m.kinds[n].messages).map(([n, k]) => plural(m.kinds[n].messages, 'message') + ' ' + k.word).join(', '));
 }
