@@ -109,6 +109,9 @@ type Recall struct {
 	// in every request from the first on, so that the prompt keeps its prefix. Notes are stored in
 	// Config.Documents.
 	ContextTools bool
+	// Reminder tells the model once, with ContextTools, when a tenth of the room up to the next
+	// compaction is left. The text stays in later prompts, until the compaction.
+	Reminder bool
 	// MaxBytes bounds one answer of a tool, in bytes. 0 is 32,000. In a small window
 	// answers are smaller: read_artifact gives about a fifth of it at a time.
 	MaxBytes int

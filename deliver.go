@@ -5,8 +5,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -32,6 +34,10 @@ func deliver(ctx context.Context, s *Session, loaded snapshot, situation *policy
 	f, err := place(ctx, s, loaded, situation, p, f, shown)
 	if err != nil {
 		return nil, err
+	}
+	if reminder := remind(ctx, s, loaded, f, mark, f.Tokens+brought); reminder != nil {
+		m := reminder.Message()
+		shown, brought = append(shown, *reminder), brought+situation.Count(&m)
 	}
 	tokens := f.Tokens + brought
 	// The situation may have been counted by an older plan's factor, or by one just measured.
@@ -90,6 +96,16 @@ type lastPrompt struct {
 	// Rewritten is how many messages the log had when a prompt last differed from the one
 	// before.
 	Rewritten int `json:"rewritten,omitempty"`
+	// Reminder was shown when little room was left; nil if none was.
+	Reminder *reminder `json:"reminder,omitempty"`
+}
+
+// reminder is a text of the harness, the place where it stands, and the version of the plan until
+// whose end it does.
+type reminder struct {
+	Text string    `json:"text"`
+	At   thread.ID `json:"at"`
+	Plan int       `json:"plan"`
 }
 
 // placedContent is a digest of content, and the place where it was shown first.
@@ -127,7 +143,7 @@ func place(ctx context.Context, s *Session, l snapshot, situation *policy.Situat
 		return f, nil // and nothing is brought back
 	}
 	before, isKnown := k.readLastPrompt(ctx, s.conversation, l.log.Len())
-	now := lastPrompt{PlanRewritten: p.Rewritten(), Rewritten: before.Rewritten}
+	now := lastPrompt{PlanRewritten: p.Rewritten(), Rewritten: before.Rewritten, Reminder: before.Reminder}
 	end := render.End(f.Prompt, f.Manifest)
 	for i := range contents {
 		made := placedContent{digest(contents[i]), end}
@@ -170,4 +186,34 @@ func dueMark(p policy.Policy, situation *policy.Situation) int {
 		return marked.Marks(situation).Mark
 	}
 	return requestLimit(p, situation)
+}
+
+// reminderShare is the part of the room up to the next compaction at which the model is reminded.
+const reminderShare = 10
+
+// remind is the text that tells the model, once under each plan, that little room is left; nil for none.
+// Later prompts under the plan have it at the same place. The lock is held.
+func remind(ctx context.Context, s *Session, l snapshot, f *policy.Fitted, mark, tokens int) *render.Rehydrated {
+	if !s.c.steers() || !s.c.config.Recall.Reminder {
+		return nil
+	}
+	k := s.state()
+	last, _ := k.readLastPrompt(ctx, s.conversation, l.log.Len())
+	shown := last.Reminder
+	if shown != nil && (shown.Plan != l.version || !f.Manifest.Shows(shown.At)) {
+		shown = nil
+	}
+	if end := render.End(f.Prompt, f.Manifest); shown == nil && end != "" && tokens < mark && mark-tokens <= mark/reminderShare {
+		left := max(1, (mark-tokens)/1000) * 1000
+		shown = &reminder{At: end, Plan: l.version, Text: fmt.Sprintf("[Reminder by the harness, not by the user: about %s tokens are left before the earlier part of this conversation is compacted. Write down with context_note what must not be lost.]", clip.Number(left))}
+	}
+	if shown != last.Reminder {
+		last.Reminder = shown
+		k.lastPrompt.save(ctx, s.conversation, lastPromptKind, last)
+		k.lastPrompt.value = last
+	}
+	if shown == nil {
+		return nil
+	}
+	return &render.Rehydrated{Content: shown.Text, At: shown.At}
 }

@@ -295,3 +295,57 @@ func resultText(m thread.Message) string {
 	r, _ := m.Result()
 	return r.Text()
 }
+
+// TestReminder: the model is told once that little room is left; the text stays where it was, byte for
+// byte, also in another process, until the compaction takes it away. Off, it is never there.
+func TestReminder(t *testing.T) {
+	const told = "[Reminder by the harness, not by the user: about "
+	for _, on := range []bool{true, false} {
+		memory := &store.Memory{}
+		config := palimpsest.Config{Log: memory, Plans: memory, Documents: memory, Recall: &palimpsest.Recall{ContextTools: true, Reminder: on}}
+		var before *palimpsest.Prepared
+		first, last := -1, -1
+		for n := range 40 {
+			c, err := palimpsest.New(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			call, result := work(n)
+			messages := []thread.Message{call, result}
+			if n == 0 {
+				messages = append([]thread.Message{plain(thread.User, "Tidy the queue.")}, messages...)
+			}
+			p, err := c.Session("t").PrepareStep(t.Context(), palimpsest.Step{Messages: messages, Profile: render.For(wire.Anthropic), Window: 30_000, Output: 1_000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := ""
+			for _, m := range p.Messages {
+				text += m.Text() + resultText(m)
+			}
+			if p.Compacted != nil {
+				if strings.Contains(text, told) || on && first < 0 {
+					t.Errorf("step %d: compacted, and the reminder came at %d: %t", n, first, strings.Contains(text, told))
+				}
+				break
+			}
+			switch at := strings.Count(text, told); {
+			case at > 1 || at == 0 && first >= 0 || !on && at > 0:
+				t.Fatalf("step %d: it stands %d times", n, at)
+			case at == 1 && first < 0:
+				first = n
+			case at == 1:
+				last = n
+				for i := range before.Messages {
+					if before.Messages[i].Text() != p.Messages[i].Text() || resultText(before.Messages[i]) != resultText(p.Messages[i]) {
+						t.Errorf("step %d: message %d changed", n, i)
+					}
+				}
+			}
+			before = p
+		}
+		if on && (first < 0 || last <= first) {
+			t.Errorf("it came at %d, and stood until %d", first, last)
+		}
+	}
+}

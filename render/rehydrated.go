@@ -13,7 +13,7 @@ import (
 // log (seed A, "Rehydration Loop Breaking").
 type Rehydrated struct {
 	// ArtifactID names externalized content. Where it is empty, the content is that of a
-	// removed message, MessageID.
+	// removed message, MessageID; where both are, it is a text of the harness.
 	ArtifactID string
 	MessageID  thread.ID
 	// Content is what is shown, including a note that it is data; Truncated says that it
@@ -29,6 +29,9 @@ type Rehydrated struct {
 // Text is what the prompt shows: a heading that names the artifact, the content, and a
 // note where it was cut.
 func (r Rehydrated) Text() string {
+	if r.ArtifactID == "" && r.MessageID == "" {
+		return r.Content
+	}
 	if r.ArtifactID == "" {
 		return fmt.Sprintf("[Recalled Content - message:%s]\n%s", r.MessageID, r.Content)
 	}

@@ -209,6 +209,7 @@ func (p *serving) newCompactor(counter *token.Counter, models token.ModelSet) (p
 			return made, fmt.Errorf("policy: retrieval.vector_store: %w", err)
 		}
 		made.Recall.ContextTools = c.Text("context-tools") == "on"
+		made.Recall.Reminder = c.Text("context-reminder") == "on"
 		made.Recall.Inject = max(made.Recall.Inject, c.Tokens("inject"))
 		if use := c.Text("embedder"); use != "" {
 			if made.Recall.Embedder, err = setup.Embedder(use, nil); err != nil {

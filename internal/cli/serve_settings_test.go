@@ -53,7 +53,8 @@ func TestEverySettingActs(t *testing.T) {
 	master := write("master.key", said(t, "keys", "master"))
 	models := write("models.json", `{"models":[{"name":"model-of-ours","window":6000,"counter":"o200k","source":"a test"}]}`)
 	usual := talk{steps: 14, window: 12_000, output: 1_000, large: 90}
-	unknown, injecting := usual, usual
+	unknown, injecting, approaching := usual, usual, usual
+	approaching.steps, approaching.lines, approaching.large = 45, 12, 12
 	injecting.steps, injecting.every = 24, 3
 	unknown.model, unknown.window = "model-of-ours", 0
 	flagsOf := func(args []string) map[string]string {
@@ -357,6 +358,7 @@ func TestEverySettingActs(t *testing.T) {
 		"favor":              {"quality", nil, talking(usual)},
 		"recall":             {"off", []string{"--policy", write("aside.yaml", "base: ladder\ntrigger: {max_input_tokens: 9000}\n")}, talking(usual)},
 		"context-tools":      {"on", nil, talking(usual)},
+		"context-reminder":   {"on", []string{"--context-tools", "on"}, talking(approaching)},
 		"inject":             {"2000", nil, talking(injecting)},
 		"embedder":           {"openai:vectors", nil, searching},
 		"measure":            {"on", []string{"--counter", "claude"}, measured},

@@ -90,6 +90,8 @@ func Settings() []Setting {
 			Usage: "how a model reaches what was removed, in steps that bring their own tools: with the tools read_artifact and recall, whose calls …/answer answers (tools), or not at all (off)"},
 		{Name: "context-tools", Default: "off", ValueName: "HOW", Values: []string{"off", "on"},
 			Usage: "with recall tools: offer the model, from the first request on, context_status (how much room is left), context_note (notes that stand behind summaries) and compact_now: on, or off"},
+		{Name: "context-reminder", Default: "off", ValueName: "HOW", Values: []string{"off", "on"},
+			Usage: "with context-tools: tell the model once before each compaction that a tenth of the room up to it is left: on, or off"},
 		{Name: "inject", Default: "0", ValueName: "TOKENS", check: parses(ParseTokens),
 			Usage: "with recall tools: show this many tokens of removed messages that match the user's last message next to it; 0 shows none"},
 		{Name: "mcp", Default: "read", ValueName: "HOW", Values: []string{"off", "read", "write"},

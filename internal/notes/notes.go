@@ -45,20 +45,11 @@ type Book struct {
 	Asked *Asked `json:"asked,omitempty"`
 	// AskedAt is how many messages the log had when the model last asked for one; 0 if never.
 	AskedAt int `json:"asked_at,omitempty"`
-	// Reminder was shown when little room was left.
-	Reminder *Reminder `json:"reminder,omitempty"`
 }
 
 // Asked is a compaction that was asked for.
 type Asked struct {
 	Keep string `json:"keep,omitempty"` // what it is to keep in mind
-}
-
-// Reminder is a text of the harness in the prompt, and its place.
-type Reminder struct {
-	Text string `json:"text"`
-	At   string `json:"at"`   // the id of the message at which it stands
-	Plan int    `json:"plan"` // the version of the plan under which it stands there
 }
 
 // Write adds a note. One that is there already, with the same text, is not added again. The error is
