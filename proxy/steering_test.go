@@ -114,3 +114,37 @@ func TestContextToolsOff(t *testing.T) {
 		})
 	}
 }
+
+// TestReminderKeepsThePrefix: over a long task the model is reminded before each compaction, once, and
+// each request goes on where the last one ended, but for the compactions.
+func TestReminderKeepsThePrefix(t *testing.T) {
+	for _, api := range half(t) {
+		t.Run(api, func(t *testing.T) {
+			t.Parallel()
+			up := strict(t)
+			up.Model = steps(60, true)
+			o := steersContext()
+			o.Config.Recall.Reminder = true
+			url, p := start(t, up, o)
+			a := newAgent(t, api, url, true)
+			a.think = api == wire.Anthropic
+			runTask(t, a, 60)
+			reminded, most := 0, 0
+			for _, q := range up.Requests() {
+				if q.Refused != "" {
+					t.Errorf("request %d was refused: %.300s", q.N, q.Refused)
+				}
+				n := strings.Count(string(q.Body), "Reminder by the harness")
+				most = max(most, n)
+				if n > 0 {
+					reminded++
+				}
+			}
+			totals := p.Totals()
+			if totals.Faults != 0 || totals.Compactions == 0 || reminded == 0 || most != 1 {
+				t.Errorf("in %d requests, at most %d times: %+v", reminded, most, totals)
+			}
+			prefixes(t, up.Requests(), int(totals.Compactions))
+		})
+	}
+}
