@@ -75,7 +75,7 @@ func Operations() []Operation {
 		{ID: "finish", Method: "POST", Path: one + "/finish", Right: apikey.Write, Status: 200, IfMatch: "version", Request: Answer{}, Response: Appended{},
 			Summary: "After each call of the model: add its answer and its usage."},
 		{ID: "answer", Method: "POST", Path: one + "/answer", Right: apikey.Read, Status: 200, Request: neutral.Part{}, Response: neutral.Message{},
-			Summary: "Answer a model's call of read_artifact or recall, which prompts offer where the daemon's setting recall is tools. The result goes into the next step."},
+			Summary: "Answer a model's call of read_artifact or recall, which prompts offer where the daemon's setting recall is tools, or of context_status, context_note or compact_now, with the setting context-tools; the last two need the right to write. The result goes into the next step."},
 		{ID: "overflowed", Method: "POST", Path: one + "/overflowed", Right: both, Status: 200, Request: Step{}, Response: Prepared{},
 			Summary: "When the provider refused the request for its size: compact harder, or take out what it was refused for, and get the request to try once more. The body is the last step, without its messages."},
 		{ID: "cut-off", Method: "POST", Path: one + "/cut-off", Right: both, Status: 200, IfMatch: "version", Request: CutOff{}, Response: Prepared{},

@@ -6,8 +6,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/notes"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/apikey"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -90,6 +92,11 @@ func answerTool(c *call, info store.Info, q *neutral.Part) (any, error) {
 	calls := asked.Calls()
 	if len(calls) != 1 {
 		return nil, badField("type", "want a part of type tool_call, as the model made it")
+	}
+	if name := calls[0].Name; name == notes.NoteTool || name == notes.CompactTool {
+		if err := c.who.require(apikey.Write); err != nil {
+			return nil, err
+		}
 	}
 	result, ok, err := c.tenant.compactorBy(c.who.rights).Session(info.ID).Answer(c.r.Context(), c.tenant.keptPrepared(info.ID), calls[0])
 	if err == nil && !ok {

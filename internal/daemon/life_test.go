@@ -13,6 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/store/apikey"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
@@ -185,5 +186,54 @@ func TestTools(t *testing.T) {
 	m, err := c.Answer(ctx, "t", neutral.Part{Type: neutral.ToolCallPart, CallID: "call_9", Tool: "recall", Arguments: `{"query":"Handle217"}`})
 	if err != nil || m.Role != "tool" || m.Parts[0].CallID != "call_9" || !strings.Contains(m.Parts[0].Content[0].Text, "Handle217") {
 		t.Fatalf("%+v: %v", m, err)
+	}
+}
+
+// TestContextTools: the context tools are in the first request, and their calls are answered: a note is
+// in the plan of the compaction that the model asks for. A key that only reads can neither note nor
+// compact.
+func TestContextTools(t *testing.T) {
+	keys := apikey.New(&apikey.Memory{}, nil)
+	config := daemon.Config{Keys: keys}
+	config.Compactor.Recall = &palimpsest.Recall{ContextTools: true}
+	h := start(t, config)
+	c, reader, ctx := h.client(t, key(t, keys, "", apikey.Read|apikey.Write)), h.client(t, key(t, keys, "", apikey.Read)), t.Context()
+	if _, err := c.CreateThread(ctx, api.NewThread{ID: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	step := func(n int) *api.Prepared {
+		p, err := c.Prepare(ctx, "t", api.Any, api.Step{API: wire.Anthropic, Body: stepRequest(n), Window: 200_000, Output: 1000})
+		if err != nil || !strings.Contains(string(p.Body), `"name":"context_note"`) {
+			t.Fatalf("step %d: %v", n, err)
+		}
+		if _, err := c.Finish(ctx, "t", api.Any, api.Answer{API: wire.Anthropic, Response: response(n)}); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for n := range 12 {
+		step(n)
+	}
+	call := func(tool, arguments string) neutral.Part {
+		return neutral.Part{Type: neutral.ToolCallPart, CallID: "call_9", Tool: tool, Arguments: arguments}
+	}
+	for _, asked := range []struct{ tool, arguments, says string }{
+		{"context_note", `{"action":"write","text":"Handle3 stays.","cites":["turn 1"]}`, "Noted as n1."},
+		{"compact_now", `{"keep_in_mind":"Handle3"}`, "before your next request"},
+		{"context_status", `{}`, "notes: 1 of 40"},
+	} {
+		_, err := reader.Answer(ctx, "t", call(asked.tool, asked.arguments))
+		if (asked.tool == "context_status") == api.IsKind(err, api.Forbidden) {
+			t.Errorf("%s for a key that reads: %v", asked.tool, err)
+		}
+		m, err := c.Answer(ctx, "t", call(asked.tool, asked.arguments))
+		if err != nil || !strings.Contains(m.Parts[0].Content[0].Text, asked.says) {
+			t.Fatalf("%s: %+v, %v", asked.tool, m, err)
+		}
+	}
+	p := step(12)
+	made, err := c.Plan(ctx, "t", p.PlanVersion)
+	if err != nil || p.PlanVersion != 1 || len(made.Plan.Notes) != 1 || made.Plan.Notes[0].String() != "n1: Handle3 stays. [turn 1]" || made.Plan.Instructions != "" {
+		t.Errorf("plan %d: %+v, %v", p.PlanVersion, made.Plan.Notes, err)
 	}
 }
