@@ -31,13 +31,15 @@ func deliver(ctx context.Context, s *Session, loaded snapshot, situation *policy
 	recalled, more, _ := fitContents(inject(ctx, s, loaded, situation, p, room), situation.Count, room)
 	emitRecalled(ctx, s, situation, recalled)
 	shown, brought = append(shown, recalled...), brought+more
-	f, err := place(ctx, s, loaded, situation, p, f, shown)
+	reminded := remind(ctx, s, loaded, f, mark, f.Tokens+brought)
+	f, err := place(ctx, s, loaded, situation, p, f, shown, reminded)
 	if err != nil {
 		return nil, err
 	}
-	if reminder := remind(ctx, s, loaded, f, mark, f.Tokens+brought); reminder != nil {
-		m := reminder.Message()
-		shown, brought = append(shown, *reminder), brought+situation.Count(&m)
+	if reminded.Text != "" {
+		harness := render.Rehydrated{Content: reminded.Text, At: reminded.At}
+		m := harness.Message()
+		shown, brought = append(shown, harness), brought+situation.Count(&m)
 	}
 	tokens := f.Tokens + brought
 	// The situation may have been counted by an older plan's factor, or by one just measured.
@@ -96,8 +98,8 @@ type lastPrompt struct {
 	// Rewritten is how many messages the log had when a prompt last differed from the one
 	// before.
 	Rewritten int `json:"rewritten,omitempty"`
-	// Reminder was shown when little room was left; nil if none was.
-	Reminder *reminder `json:"reminder,omitempty"`
+	// Reminder was shown when little room was left; zero if none was.
+	Reminder reminder `json:"reminder,omitzero"`
 }
 
 // reminder is a text of the harness, the place where it stands, and the version of the plan until
@@ -136,14 +138,14 @@ func (k *sessionState) readLastPrompt(ctx context.Context, in conversation, mess
 // last prompt is gone or stands elsewhere, or its plan is no longer in force, the reasoning so
 // far was made behind another prompt, and the rendering is made anew without it. The lock is
 // held.
-func place(ctx context.Context, s *Session, l snapshot, situation *policy.Situation, p *plan.Plan, f *policy.Fitted, contents []render.Rehydrated) (*policy.Fitted, error) {
+func place(ctx context.Context, s *Session, l snapshot, situation *policy.Situation, p *plan.Plan, f *policy.Fitted, contents []render.Rehydrated, reminded reminder) (*policy.Fitted, error) {
 	k := s.state()
 	defer func() { k.hasPrompted = true }()
-	if p == nil {
+	if p == nil && reminded == (reminder{}) {
 		return f, nil // and nothing is brought back
 	}
 	before, isKnown := k.readLastPrompt(ctx, s.conversation, l.log.Len())
-	now := lastPrompt{PlanRewritten: p.Rewritten(), Rewritten: before.Rewritten, Reminder: before.Reminder}
+	now := lastPrompt{PlanRewritten: p.Rewritten(), Rewritten: before.Rewritten, Reminder: reminded}
 	end := render.End(f.Prompt, f.Manifest)
 	for i := range contents {
 		made := placedContent{digest(contents[i]), end}
@@ -158,7 +160,7 @@ func place(ctx context.Context, s *Session, l snapshot, situation *policy.Situat
 	if isKnown && now.PlanRewritten != before.PlanRewritten || slices.ContainsFunc(before.Contents, isLost) {
 		now.Rewritten = l.log.Len()
 	}
-	if now.PlanRewritten != before.PlanRewritten || now.Rewritten != before.Rewritten || !slices.Equal(now.Contents, before.Contents) {
+	if now.PlanRewritten != before.PlanRewritten || now.Rewritten != before.Rewritten || now.Reminder != before.Reminder || !slices.Equal(now.Contents, before.Contents) {
 		k.lastPrompt.save(ctx, s.conversation, lastPromptKind, now)
 		k.lastPrompt.value = now
 	}
@@ -191,29 +193,20 @@ func dueMark(p policy.Policy, situation *policy.Situation) int {
 // reminderShare is the part of the room up to the next compaction at which the model is reminded.
 const reminderShare = 10
 
-// remind is the text that tells the model, once under each plan, that little room is left; nil for none.
+// remind is the text that tells the model, once under each plan, that little room is left; zero for none.
 // Later prompts under the plan have it at the same place. The lock is held.
-func remind(ctx context.Context, s *Session, l snapshot, f *policy.Fitted, mark, tokens int) *render.Rehydrated {
+func remind(ctx context.Context, s *Session, l snapshot, f *policy.Fitted, mark, tokens int) reminder {
 	if !s.c.steers() || !s.c.config.Recall.Reminder {
-		return nil
+		return reminder{}
 	}
-	k := s.state()
-	last, _ := k.readLastPrompt(ctx, s.conversation, l.log.Len())
-	shown := last.Reminder
-	if shown != nil && (shown.Plan != l.version || !f.Manifest.Shows(shown.At)) {
-		shown = nil
+	last, _ := s.state().readLastPrompt(ctx, s.conversation, l.log.Len())
+	if r := last.Reminder; r.Text != "" && r.Plan == l.version && f.Manifest.Shows(r.At) {
+		return r
 	}
-	if end := render.End(f.Prompt, f.Manifest); shown == nil && end != "" && tokens < mark && mark-tokens <= mark/reminderShare {
-		left := max(1, (mark-tokens)/1000) * 1000
-		shown = &reminder{At: end, Plan: l.version, Text: fmt.Sprintf("[Reminder by the harness, not by the user: about %s tokens are left before the earlier part of this conversation is compacted. Write down with context_note what must not be lost.]", clip.Number(left))}
+	end := render.End(f.Prompt, f.Manifest)
+	if end == "" || tokens >= mark || mark-tokens > mark/reminderShare {
+		return reminder{}
 	}
-	if shown != last.Reminder {
-		last.Reminder = shown
-		k.lastPrompt.save(ctx, s.conversation, lastPromptKind, last)
-		k.lastPrompt.value = last
-	}
-	if shown == nil {
-		return nil
-	}
-	return &render.Rehydrated{Content: shown.Text, At: shown.At}
+	left := max(1, (mark-tokens)/1000) * 1000
+	return reminder{At: end, Plan: l.version, Text: fmt.Sprintf("[Reminder by the harness, not by the user: about %s tokens are left before the earlier part of this conversation is compacted. Write down with context_note what must not be lost.]", clip.Number(left))}
 }

@@ -248,9 +248,33 @@ func readBook(ctx context.Context, s *Session) (book notes.Book, version int, er
 		if i > 0 { // what was asked for there is over
 			book = notes.Book{Notes: book.Notes, Last: book.Last}
 		}
-		break
+		return book, version, nil
 	}
-	return book, version, nil
+	book, err = foldBook(ctx, s)
+	return book, version, err
+}
+
+// foldBook is the book of a conversation that has none in the store, since it is a branch of another
+// one: the notes of its plan, and those whose calls are in its log.
+func foldBook(ctx context.Context, s *Session) (book notes.Book, err error) {
+	k := s.state()
+	if k.hasNoNotes.Load() {
+		return book, nil
+	}
+	log, err := s.c.config.Log.Load(ctx, s.id)
+	if err != nil {
+		return book, err
+	}
+	current, _, err := s.c.config.Plans.Current(ctx, s.id)
+	if err != nil {
+		return book, err
+	}
+	if current != nil {
+		book.Notes = current.Notes
+	}
+	book = notes.FoldOnto(book, log.Messages())
+	k.hasNoNotes.Store(len(book.Notes) == 0)
+	return book, nil
 }
 
 // changeBook changes the book and stores it, unless change returns an error, which is returned. Where

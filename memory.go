@@ -98,6 +98,7 @@ type sessionState struct {
 	lastPrompt    document[lastPrompt] // guarded by lock
 	hasPrompted   bool                 // a prompt was made; guarded by lock
 	foundValid    foundValid           // guarded by lock
+	hasNoNotes    atomic.Bool          // neither log nor plan has any from before
 	measureAfter  time.Time            // no request for sizes before; guarded by lock
 	monitoredPlan int                  // the plan version that the monitor knows; guarded by lock
 

@@ -148,3 +148,38 @@ func TestReminderKeepsThePrefix(t *testing.T) {
 		})
 	}
 }
+
+// TestNotesOfABranch: a client that takes back its last words goes on in a branch, with the notes that
+// the model has made in what stays.
+func TestNotesOfABranch(t *testing.T) {
+	for _, api := range half(t) {
+		t.Run(api, func(t *testing.T) {
+			t.Parallel()
+			up := strict(t)
+			calls := 0
+			up.Model = func(q *proxytest.Request) proxytest.Answer {
+				if calls++; calls == 1 {
+					return proxytest.Answer{Calls: []thread.ToolCall{{ID: "ours_1", Name: "context_note", Arguments: `{"action":"write","text":"The spare key hangs behind shelf 9."}`}}}
+				}
+				return proxytest.Answer{Text: "ok"}
+			}
+			url, p := start(t, up, steersContext())
+			a := newAgent(t, api, url, false)
+			a.grow(0, 4)
+			a.ask()
+			kept := slices.Clone(a.history)
+			a.user("Never mind.")
+			a.ask()
+			a.history = kept
+			for n := 4; p.Totals().Compactions == 0 && n < 60; n += 4 {
+				a.user("Go on with the parts.")
+				a.grow(n, 4)
+				a.ask()
+			}
+			sent := up.Requests()
+			if last := sent[len(sent)-1]; last.Refused != "" || !strings.Contains(string(last.Body), "n1: The spare key hangs behind shelf 9.") {
+				t.Errorf("%+v, %s: %.1500s", p.Totals(), last.Refused, last.Body)
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package notes
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -25,12 +26,25 @@ type Edit struct {
 	ID     string   `json:"id"`
 }
 
+// FoldOnto adds the notes of a log to those of a book. What was removed in the log is gone from both.
+func FoldOnto(b Book, messages []thread.Message) Book {
+	b.Notes = fold(slices.Clone(b.Notes), messages)
+	for _, n := range b.Notes {
+		if number, err := strconv.Atoi(strings.TrimPrefix(n.ID, "n")); err == nil {
+			b.Last = max(b.Last, number)
+		}
+	}
+	return b
+}
+
 // Fold reads the notes off a log: the model's calls of context_note that were answered as done, under
 // whatever server's name. The text is that of the call, never of its result. Where they are more than
 // a book holds, the newest are.
-func Fold(messages []thread.Message) []plan.Note {
+func Fold(messages []thread.Message) []plan.Note { return fold(nil, messages) }
+
+// fold adds the notes of a log to others, which it may change.
+func fold(all []plan.Note, messages []thread.Message) []plan.Note {
 	asked := map[string]Edit{}
-	var all []plan.Note
 	for i := range messages {
 		m := &messages[i]
 		for _, c := range m.Calls() {
