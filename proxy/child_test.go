@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -137,21 +138,16 @@ func (c *child) heap(b testing.TB) int {
 	return n
 }
 
-// cpu is the processor time that it took so far, in ticks of 10 ms; 0 where the system
-// does not tell.
-func (c *child) cpu() time.Duration {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.pid))
-	if err != nil {
-		return 0
+// cpu is the processor time that its threads took so far; 0 where the system does not tell.
+func (c *child) cpu() (all time.Duration) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", c.pid))
+	for _, name := range threads {
+		stat, _ := os.ReadFile(name)
+		first, _, _ := strings.Cut(string(stat), " ")
+		ns, _ := strconv.Atoi(first)
+		all += time.Duration(ns)
 	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0
-	}
-	user, _ := strconv.Atoi(fields[11])
-	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * 10 * time.Millisecond
+	return all
 }
 
 // resident is the memory that the system gave it, in bytes; 0 where the system does

@@ -42,24 +42,24 @@ func (t *Transport) emulate(x *received) (*received, emulate.Result) {
 	}
 	did := t.emulator.Do(emulate.Request{
 		HTTP: x.request, API: x.endpoint.dialect.API(), Counts: x.endpoint.task == count, Compacts: x.endpoint.task == compaction,
-		Body: x.plainBody, Start: x.start,
+		Body: x.plain.String(), Start: x.start,
 	}, emulatorLog{t, x})
 	t.compactions.Add(int64(did.Compactions))
 	if did.Answer != nil {
 		return x, did
 	}
-	return x.withEmulated(did.Request), did
+	return t.withEmulated(x, did.Request), did
 }
 
 // withEmulated is the request that an emulator made of it.
-func (x *received) withEmulated(r emulate.Request) *received {
+func (co *core) withEmulated(x *received, r emulate.Request) *received {
 	own := *x
 	own.request = r.HTTP
 	own.managed, own.threshold, own.edited = r.Managed, r.Threshold, r.Edited
-	if r.Body != own.plainBody {
-		own = own.withBody(r.Body)
+	if r.Body != own.plain.String() {
+		own = co.withBody(own, r.Body)
 	}
-	own.bytesBefore = len(x.plainBody)
+	own.bytesBefore = x.plain.Len()
 	return &own
 }
 
@@ -90,8 +90,8 @@ type emulatorLog struct {
 
 // Compact implements emulate.Log.
 func (e emulatorLog) Compact(ctx context.Context, r emulate.Request) (at emulate.Place, err error) {
-	x := e.x.withEmulated(r)
-	if reader, _ := e.t.histories.reader(x); reader != nil {
+	x := e.t.withEmulated(e.x, r)
+	if reader := e.t.histories.reader(x); reader != nil {
 		found, err := reader.read(ctx)
 		if err != nil {
 			return at, err
@@ -131,7 +131,7 @@ func (e emulatorLog) Compact(ctx context.Context, r emulate.Request) (at emulate
 
 // Record implements emulate.Log.
 func (e emulatorLog) Record(ctx context.Context, r emulate.Request) string {
-	x := e.x.withEmulated(r)
+	x := e.t.withEmulated(e.x, r)
 	p, reason, err := e.t.parser.parseRequest(ctx, x)
 	if err != nil || reason != "" {
 		return ""

@@ -11,14 +11,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/failsafe"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
-	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // withBody is the request with a body of ours in place of the client's.
-func (x received) withBody(body string) received {
-	x.body, x.plainBody, x.work, x.rewritten = body, body, workBytes(x.endpoint.dialect.API(), body), true
+func (co *core) withBody(x received, body string) received {
+	api := x.endpoint.dialect.API()
+	x.plain = co.requests.Similar(api, body)
+	x.body, x.work, x.rewritten = x.plain.Body, workBytes(api, &x.plain), true
 	h := x.request.Header.Clone()
 	h.Del("Content-Encoding")
 	own := *x.request
@@ -43,8 +44,7 @@ type histories struct {
 // readHistory is the request with its history. With a refusal the provider need not be asked.
 func (hs *histories) readHistory(x *received) (*received, *native.Refusal) {
 	next := *x
-	reader, similar := hs.reader(x)
-	next.similar = similar
+	reader := hs.reader(&next)
 	if reader == nil {
 		return &next, nil
 	}
@@ -64,31 +64,30 @@ func (hs *histories) readHistory(x *received) (*received, *native.Refusal) {
 	}
 	next.held = found.held
 	if found.body != "" {
-		next = next.withBody(found.body)
+		next = hs.withBody(next, found.body)
 	}
 	return &next, nil
 }
 
 // reader returns the one for a request; nil if a look at the bytes shows that it has its history. Bytes
-// that the step before had too are not searched again; similar says which those are.
-func (hs *histories) reader(x *received) (reader historyReader, similar identify.Similar) {
+// that the step before had too are not searched again, nor will those that have no mark.
+func (hs *histories) reader(x *received) historyReader {
 	api := x.endpoint.dialect.API()
 	if api != wire.Anthropic && api != wire.Responses || x.decompressErr != nil {
-		return nil, similar
+		return nil
 	}
-	similar = hs.requests.Similar(api, x.plainBody)
-	body := similar.Unsearched(longestMark)
+	body := x.plain.Unsearched(longestMark)
 	ours := strings.Contains(body, native.Prefix)
 	held := api == wire.Anthropic && strings.Contains(body, threadMark) ||
 		api == wire.Responses && (strings.Contains(body, responseMark) || strings.Contains(body, conversationEnd) && strings.Contains(body, conversationMark))
-	similar.Unmarked = !ours && !held
+	x.plain.Unmarked = !ours && !held
 	switch {
 	case api == wire.Responses && (ours || held):
-		return responsesReader{hs, x}, similar
-	case ours || held && gjson.Get(x.plainBody, "thread").IsObject():
-		return messagesReader{hs, x}, similar
+		return responsesReader{hs, x}
+	case ours || held && gjson.Get(x.plain.String(), "thread").IsObject():
+		return messagesReader{hs, x}
 	}
-	return nil, similar
+	return nil
 }
 
 // responsesReader reads requests of the Responses API that continue a history which the provider
@@ -107,9 +106,9 @@ type responsesRequest struct {
 }
 
 func (n responsesReader) read(ctx context.Context) (reading, error) {
-	r, err := native.ParseResponses(n.x.plainBody)
+	r, err := native.ParseResponses(n.x.plain.String())
 	if err != nil {
-		if refusal, ok := errors.AsType[*native.Refusal](err); ok && strings.Contains(n.x.plainBody, native.Prefix) {
+		if refusal, ok := errors.AsType[*native.Refusal](err); ok && strings.Contains(n.x.plain.String(), native.Prefix) {
 			return reading{}, refusal
 		}
 		return reading{}, nil // the provider says what is wrong
@@ -242,8 +241,8 @@ var historyMembers = []string{"previous_response_id", "conversation"}
 
 // fallback has the summaries of our compactions in their place.
 func (n responsesReader) fallback() string {
-	r, err := native.ParseResponses(n.x.plainBody)
-	if err != nil || !strings.Contains(n.x.plainBody, native.Prefix) {
+	r, err := native.ParseResponses(n.x.plain.String())
+	if err != nil || !strings.Contains(n.x.plain.String(), native.Prefix) {
 		return ""
 	}
 	return r.Body(r.WithTrigger(r.WithRecaps()))
@@ -259,12 +258,12 @@ type messagesReader struct {
 }
 
 func (n messagesReader) read(ctx context.Context) (reading, error) {
-	m, err := native.ReadMessages(n.x.plainBody)
+	m, err := native.ReadMessages(n.x.plain.String())
 	if err != nil {
 		return reading{}, nil // the provider says it better
 	}
 	previous, held := m.Thread()
-	ours := strings.Contains(n.x.plainBody, native.Prefix)
+	ours := strings.Contains(n.x.plain.String(), native.Prefix)
 	switch {
 	case held && ours:
 		return reading{}, native.ThreadUnsupported()
@@ -297,7 +296,7 @@ func (n messagesReader) read(ctx context.Context) (reading, error) {
 
 // fallback has the texts of our compactions in their place.
 func (n messagesReader) fallback() string {
-	m, err := native.ReadMessages(n.x.plainBody)
+	m, err := native.ReadMessages(n.x.plain.String())
 	if err != nil || m.Expand(nil, false) != nil || !m.Changed() {
 		return ""
 	}

@@ -195,10 +195,10 @@ func (hs *histories) saveResponse(ctx context.Context, x *received, d decision, 
 	case h != nil:
 	case d.step != nil:
 		h = &heldHistory{}
-	case len(x.body) > maxResponse:
+	case x.body.Len() > maxResponse:
 		return nil
 	default:
-		r, err := native.ParseResponses(x.body)
+		r, err := native.ParseResponses(x.body.String())
 		if err != nil {
 			return err
 		}

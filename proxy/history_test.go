@@ -49,9 +49,8 @@ func newReceived(tb testing.TB, api string) (*Transport, *received) {
 
 // readStep has a step read, so that the next one is known to go on with it.
 func readStep(tb testing.TB, t *Transport, x received, body string) historyReader {
-	x.plainBody = body
-	reader, similar := t.histories.reader(&x)
-	x.similar = similar
+	x.plain = t.requests.Similar(x.endpoint.dialect.API(), body)
+	reader := t.histories.reader(&x)
 	if _, _, err := t.parser.parseRequest(tb.Context(), &x); err != nil {
 		tb.Fatal(err)
 	}
@@ -99,8 +98,8 @@ func BenchmarkHistoryReader(b *testing.B) {
 				if known {
 					readStep(b, t, *x, body)
 				}
-				x.plainBody = next
 				for b.Loop() {
+					x.plain = t.requests.Similar(api, next)
 					t.histories.reader(x)
 				}
 			})

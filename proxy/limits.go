@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -38,21 +39,42 @@ func bytesOfObject(api string) int {
 // which is not counted, and tooMuchWork if it is more than a request of its size may take. Recorded
 // requests of agents have more than 220 bytes to an object, of the Responses API more than 400, also the
 // longest; one of very many tiny messages, parts or calls would take a hundred times its bytes.
-func workBytes(api, body string) int {
-	usual := timesBytes * len(body)
+func workBytes(api string, body *identify.Similar) int {
+	usual := timesBytes * body.Len()
 	most := max(usual, freeBytes)
-	need := func(objects int) int { return len(body) + bytesOfObject(api)*objects }
-	work := need(strings.Count(body, "{"))
-	for i := 0; i < 2 && work > usual; i++ { // each takes longer
-		work = need([]func(string) int{openings, objects}[i](body))
+	need := func() int { return body.Len() + bytesOfObject(api)*body.Objects }
+	for i := 0; i < 2 && need() > usual; i++ { // each takes longer
+		body.Objects = []func(string) int{openings, objects}[i](body.String())
 	}
+	work := need()
 	switch {
 	case work > most:
 		return tooMuchWork
-	case len(body) < 256<<10:
+	case body.Len() < 256<<10:
 		return 0
 	}
 	return max(usual, work)
+}
+
+// readBody reads the body of a request, compares it with those before it, and decompresses it. whole says that nothing
+// was left of it.
+func (t *Transport) readBody(x *received, reserve func(bytes int) bool) (whole bool, err error) {
+	r, api, limit := x.request, x.endpoint.dialect.API(), t.options.MaxBody
+	if httpbody.Encoding(r.Header) != "" {
+		body, whole, err := httpbody.Read[string](r.Body, limit, r.ContentLength, reserve)
+		plain := ""
+		if err == nil && whole {
+			plain, x.decompressErr = httpbody.Decompress(r.Header, body, limit, reserve)
+		}
+		x.body, x.plain = identify.NewBody(body), t.requests.Similar(api, plain)
+		x.work = workBytes(api, &x.plain)
+		return whole, err
+	}
+	similar := t.requests.Compare(api)
+	rest, whole, err := httpbody.ReadRest[string](r.Body, limit, r.ContentLength, reserve, similar.IsKnown)
+	x.plain = similar.End(rest)
+	x.body, x.work = x.plain.Body, workBytes(api, &x.plain)
+	return whole, err
 }
 
 // openings counts the braces of a JSON document that can begin an object by what follows them: at least as

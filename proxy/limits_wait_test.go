@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -44,7 +45,7 @@ func TestWork(t *testing.T) {
 	}
 	text := strings.Repeat("a", 1<<20)
 	for body, want := range map[string]int{"{}": 0, text: 12 << 20, text + strings.Repeat("{}", 20_000): 1<<20 + 40_000 + 20_000*(2<<10), strings.Repeat("{}", 1<<19): tooMuchWork} {
-		if got := workBytes(wire.Chat, body); got != want {
+		if got := workBytes(wire.Chat, new(identify.NewSimilar(body))); got != want {
 			t.Errorf("%.10s: %d bytes, want %d", body, got, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -31,7 +32,7 @@ func TestCanBeHeld(t *testing.T) {
 		{"braces in a text", `{"content":"` + strings.Repeat(`{\"a\\\":{`, 1_000_000) + `"}`, true},
 		{"a text without an end", `{"content":"` + strings.Repeat("{", 6_000_000), true},
 	} {
-		if got := workBytes(wire.Chat, tt.body) < tooMuchWork; got != tt.want {
+		if got := workBytes(wire.Chat, new(identify.NewSimilar(tt.body))) < tooMuchWork; got != tt.want {
 			t.Errorf("%s: %t for %d objects in %d bytes", tt.name, got, objects(tt.body), len(tt.body))
 		}
 	}
@@ -71,7 +72,7 @@ func TestSessionsCanBeHeld(t *testing.T) {
 			// As many times over as make a long one: what any request may take counts for nothing then.
 			const long = 8 << 20
 			_, array, _ := strings.Cut(string(body), "[")
-			if body := strings.Repeat(array, 1+long/len(array)); len(array) > 100_000 && workBytes(codec.API(), body) == tooMuchWork {
+			if body := strings.Repeat(array, 1+long/len(array)); len(array) > 100_000 && workBytes(codec.API(), new(identify.NewSimilar(body))) == tooMuchWork {
 				t.Errorf("%s, %s: %d objects in %d bytes", path, codec.API(), objects(array), len(array))
 			}
 		}

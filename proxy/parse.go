@@ -5,8 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -21,7 +19,7 @@ func (x *received) modelName(r *parsedRequest) string {
 	case r != nil:
 		return r.Prompt.Model
 	}
-	return gjson.Get(x.plainBody, "model").Str
+	return x.plain.Model()
 }
 
 func (cv *conversations) loadHistory(ctx context.Context, h loggedHistory) ([]thread.Message, error) {
@@ -61,18 +59,14 @@ func (ps *parser) parseRequest(ctx context.Context, x *received) (r *parsedReque
 	if x.decompressErr != nil {
 		return nil, "encoding", nil
 	}
-	similar := x.similar
-	if similar.Body != x.plainBody {
-		similar = identify.Similar{Body: x.plainBody}
-	}
-	found, err := ps.requests.Read(x.endpoint.dialect, similar, ctx.Err)
+	found, err := ps.requests.Read(x.endpoint.dialect, x.plain, ctx.Err)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, "", ctx.Err()
 	case err != nil:
 		return nil, "format", nil
 	}
-	r = ps.identifyRequest(ctx, x, found, len(x.plainBody))
+	r = ps.identifyRequest(ctx, x, found, x.plain.Len())
 	r.kind = identify.KindOf(found, x.request.Header.Get)
 	return r, string(r.kind), nil
 }

@@ -57,12 +57,7 @@ func (t *Transport) roundTrip(r *http.Request, e endpoint, start time.Time) (*ht
 		}
 	}()
 	x := &received{request: r, endpoint: e, thread: named, start: start}
-	body, whole, err := httpbody.Read[string](r.Body, t.options.MaxBody, r.ContentLength, room.reserve)
-	if err == nil && whole {
-		x.body = body
-		x.plainBody, x.decompressErr = httpbody.Decompress(r.Header, body, t.options.MaxBody, room.reserve)
-		x.work = workBytes(e.dialect.API(), x.plainBody)
-	}
+	whole, err := t.readBody(x, room.reserve)
 	if errors.Is(err, httpbody.ErrBusy) || errors.Is(x.decompressErr, httpbody.ErrBusy) {
 		room.release()
 		// A client that is cut off while it sends reads no answer.
@@ -78,7 +73,7 @@ func (t *Transport) roundTrip(r *http.Request, e endpoint, start time.Time) (*ht
 		r.Body.Close()
 		res, d, err = t.run(x)
 	default:
-		r.Body = httpbody.Rejoin(body, nil, r.Body, r.Body)
+		r.Body = httpbody.Rejoin(x.body.String(), nil, r.Body, r.Body)
 		d = forward(reasonTooLarge)
 		if res, err = send(t.options.Base, r); err == nil {
 			d.setHeaders(res.Header)
@@ -154,7 +149,7 @@ func (co *core) addTotals(x *received, d decision) {
 		if x.edited {
 			co.edited.Add(1)
 			co.tokensBefore.Add(int64(x.bytesBefore) / bytesPerToken)
-			co.tokensSent.Add(int64(len(x.body)) / bytesPerToken)
+			co.tokensSent.Add(int64(x.body.Len()) / bytesPerToken)
 		}
 		return
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -45,7 +46,7 @@ func (x *received) isAnswerStored() bool {
 	case h != nil:
 		return h.stored && (h.name == "" || h.known)
 	case x.endpoint.dialect.API() == wire.Responses:
-		return x.request.Header.Get("Content-Encoding") == "" && !storeFalse.MatchString(x.body)
+		return x.request.Header.Get("Content-Encoding") == "" && !storeFalse.MatchString(x.body.String())
 	}
 	return false
 }
@@ -61,7 +62,7 @@ func (x *received) isNearWindow(d decision) bool {
 	return d.step.input.Window == 0 || 2*d.tokensBefore > d.step.input.Window
 }
 
-func (x *received) isLarge() bool { return max(len(x.body), len(x.plainBody)) >= minStreamCheck }
+func (x *received) isLarge() bool { return max(x.body.Len(), x.plain.Len()) >= minStreamCheck }
 
 // minStreamCheck is the size of a body, in bytes, from which its stream is checked for a
 // refusal: a smaller one fits every window.
@@ -86,7 +87,7 @@ func (sn *sender) send(x *received, d decision) (*http.Response, error) {
 	size, body := len(d.body), func() io.Reader { return bytes.NewReader(d.body) }
 	if d.action == Passed {
 		own := sn.histories.bodyForProvider(x)
-		size, body = len(own), func() io.Reader { return strings.NewReader(own) }
+		size, body = own.Len(), own.Reader
 	}
 	out := withBody(x.request, size, body)
 	if d.action != Passed || x.isNearWindow(d) || x.endpoint.task == generate && x.isLarge() || d.fellBack() || x.isAnswerStored() && !httpbody.AcceptsOnlyReadable(out.Header) {
@@ -118,15 +119,15 @@ func send(base http.RoundTripper, r *http.Request) (*http.Response, error) {
 }
 
 // bodyForProvider is the client's body, with the previous response named by the provider's id.
-func (hs *histories) bodyForProvider(x *received) string {
+func (hs *histories) bodyForProvider(x *received) *identify.Body {
 	if x.endpoint.dialect.API() != wire.Responses || x.request.Header.Get("Content-Encoding") != "" {
 		return x.body
 	}
-	last := hs.providerID(gjson.Get(x.body, "previous_response_id").Str)
+	last := hs.providerID(gjson.Get(x.body.String(), "previous_response_id").Str)
 	if last == "" {
 		return x.body
 	}
-	return jsonedit.Set(x.body, "previous_response_id", rawjson.Quote(last))
+	return identify.NewBody(jsonedit.Set(x.body.String(), "previous_response_id", rawjson.Quote(last)))
 }
 
 // watchUsage reads an answer, while it passes, for the provider's count of the request, which corrects

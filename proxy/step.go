@@ -94,13 +94,13 @@ func (st *stepper) isSmall(ctx context.Context, x *received) bool {
 	if h := x.held; h != nil && h.rebuilt != nil {
 		return !h.rebuilt.mustReplaceBody && h.rebuilt.Log == "" && len(h.rebuilt.body) < alwaysSmall
 	}
-	if len(x.body) < alwaysSmall {
+	if x.body.Len() < alwaysSmall {
 		return true
 	}
 	switch st.options.Config.Policy.(type) {
 	case nil, policy.Auto:
 		most := cmp.Or(wire.LimitsOf(x.endpoint.dialect.API(), "").Bytes, math.MaxInt)
-		return len(x.body) <= most && st.models.hasNoLimit(ctx, x, x.modelName(nil))
+		return x.body.Len() <= most && st.models.hasNoLimit(ctx, x, x.modelName(nil))
 	}
 	return false
 }

@@ -15,15 +15,14 @@ import (
 type received struct {
 	request       *http.Request // without our headers
 	endpoint      endpoint
-	thread        string // as the client names its conversation; empty if it does not
-	body          string // as it came, compressed if it was
-	plainBody     string // decompressed
-	decompressErr error  // why there is no plainBody
-	work          int    // about how much memory it takes to make something of plainBody, in bytes (see workBytes)
+	thread        string           // as the client names its conversation; empty if it does not
+	body          *identify.Body   // as it came, compressed if it was
+	plain         identify.Similar // decompressed, and compared with the step before
+	decompressErr error            // why there is no plain body
+	work          int              // about how much memory it takes to make something of plain, in bytes (see workBytes)
 	start         time.Time
-	similar       identify.Similar // plainBody compared with the step before
-	held          *heldHistory     // the history that the request does not hold; nil if it has its own
-	rewritten     bool             // body is not the client's
+	held          *heldHistory // the history that the request does not hold; nil if it has its own
+	rewritten     bool         // body is not the client's
 	// What the client asks of its provider beside an answer, and is done here (package emulate):
 	edited      bool // its own edits have made the request smaller, which had bytesBefore
 	bytesBefore int

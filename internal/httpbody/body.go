@@ -27,15 +27,21 @@ var ErrBusy = errors.New("no room for the body")
 // but the first. The error is ErrBusy if there is none, else that of the connection; what was read before it
 // is returned too.
 func Read[T string | []byte](r io.Reader, limit, claimed int64, take func(bytes int) bool) (body T, whole bool, err error) {
+	return ReadRest[T](r, limit, claimed, take, nil)
+}
+
+// ReadRest is Read for a body of which the beginning may be known: it leaves out the pieces of PieceSize bytes that
+// it begins with and that isKnown knows. Nil knows none.
+func ReadRest[T string | []byte](r io.Reader, limit, claimed int64, take func(bytes int) bool, isKnown func(piece []byte) bool) (rest T, whole bool, err error) {
 	if r == nil {
-		return body, true, nil
+		return rest, true, nil
 	}
 	if take == nil {
 		take = func(int) bool { return true }
 	}
 	r = io.LimitReader(r, limit+1)
 	var joined strings.Builder // where the body will be, once it is known how long that is
-	var pieces []*[pieceSize]byte
+	var pieces []*[PieceSize]byte
 	release := func() {
 		for _, p := range pieces {
 			piecePool.Put(p)
@@ -50,33 +56,39 @@ func Read[T string | []byte](r io.Reader, limit, claimed int64, take func(bytes 
 		}
 		release()
 	}
-	size, reserved, length := 0, 0, int(min(claimed, limit))
+	size, known, reserved, length := 0, 0, 0, int(min(claimed, limit))
 	for {
-		piece, n := piecePool.Get().(*[pieceSize]byte), 0
+		piece, n := piecePool.Get().(*[PieceSize]byte), 0
 		if n, err = fill(r, piece[:]); err != nil {
-			join(size + n)
+			join(size + n - known)
 			joined.Write(piece[:n])
 			piecePool.Put(piece)
 			break
 		}
-		pieces, size = append(pieces, piece), size+n
-		if reserved -= pieceSize; reserved < 0 {
-			if reserved = 0; !take(pieceSize) {
-				return body, false, ErrBusy
+		if isKnown != nil && known == size && isKnown(piece[:]) {
+			known += PieceSize
+			piecePool.Put(piece)
+		} else {
+			pieces = append(pieces, piece)
+		}
+		size += PieceSize
+		if reserved -= PieceSize; reserved < 0 {
+			if reserved = 0; !take(PieceSize) {
+				return rest, false, ErrBusy
 			}
 		}
 		isJoined := joined.Cap() > 0
-		if rest := (length - size - 1) / pieceSize * pieceSize; !isJoined && rest > 0 && size >= length/4 && take(rest) {
-			isJoined, reserved = true, rest
+		if left := (length - size - 1) / PieceSize * PieceSize; !isJoined && left > 0 && known < size && size >= length/4 && take(left) {
+			isJoined, reserved = true, left
 		}
 		if isJoined { // each piece is copied while the processor's cache has it
-			join(length)
+			join(length - known)
 		}
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return T(joined.String()), err == nil && int64(joined.Len()) <= limit, err
+	return T(joined.String()), err == nil && int64(known+joined.Len()) <= limit, err
 }
 
 // fill reads until the piece is full. The error, also that of the end, comes with what was read before it.
@@ -89,10 +101,10 @@ func fill(r io.Reader, piece []byte) (n int, err error) {
 	return n, err
 }
 
-// Bodies are read in pieces, which are reused.
-const pieceSize = 32 << 10
+// PieceSize is the size of the pieces, which are reused, in which bodies are read, in bytes.
+const PieceSize = 32 << 10
 
-var piecePool = sync.Pool{New: func() any { return new([pieceSize]byte) }}
+var piecePool = sync.Pool{New: func() any { return new([PieceSize]byte) }}
 
 // Rejoin puts what was read of a body before the rest again: behind it comes the error that
 // reading ended with or, without one, what was not read yet.

@@ -26,7 +26,7 @@ func ReadContinued(codec wire.Codec, body string, before []thread.Message, retai
 	if err != nil {
 		return nil, 0, err
 	}
-	return &Request{Body: body, Prompt: p, IDs: ids, Members: members(body), SystemDigest: systemDigest(p)}, size, nil
+	return &Request{Body: NewBody(body), Prompt: p, IDs: ids, Members: members(body), SystemDigest: systemDigest(p)}, size, nil
 }
 
 // withoutKnown drops those of the first n messages that the history holds.

@@ -49,7 +49,7 @@ func (r *Request) kept(from int) []thread.Message {
 			held, last = held+len(f.Raw()), f
 		}
 	}
-	if held < len(r.Body)/4*3 {
+	if held < r.Body.Len()/4*3 {
 		return Detach(messages, ids)
 	}
 	out := slices.Clone(messages)

@@ -90,7 +90,7 @@ func TestNews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Request{Body: body, Prompt: p, IDs: []thread.ID{"a", "b"}}
+	r := &Request{Body: NewBody(body), Prompt: p, IDs: []thread.ID{"a", "b"}}
 	for from, shares := range []bool{true, false} {
 		news := r.News(from, "")
 		text := news[0].Text()

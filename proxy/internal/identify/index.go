@@ -3,7 +3,9 @@ package identify
 import (
 	"cmp"
 	"container/list"
+	"hash/maphash"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -14,6 +16,7 @@ import (
 // forgets the least recently used. It is safe for concurrent use.
 type Index struct {
 	maxBytes, maxTenantBytes int
+	seed                     maphash.Seed // of the hashes of bodies
 
 	mu      sync.Mutex
 	bytes   int
@@ -22,7 +25,9 @@ type Index struct {
 }
 
 // NewIndex returns an index of about so many bytes, over all tenants and for each.
-func NewIndex(all, each int) *Index { return &Index{maxBytes: all, maxTenantBytes: min(all, each)} }
+func NewIndex(all, each int) *Index {
+	return &Index{maxBytes: all, maxTenantBytes: min(all, each), seed: maphash.MakeSeed()}
+}
 
 // maxRequests bounds the requests of a tenant: all are compared to find the one that a body continues.
 const maxRequests = 256
@@ -64,54 +69,31 @@ func (x *Index) Bytes() int {
 	return x.bytes
 }
 
-// Similar is a body compared with the request that it has most in common with, if there is one. It does
-// not keep that request.
-type Similar struct {
-	// Body is the body itself.
-	Body string
-	// Unmarked says that the caller has searched the body for its marks, and found none.
-	Unmarked bool
-
-	entry    uint64 // its number; 0 for none
-	same     int    // bytes that both begin with
-	searched int    // how many of them are known to hold no mark
-}
-
-// Similar finds the request that a body has most in common with.
-func (t *Tenant) Similar(api, body string) Similar {
-	s := Similar{Body: body}
-	if before, same := t.mostSimilar(api, body); before != nil {
-		s.entry, s.same = before.number, same
-		if before.request.unmarked {
-			s.searched = same
-		}
-	}
-	return s
-}
-
-// Unsearched is the part of the body in which there can be marks of at most so many bytes: that which
-// the request before did not have, or had with marks.
-func (s Similar) Unsearched(longest int) string { return s.Body[max(0, s.searched-longest+1):] }
-
 // Read reads a body, by what it adds to the most similar request if there is one. The error says that it
 // is no request of the API, or is that of canceled.
 func (t *Tenant) Read(codec wire.Codec, s Similar, canceled Canceled) (*Request, error) {
-	before, same := t.numbered(s.entry), s.same
+	before := t.numbered(s.entry)
 	if before == nil {
-		before, same = t.mostSimilar(codec.API(), s.Body)
+		again := t.Similar(codec.API(), s.String())
+		before, s.same = t.numbered(again.entry), again.same
 	}
 	var r *Request
 	if before != nil {
-		r = before.request.extend(codec, s.Body, same, canceled)
+		r = before.request.extend(codec, s.Body, s.same, canceled)
 	}
 	if r == nil {
 		before = nil
 		var err error
-		if r, err = Read(codec, s.Body, canceled); err != nil {
+		if r, err = Read(codec, s.String(), canceled); err != nil {
 			return nil, err
 		}
 	}
-	r.unmarked = s.Unmarked
+	var known []uint64
+	if before != nil {
+		known = before.request.hashes[:min(s.same/PieceSize, len(before.request.hashes))]
+	}
+	r.unmarked, r.hashes = s.Unmarked, r.Body.hashPieces(t.index.seed, known)
+	r.objects = s.Objects - strings.Count(r.Body.slice(r.messagesEnd, r.Body.size), "{")
 	t.remember(r, before)
 	return r, nil
 }
@@ -124,45 +106,6 @@ func (t *Tenant) numbered(number uint64) *entry {
 		return t.entries[i]
 	}
 	return nil
-}
-
-// mostSimilar returns the request with the longest common prefix with a body, in bytes; nil if none has
-// the same first message.
-func (t *Tenant) mostSimilar(api, body string) (best *entry, most int) {
-	t.index.mu.Lock()
-	entries := slices.Clone(t.entries)
-	t.index.mu.Unlock()
-	for _, e := range slices.Backward(entries) {
-		r := e.request
-		if len(r.frameEnds) == 0 || r.Prompt.Source.API != api || !r.sharesFirstElement(body) {
-			continue
-		}
-		if most > 0 && (most > len(r.Body) || r.Body[most-1] != body[min(most-1, len(body)-1)]) {
-			continue
-		}
-		if n := commonPrefix(r.Body, body); n > most {
-			best, most = e, n
-		}
-	}
-	return best, most
-}
-
-// sharesFirstElement reports whether a body has the same first message in the same place. Conversations
-// mostly share system and tools, and differ from their first message on.
-func (r *Request) sharesFirstElement(body string) bool {
-	return r.frameEnds[0] <= len(body) && body[r.messagesStart:r.frameEnds[0]] == r.Body[r.messagesStart:r.frameEnds[0]]
-}
-
-func commonPrefix(a, b string) int {
-	const chunk = 4 << 10
-	n, limit := 0, min(len(a), len(b))
-	for n+chunk <= limit && a[n:n+chunk] == b[n:n+chunk] {
-		n += chunk
-	}
-	for n < limit && a[n] == b[n] {
-		n++
-	}
-	return n
 }
 
 // remember adds a request, in place of the one that it continues.
@@ -211,9 +154,9 @@ func (e *entry) add() {
 		t.index.entries++
 		e.number = t.index.entries
 	}
-	e.bytes = len(e.request.Body) + e.request.decodedBytes + messageBytes*len(e.request.IDs)
+	e.bytes = e.request.Body.Len() + e.request.decodedBytes + messageBytes*len(e.request.IDs)
 	if e.log != "" {
-		e.bytes += loggedFactor * len(e.request.Body)
+		e.bytes += loggedFactor * e.request.Body.Len()
 	}
 	e.element = t.index.recent.PushFront(e)
 	t.entries = append(t.entries, e)

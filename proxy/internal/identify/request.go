@@ -127,7 +127,8 @@ func detachPrompt(p *prompt.Prompt) *prompt.Prompt {
 
 // Request is a request that was read. It is immutable.
 type Request struct {
-	Body   string
+	Body *Body
+	// Prompt is what it says. Its source has no messages if an encoder that writes new ones does not need them.
 	Prompt *prompt.Prompt
 	// IDs are the chained ids of its messages, as the client has them; the log may have more.
 	IDs []thread.ID
@@ -138,6 +139,9 @@ type Request struct {
 
 	asRead                     *Request // of which this is another reading; nil for the request as it was read
 	unmarked                   bool     // see Similar
+	separable                  bool     // the source of the prompt has no messages
+	hashes                     []uint64 // of the pieces of Body (see Comparison)
+	objects                    int      // at most so many JSON objects are in Body up to the end of its messages
 	decodedBytes               int      // about what the messages take beside the body
 	messagesStart, messagesEnd int      // of the messages array in Body, without its brackets
 	frameEnds                  []int    // the ends of the frames in Body
@@ -246,7 +250,7 @@ var messagesMember = map[string]string{wire.Anthropic: "messages", wire.Chat: "m
 // locateMessages finds the messages of a decoded body in its bytes.
 func locateMessages(body string, p *prompt.Prompt, members map[string]gjson.Result) *Request {
 	p = detachPrompt(p)
-	r := &Request{Body: body, Prompt: p, Members: members, SystemDigest: systemDigest(p), decodedBytes: decodedFactor * len(body)}
+	r := &Request{Body: NewBody(body), Prompt: p, Members: members, SystemDigest: systemDigest(p), decodedBytes: decodedFactor * len(body)}
 	name := messagesMember[p.Source.API]
 	array, there := members[name]
 	if !there || !array.IsArray() || array.Index == 0 {
@@ -254,15 +258,22 @@ func locateMessages(body string, p *prompt.Prompt, members map[string]gjson.Resu
 	}
 	delete(members, name) // it is long, and not needed
 	r.messagesStart, r.messagesEnd = array.Index+1, array.Index+len(array.Raw)-1
-	if !r.locateFrames(r.messagesStart, p.Messages, 0) {
+	if !r.locateFrames(body[r.messagesStart:r.messagesEnd], r.messagesStart, p.Messages, 0) {
 		r.frameEnds, r.messagesUpTo = nil, nil
+		return r
+	}
+	if r.separable = len(r.frameEnds) > 0 && isSeparable(p.Source.API, p.System, p.Messages, len(array.Raw)-1); r.separable {
+		source := *p.Source
+		source.Body = body[:r.messagesStart] + body[r.messagesEnd:]
+		p.Source = &source
 	}
 	return r
 }
 
-// locateFrames finds the frames of messages in the body from an offset on, behind so many other messages.
-// It is false if one is not there.
-func (r *Request) locateFrames(at int, messages []thread.Message, before int) bool {
+// locateFrames finds the frames of messages in a text that is the body from an offset on, behind so many other
+// messages. It is false if one is not there.
+func (r *Request) locateFrames(text string, offset int, messages []thread.Message, before int) bool {
+	at := 0
 	for i := range messages {
 		f := messages[i].Frame
 		if f == nil {
@@ -272,48 +283,39 @@ func (r *Request) locateFrames(at int, messages []thread.Message, before int) bo
 			r.messagesUpTo[len(r.messagesUpTo)-1] = before + i + 1
 			continue
 		}
-		from := strings.Index(r.Body[at:r.messagesEnd], f.Raw())
+		from := strings.Index(text[at:], f.Raw())
 		if from < 0 {
 			return false
 		}
 		at += from + len(f.Raw())
-		r.frameEnds, r.messagesUpTo = append(r.frameEnds, at), append(r.messagesUpTo, before+i+1)
+		r.frameEnds, r.messagesUpTo = append(r.frameEnds, offset+at), append(r.messagesUpTo, before+i+1)
 	}
 	return true
 }
 
-// WithoutMessages is the prompt without its messages, to be kept by the conversation. If the encoder does
-// not need them, they are taken out of the prompt's source as well.
+// WithoutMessages is the prompt without its messages, to be kept by the conversation.
 func (r *Request) WithoutMessages() *prompt.Prompt {
 	out := *r.Prompt
 	out.Messages = nil
-	if !r.isSeparable() {
-		return &out
-	}
-	source := *out.Source
-	source.Body = r.Body[:r.messagesStart] + r.Body[r.messagesEnd:]
-	out.Source = &source
 	return &out
 }
 
-// isSeparable reports whether an encoder that writes new messages needs nothing of those in the source.
-func (r *Request) isSeparable() bool {
-	switch api := r.Prompt.Source.API; {
-	case len(r.frameEnds) == 0:
-		return false
-	case api == wire.Anthropic: // a system message in the body says that the model takes some
-		return !slices.ContainsFunc(r.Prompt.Messages, func(m thread.Message) bool { return m.Role == thread.System })
-	case api == wire.Chat, api == wire.Gemini: // the encoder keeps what is between two elements
-		size := -1
-		for i := range r.Prompt.System {
+// isSeparable reports whether an encoder that writes new messages needs nothing of these in the source, where each
+// stands with the comma before it in so many bytes.
+func isSeparable(api string, system []prompt.System, messages []thread.Message, bytes int) bool {
+	switch api {
+	case wire.Anthropic: // a system message in the body says that the model takes some
+		return !slices.ContainsFunc(messages, func(m thread.Message) bool { return m.Role == thread.System })
+	case wire.Chat, wire.Gemini: // the encoder keeps what is between two elements
+		for i := range system {
 			if api == wire.Chat {
-				size += len(r.Prompt.System[i].Raw) + 1
+				bytes -= len(system[i].Raw) + 1
 			}
 		}
-		for f := range frames(r.Prompt.Messages) {
-			size += len(f.Raw()) + 1
+		for f := range frames(messages) {
+			bytes -= len(f.Raw()) + 1
 		}
-		return size == r.messagesEnd-r.messagesStart
+		return bytes == 0
 	}
 	return false
 }

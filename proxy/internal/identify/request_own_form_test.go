@@ -24,7 +24,7 @@ func TestOwnSummariesAreKnown(t *testing.T) {
 		t.Errorf("it is sent on as %s, %v", out, err)
 	}
 	longer := body[:len(body)-2] + `,{"role":"assistant","content":"Done."},{"role":"user","content":"Thanks."}]}`
-	next := k.extend(d, longer, len(body)-2, waiting)
+	next := next(k, d, longer)
 	if next == nil || len(next.Prompt.Messages) != 4 {
 		t.Fatalf("the next request is read as %+v", next)
 	}

@@ -77,14 +77,14 @@ func TestGone(t *testing.T) {
 	}
 	for name, read := range map[string]func(*Tenant) error{
 		"anew": func(tenant *Tenant) error {
-			_, err := tenant.Read(anthropic.Codec{}, Similar{Body: body}, look)
+			_, err := tenant.Read(anthropic.Codec{}, NewSimilar(body), look)
 			return err
 		},
 		"going on": func(tenant *Tenant) error {
-			if _, err := tenant.Read(anthropic.Codec{}, Similar{Body: body[:strings.Index(body, `,{"role":"assistant"`)] + "]}"}, waiting); err != nil {
+			if _, err := tenant.Read(anthropic.Codec{}, NewSimilar(body[:strings.Index(body, `,{"role":"assistant"`)]+"]}"), waiting); err != nil {
 				t.Fatal(err)
 			}
-			_, err := tenant.Read(anthropic.Codec{}, Similar{Body: body}, look)
+			_, err := tenant.Read(anthropic.Codec{}, NewSimilar(body), look)
 			return err
 		},
 	} {

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -17,13 +18,14 @@ import (
 // of them. Only the rest is decoded. It returns nil if it was canceled, or if the whole has to be
 // decoded.
 //
-// same is the length of the common prefix of the two bodies.
-func (r *Request) extend(codec wire.Codec, body string, same int, canceled Canceled) *Request {
-	tail := len(r.Body) - r.messagesEnd // behind the messages
-	if len(r.frameEnds) == 0 || len(body) < tail+r.messagesStart || body[len(body)-tail:] != r.Body[r.messagesEnd:] {
+// same is how many bytes both bodies begin with.
+func (r *Request) extend(codec wire.Codec, body *Body, same int, canceled Canceled) *Request {
+	behind := r.Body.cut(r.messagesEnd, r.Body.Len())
+	end := body.Len() - (r.Body.Len() - r.messagesEnd)
+	if len(r.frameEnds) == 0 || end < r.messagesStart || !body.has(end, strings.Join(behind, "")) {
 		return nil
 	}
-	same = min(same, r.messagesEnd, len(body)-tail)
+	same = min(same, r.messagesEnd, end)
 	n := len(r.frameEnds)
 	for n > 0 && (r.frameEnds[n-1] > same || r.Prompt.Messages[r.messagesUpTo[n-1]-1].Role == thread.Assistant) {
 		n-- // the model's items could continue
@@ -32,8 +34,8 @@ func (r *Request) extend(codec wire.Codec, body string, same int, canceled Cance
 		return nil
 	}
 	from, kept := r.frameEnds[n-1], r.messagesUpTo[n-1]
-	rest := strings.TrimLeft(body[from:len(body)-tail], " \t\r\n")
-	rest, more := strings.CutPrefix(rest, ",")
+	added := body.slice(from, end)
+	rest, more := strings.CutPrefix(strings.TrimLeft(added, " \t\r\n"), ",")
 	if more == (strings.TrimSpace(rest) == "") {
 		return nil
 	}
@@ -46,32 +48,41 @@ func (r *Request) extend(codec wire.Codec, body string, same int, canceled Cance
 	if err != nil {
 		return nil
 	}
-	p := *r.Prompt
-	source := *r.Prompt.Source
-	source.Body = body
-	for f := range frames(r.Prompt.Messages[kept:]) {
-		source.Elements -= f.Elements()
-	}
-	for f := range frames(news) {
-		source.Elements += f.Elements()
-	}
 	last := before[kept-1].Frame
 	shiftFrames(news, last.Position()+last.Elements())
+	p := *r.Prompt
 	p.Messages = append(slices.Clip(before), news...)
-	p.Source = &source
 	ids, err := chainIDs(r.IDs[:kept], p.Messages, canceled)
 	if err != nil {
 		return nil
 	}
 	next := &Request{
-		Body: body, Prompt: &p, IDs: ids, Members: r.Members, SystemDigest: r.SystemDigest,
-		decodedBytes:  r.decodedBytes*from/len(r.Body) + decodedFactor*len(rest),
-		messagesStart: r.messagesStart, messagesEnd: len(body) - tail, frameEnds: slices.Clip(r.frameEnds[:n]), messagesUpTo: slices.Clip(r.messagesUpTo[:n]),
+		Body:   NewBody(slices.Concat(r.Body.cut(0, same), []string{strings.Clone(body.slice(same, end))}, behind)...),
+		Prompt: &p, IDs: ids, Members: r.Members, SystemDigest: r.SystemDigest,
+		separable:     r.separable && isSeparable(codec.API(), nil, news, end-from),
+		decodedBytes:  r.decodedBytes*from/r.Body.Len() + decodedFactor*len(rest),
+		messagesStart: r.messagesStart, messagesEnd: end, frameEnds: slices.Clip(r.frameEnds[:n]), messagesUpTo: slices.Clip(r.messagesUpTo[:n]),
 	}
-	if !next.locateFrames(from, news, kept) {
+	if !next.locateFrames(added, from, news, kept) {
 		return nil
 	}
+	p.Source = next.sourceAfter(r, kept, news)
 	return next
+}
+
+// sourceAfter is the source of a request that has other messages from a position on than the one before it.
+func (r *Request) sourceAfter(before *Request, kept int, news []thread.Message) *prompt.Source {
+	source := *before.Prompt.Source
+	if !r.separable {
+		source.Body = r.Body.String()
+	}
+	for f := range frames(before.Prompt.Messages[kept:]) {
+		source.Elements -= f.Elements()
+	}
+	for f := range frames(news) {
+		source.Elements += f.Elements()
+	}
+	return &source
 }
 
 // frames are the frames of messages, each once.

@@ -81,7 +81,7 @@ func TestExtendedGemini(t *testing.T) {
 			fresh := locateMessages(text, whole, members(text))
 			fresh.IDs = chain(t, whole.Messages)
 			if last != nil {
-				if got := last.extend(gemini.Codec{}, text, commonPrefix(last.Body, text), waiting); got != nil {
+				if got := next(last, gemini.Codec{}, text); got != nil {
 					if diff := cmp.Diff(whole, got.Prompt); diff != "" {
 						t.Fatalf("%s (-whole +extended):\n%s", text, diff)
 					}
@@ -90,6 +90,17 @@ func TestExtendedGemini(t *testing.T) {
 			last = fresh
 		}
 	})
+}
+
+// next reads a body by what it adds to a request, with the whole body as its source.
+func next(before *Request, codec wire.Codec, body string) *Request {
+	r := before.extend(codec, NewBody(body), before.Body.common(0, body), waiting)
+	if r != nil {
+		source := *r.Prompt.Source
+		source.Body = body
+		r.Prompt.Source = &source
+	}
+	return r
 }
 
 func extend(t *testing.T, codec wire.Codec, name string, body []byte) (hits int) {
@@ -139,7 +150,7 @@ func extend(t *testing.T, codec wire.Codec, name string, body []byte) (hits int)
 		fresh := locateMessages(text, whole, members(text))
 		fresh.IDs = chain(t, whole.Messages)
 		if last != nil {
-			if got := last.extend(codec, text, commonPrefix(last.Body, text), waiting); got != nil {
+			if got := next(last, codec, text); got != nil {
 				hits++
 				if diff := cmp.Diff(whole.Messages, got.Prompt.Messages); diff != "" {
 					t.Fatalf("%s, %d elements (-whole +extended):\n%s", name, i, diff)
@@ -233,7 +244,7 @@ func TestExtendedNot(t *testing.T) {
 		first[:len(first)-1], first + first, `{"model":"m","messages":[{"role":"user","content":"a"}}],"system":"s"}`,
 		`{"model":"m","messages":[{"role":"user","content":"a"},],"system":"s"}`,
 	} {
-		got := k.extend(anthropic.Codec{}, other, commonPrefix(k.Body, other), waiting)
+		got := next(k, anthropic.Codec{}, other)
 		if got == nil {
 			continue
 		}
@@ -245,7 +256,7 @@ func TestExtendedNot(t *testing.T) {
 		}
 	}
 	longer := body("s", "a", "b", "c", "d", "e")
-	if got := k.extend(anthropic.Codec{}, longer, commonPrefix(k.Body, longer), waiting); got == nil || len(got.Prompt.Messages) != 5 {
+	if got := next(k, anthropic.Codec{}, longer); got == nil || len(got.Prompt.Messages) != 5 {
 		t.Error("a step more was read whole")
 	}
 }
