@@ -25,6 +25,10 @@ func appendQuoted(b []byte, s string) []byte {
 	b = append(b, '"')
 	from := 0
 	for i := 0; i < len(s); {
+		if i+8 <= len(s) && isPlain(s[i:i+8]) {
+			i += 8
+			continue
+		}
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])
@@ -65,6 +69,14 @@ func appendQuoted(b []byte, s string) []byte {
 		from = i
 	}
 	return append(append(b, s[from:]...), '"')
+}
+
+// isPlain reports whether eight bytes stand in a JSON string as they are. It is false for some others as well.
+func isPlain(s string) bool {
+	const each, top = 0x0101010101010101, 0x8080808080808080
+	_ = s[7]
+	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	return (w|(w-' '*each)|((w^'"'*each)-each)|((w^'\\'*each)-each))&top == 0
 }
 
 // An error shows so many steps of the path to JSON that nests too deep, each in so many
