@@ -162,9 +162,12 @@ func (r *Request) withResults(from int, id string, logs Logs) (_ *Request, clear
 // findWhole is Find for results as they are.
 func findWhole(base string, r *Request, logs Logs) (Place, error) {
 	found, err := findAnywhere(base, r, logs)
-	first := hosted.FirstSplit(r.Prompt.Messages)
-	if err != nil || found.Thread == nil || first < 0 || found.Logged > first {
+	if err != nil || found.Thread == nil || hosted.FirstSplit(r.Prompt.Messages[found.Logged:]) < 0 {
 		return found, err
+	}
+	first := hosted.FirstSplit(r.Prompt.Messages)
+	if found.Logged > first {
+		return found, nil
 	}
 	whole, err := r.reading(first, hosted.Join(r.Prompt.Messages), logs.Canceled)
 	if err != nil {
