@@ -147,6 +147,13 @@ func (s *scanner) scanQuoted(quote byte) bool {
 func (s *scanner) scanChunk() {
 	start := s.at
 	text := s.text
+	for s.at < len(text) && isLower(text[s.at]) {
+		s.at++
+	}
+	if s.at == len(text) || isSeparator[text[s.at]] && s.at > start { // a word, as most are: no identifier
+		s.sentence = false
+		return
+	}
 	address := false
 	for ; s.at < len(text); s.at++ {
 		c := text[s.at]
