@@ -115,9 +115,7 @@ func (s *scanner) step() {
 	case c == symbolLead:
 		s.at = min(s.at+3, len(s.text))
 	case isSeparator[c]:
-		if c == '!' || c == '?' {
-			s.sentence = true
-		}
+		s.sentence = s.sentence || c == '!' || c == '?'
 		s.at++
 	default:
 		s.scanChunk()
@@ -179,13 +177,8 @@ func groupOf3(s string) bool {
 
 // trimPunctuation takes punctuation off both ends.
 func trimPunctuation(chunk string, at int) (string, int) {
-	for chunk != "" && strings.IndexByte(":,;%&@#^+", chunk[0]) >= 0 {
-		chunk, at = chunk[1:], at+1
-	}
-	for chunk != "" && strings.IndexByte(".:,;&@#^+-", chunk[len(chunk)-1]) >= 0 {
-		chunk = chunk[:len(chunk)-1]
-	}
-	return chunk, at
+	rest := strings.TrimLeft(chunk, ":,;%&@#^+")
+	return strings.TrimRight(rest, ".:,;&@#^+-"), at + len(chunk) - len(rest)
 }
 
 // maxChunk is the length in bytes from which a piece of text is no identifier but an
