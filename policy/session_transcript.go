@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -222,7 +222,7 @@ func headUnits(s string, n int) (head string, whole bool) {
 	return s, true
 }
 
-var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+var jsonString = lazyregexp.New(`"(?:[^"\\]|\\.)*"`)
 
 // stringify writes a JSON document as JSON.stringify writes its value: without white
 // space, and strings without needless escapes. Members keep their order and numbers their
@@ -236,7 +236,7 @@ func stringify(doc string) string {
 	if !strings.Contains(text, `\u`) && !strings.Contains(text, `\/`) {
 		return text
 	}
-	return jsonString.ReplaceAllStringFunc(text, func(s string) string {
+	return jsonString().ReplaceAllStringFunc(text, func(s string) string {
 		var plain string
 		if json.Unmarshal([]byte(s), &plain) != nil { // a string of a valid document always is one
 			return s

@@ -10,34 +10,35 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // windowPatterns find the model's window in the refusals of providers.
-var windowPatterns = []*regexp.Regexp{
-	regexp.MustCompile(`tokens? > ([0-9]{4,8}) maximum`),                                 // Anthropic
-	regexp.MustCompile(`exceed context limit: [0-9]+ \+ [0-9]+ > ([0-9]{4,8})`),          // Anthropic, with the output
-	regexp.MustCompile(`maximum context length(?: is| of|:) ([0-9]{4,8})`),               // OpenAI and most compatible servers
-	regexp.MustCompile(`model with ([0-9]{4,8}) maximum context length`),                 // Mistral
-	regexp.MustCompile(`tokens exceed the configured limit of ([0-9]{4,8})`),             // OpenAI: input limit below the window
-	regexp.MustCompile(`maximum number of tokens allowed[^0-9]{0,4}([0-9]{4,8})`),        // Gemini
-	regexp.MustCompile(`maximum prompt length is ([0-9]{4,8})`),                          // xAI
-	regexp.MustCompile(`exceeded model token limit: ([0-9]{4,8})`),                       // Kimi
-	regexp.MustCompile(`prompt token count of [0-9]+ exceeds the limit of ([0-9]{4,8})`), // GitHub Copilot
-	regexp.MustCompile(`loaded with context length of (?:only )?([0-9]{4,8})`),           // LM Studio
-	regexp.MustCompile(`maximum model length of ([0-9]{4,8})`),                           // vLLM
-	regexp.MustCompile(`than the model's context length \(([0-9]{4,8})`),                 // SGLang
-	regexp.MustCompile(`"n_ctx" ?: ?([0-9]{4,8})`),                                       // llama.cpp
-	regexp.MustCompile(`context (?:window|size)[^0-9]{0,20}([0-9]{4,8})`),                // llama.cpp and others
+var windowPatterns = []func() *regexp.Regexp{
+	lazyregexp.New(`tokens? > ([0-9]{4,8}) maximum`),                                 // Anthropic
+	lazyregexp.New(`exceed context limit: [0-9]+ \+ [0-9]+ > ([0-9]{4,8})`),          // Anthropic, with the output
+	lazyregexp.New(`maximum context length(?: is| of|:) ([0-9]{4,8})`),               // OpenAI and most compatible servers
+	lazyregexp.New(`model with ([0-9]{4,8}) maximum context length`),                 // Mistral
+	lazyregexp.New(`tokens exceed the configured limit of ([0-9]{4,8})`),             // OpenAI: input limit below the window
+	lazyregexp.New(`maximum number of tokens allowed[^0-9]{0,4}([0-9]{4,8})`),        // Gemini
+	lazyregexp.New(`maximum prompt length is ([0-9]{4,8})`),                          // xAI
+	lazyregexp.New(`exceeded model token limit: ([0-9]{4,8})`),                       // Kimi
+	lazyregexp.New(`prompt token count of [0-9]+ exceeds the limit of ([0-9]{4,8})`), // GitHub Copilot
+	lazyregexp.New(`loaded with context length of (?:only )?([0-9]{4,8})`),           // LM Studio
+	lazyregexp.New(`maximum model length of ([0-9]{4,8})`),                           // vLLM
+	lazyregexp.New(`than the model's context length \(([0-9]{4,8})`),                 // SGLang
+	lazyregexp.New(`"n_ctx" ?: ?([0-9]{4,8})`),                                       // llama.cpp
+	lazyregexp.New(`context (?:window|size)[^0-9]{0,20}([0-9]{4,8})`),                // llama.cpp and others
 }
 
 // windowInRefusal finds the window in a refusal; 0 if it names none.
 func windowInRefusal(refusal string) int {
 	refusal = strings.ReplaceAll(strings.ToLower(refusal), "exceeds limit (2013)", "") // MiniMax's code of the error
-	for _, re := range windowPatterns {
-		if m := re.FindStringSubmatch(refusal); m != nil {
+	for _, pattern := range windowPatterns {
+		if m := pattern().FindStringSubmatch(refusal); m != nil {
 			n, _ := strconv.Atoi(m[1]) // eight digits at most
 			return n
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/failsafe"
 	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
@@ -46,13 +46,13 @@ func (x *received) isAnswerStored() bool {
 	case h != nil:
 		return h.stored && (h.name == "" || h.known)
 	case x.endpoint.dialect.API() == wire.Responses:
-		return x.request.Header.Get("Content-Encoding") == "" && !storeFalse.MatchString(x.body.String())
+		return x.request.Header.Get("Content-Encoding") == "" && !storeFalse().MatchString(x.body.String())
 	}
 	return false
 }
 
 // storeFalse tells the provider not to keep a response.
-var storeFalse = regexp.MustCompile(`"store"\s*:\s*false`)
+var storeFalse = lazyregexp.New(`"store"\s*:\s*false`)
 
 // isNearWindow reports whether a request comes near the model's window.
 func (x *received) isNearWindow(d decision) bool {

@@ -3,13 +3,13 @@ package transcript
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -350,7 +350,7 @@ func arrayElements(array string) string {
 }
 
 // plainName matches call ids and tool names that the API accepts.
-var plainName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+var plainName = lazyregexp.New(`^[a-zA-Z0-9_-]+$`)
 
 // dropForeignBytes removes the bytes of parts that the API itself could not have made: Claude
 // Code also talks to servers of other makers, whose thinking has no signature and whose
@@ -367,12 +367,12 @@ func dropForeignBytes(messages []thread.Message) {
 					messages[i].Parts[k] = p
 				}
 			case thread.ToolCall:
-				if !plainName.MatchString(p.ID) || !plainName.MatchString(p.Name) {
+				if !plainName().MatchString(p.ID) || !plainName().MatchString(p.Name) {
 					p.Source, foreign = thread.Source{}, true
 					messages[i].Parts[k] = p
 				}
 			case thread.ToolResult:
-				foreign = foreign || !plainName.MatchString(p.CallID)
+				foreign = foreign || !plainName().MatchString(p.CallID)
 			}
 		}
 	}

@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -140,7 +140,7 @@ func (c *checker) readThread(ctx context.Context, tenant string, info store.Info
 }
 
 // chained is the form of the ids that thread.ChainID makes.
-var chained = regexp.MustCompile(`^[0-9a-f]{32}$`)
+var chained = lazyregexp.New(`^[0-9a-f]{32}$`)
 
 func (c *checker) messages(log *thread.Thread, tell func(string, string, ...any)) {
 	parent := thread.ID("")
@@ -148,7 +148,7 @@ func (c *checker) messages(log *thread.Thread, tell func(string, string, ...any)
 		c.counts.Messages++
 		switch want := thread.ChainID(parent, m); {
 		case m.ID == want:
-		case chained.MatchString(string(m.ID)):
+		case chained().MatchString(string(m.ID)):
 			tell(fmt.Sprintf("message %d, %s", i, m.ID), "its content and the messages before it give the id %s: one of them was changed", want)
 		default:
 			c.counts.Brought++

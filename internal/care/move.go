@@ -379,7 +379,7 @@ func (i *importer) message(ctx context.Context, data []byte) error {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	want := thread.ChainID(i.last, &m)
-	if m.ID != "" && m.ID != want && chained.MatchString(string(m.ID)) && !i.AnyIDs {
+	if m.ID != "" && m.ID != want && chained().MatchString(string(m.ID)) && !i.AnyIDs {
 		return fmt.Errorf("message %s: its content and the messages before it give the id %s: one of them was changed, or a caller brought the id (--any-ids takes it): %w", m.ID, want, ErrFormat)
 	}
 	i.last = cmp.Or(m.ID, want)

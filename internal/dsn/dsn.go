@@ -13,10 +13,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
 	"github.com/palimpsest-ai/palimpsest/store/postgres"
@@ -86,7 +86,7 @@ func In(dir, name string) string {
 	prefix, file := "", name
 	if rest, ok := strings.CutPrefix(name, "sqlite:"); ok {
 		prefix, file = "sqlite:", strings.TrimPrefix(rest, "//")
-	} else if scheme.MatchString(name) {
+	} else if scheme().MatchString(name) {
 		return name
 	}
 	if file == "" || filepath.IsAbs(file) {
@@ -101,7 +101,7 @@ func In(dir, name string) string {
 
 // scheme matches the start of a name that is not a file: two letters or more, because
 // drives have one.
-var scheme = regexp.MustCompile(`^([[:alpha:]][[:alnum:]+-]+):`)
+var scheme = lazyregexp.New(`^([[:alpha:]][[:alnum:]+-]+):`)
 
 // fileOf returns the file that a name means. It creates the folder of a new one, unless
 // the file must exist.
@@ -116,7 +116,7 @@ func fileOf(name string, existing bool) (string, error) {
 	if name == "" {
 		return "", fmt.Errorf("the name of the store is empty: %w", ErrSyntax)
 	}
-	if match := scheme.FindStringSubmatch(name); match != nil { // the whole name may contain a password
+	if match := scheme().FindStringSubmatch(name); match != nil { // the whole name may contain a password
 		return "", fmt.Errorf("%q is not a known scheme: %w", match[1], ErrSyntax)
 	}
 	info, err := os.Stat(name)

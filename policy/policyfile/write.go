@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 )
@@ -108,7 +108,7 @@ func writeComment(b *bytes.Buffer, indent, text string) {
 func formatYAML(value any) string {
 	switch v := value.(type) {
 	case string:
-		if plainText.MatchString(v) && !slices.Contains(keywords, strings.ToLower(v)) {
+		if plainText().MatchString(v) && !slices.Contains(keywords, strings.ToLower(v)) {
 			return v
 		}
 		return rawjson.Quote(v) // what JSON writes, YAML reads
@@ -127,6 +127,6 @@ func formatYAML(value any) string {
 // plainText matches names and durations, which need no quotes anywhere; keywords are what
 // some version of YAML would read as something else.
 var (
-	plainText = regexp.MustCompile(`^([A-Za-z][\w./-]*(:[\w./:-]*[\w./-])?|([0-9]+(\.[0-9]+)?(ns|us|ms|[smh]))+)$`)
+	plainText = lazyregexp.New(`^([A-Za-z][\w./-]*(:[\w./:-]*[\w./-])?|([0-9]+(\.[0-9]+)?(ns|us|ms|[smh]))+)$`)
 	keywords  = []string{"true", "false", "yes", "no", "on", "y", "n", "null", "nan", "inf"}
 )

@@ -2,13 +2,13 @@ package openai
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -129,7 +129,7 @@ const chatNoParameters = `{"type":"object","properties":{}}`
 // chatGeminiType finds the types of Gemini's schemas, which are JSON schemas except for
 // their capitals. Inside a string the quotes would be escaped, so only members named type
 // match.
-var chatGeminiType = regexp.MustCompile(`"type"\s*:\s*"(STRING|NUMBER|INTEGER|BOOLEAN|ARRAY|OBJECT|NULL)"`)
+var chatGeminiType = lazyregexp.New(`"type"\s*:\s*"(STRING|NUMBER|INTEGER|BOOLEAN|ARRAY|OBJECT|NULL)"`)
 
 // tool writes a tool from its fields; "" for one that another provider runs itself.
 func (w *chatWriter) tool(t *prompt.Tool, legacy bool) string {
@@ -152,7 +152,7 @@ func (w *chatWriter) tool(t *prompt.Tool, legacy bool) string {
 	}
 	schema := t.Schema
 	if t.API == wire.Gemini {
-		schema = chatGeminiType.ReplaceAllStringFunc(schema, strings.ToLower)
+		schema = chatGeminiType().ReplaceAllStringFunc(schema, strings.ToLower)
 	}
 	if !rawjson.IsObject(schema) {
 		schema = chatNoParameters
