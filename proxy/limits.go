@@ -43,8 +43,8 @@ func workBytes(api string, body *identify.Similar) int {
 	usual := timesBytes * body.Len()
 	most := max(usual, freeBytes)
 	need := func() int { return body.Len() + bytesOfObject(api)*body.Objects }
-	for i := 0; i < 2 && need() > usual; i++ { // each takes longer
-		body.Objects = []func(string) int{openings, objects}[i](body.String())
+	if need() > usual { // braces in texts are no objects
+		body.Objects = objects(body.String())
 	}
 	work := need()
 	switch {
@@ -75,23 +75,6 @@ func (t *Transport) readBody(x *received, reserve func(bytes int) bool) (whole b
 	x.plain = similar.End(rest)
 	x.body, x.work = x.plain.Body, workBytes(api, &x.plain)
 	return whole, err
-}
-
-// openings counts the braces of a JSON document that can begin an object by what follows them: at least as
-// many as objects does. In code, which is text here, most are followed by an escaped line break.
-func openings(doc string) (n int) {
-	for {
-		at := strings.IndexByte(doc, '{') + 1
-		if at == 0 {
-			return n
-		}
-		if doc = doc[at:]; doc != "" && doc[0] <= ' ' {
-			doc = strings.TrimLeft(doc, " \t\r\n")
-		}
-		if doc == "" || doc[0] == '"' || doc[0] == '}' {
-			n++
-		}
-	}
 }
 
 // objects counts the objects of a JSON document.
