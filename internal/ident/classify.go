@@ -30,8 +30,8 @@ var kinds = []struct {
 // classifyWhole reads a chunk as one identifier; ok is false when it is none as a whole.
 func classifyWhole(c string) (t Type, norm string, ok bool) {
 	f := featuresOf(c)
-	if f[letter]+f[digit] == 0 || int(f[letter]) == len(c) && (f[upper] == 0 || f[upper] == 1 && isUpper(c[0])) {
-		return 0, "", false // marks, or a word
+	if f[letter]+f[digit] == 0 || int(f[letter]) == len(c) && (f[upper] == 0 || f[upper] == 1 && isUpper(c[0]) && c[0] != 'E') {
+		return 0, "", false // marks, or a word, which Exception is not
 	}
 	for i := range kinds {
 		if k := &kinds[i]; k.is(c, f) {

@@ -28,6 +28,7 @@ func TestExtract(t *testing.T) {
 		{"$42 and 35ms and 7%", "number:42 number:35ms"},
 		{"v1.26 of 1.2.3-rc.1", "version:1.26 version:1.2.3-rc.1"},
 		{"call parseHeader or retry_after_ms, os.ReadFile, std::vector", "symbol:parseHeader symbol:retry_after_ms symbol:os.ReadFile symbol:std::vector"},
+		{"an Exception is not an Error or an Example", "error:Exception"},
 		{"ErrLabelRejected, TimeoutError: ENOENT", "error:ErrLabelRejected error:TimeoutError error:ENOENT"},
 		{`it says "no such order" and "backoff"`, "quoted:no such order"},
 		{"we asked Ada Lovelace. Grace came", "name:Ada Lovelace"},
