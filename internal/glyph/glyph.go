@@ -76,28 +76,29 @@ func Looks(r rune) byte {
 
 // Visible writes a text on one line so that it shows what it holds, for people who go by the names of
 // tools, files and threads. Control characters, bytes that are no UTF-8, marks that steer the order of what
-// is shown and characters that nobody sees stand as \x1b, \u202e or \U000e0041, and so does a letter that
-// looks like an ASCII one in a word with ASCII letters. Line ends and tabs become spaces.
+// is shown and what nobody sees, such as a mark that stands on nothing, become \x1b, \u202e or \U000e0041, and so
+// does a letter that looks like an ASCII one in a name that has ASCII letters, or is of such letters alone beside digits
+// or "_". Line ends and tabs become spaces.
 func Visible(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
 		return s
 	}
 	var b strings.Builder
-	mixed, end := false, 0 // of the word at i
+	mixed, end := false, 0 // of the name at i
 	before := rune(0)
 	for i, r := range s {
 		if i >= end {
-			word := s[i:]
-			if n := strings.IndexFunc(word, func(r rune) bool { return !unicode.IsLetter(r) }); n >= 0 {
-				word = word[:n]
+			name := s[i:]
+			if n := strings.IndexFunc(name, func(r rune) bool { return !inName(r) }); n >= 0 {
+				name = name[:n]
 			}
-			mixed, end = strings.ContainsFunc(word, isASCIILetter), i+max(len(word), 1)
+			mixed, end = imitates(name), i+max(len(name), 1)
 		}
 		_, size := utf8.DecodeRuneInString(s[i:])
 		switch {
 		case strings.ContainsRune("\n\t\u2028\u2029", r):
 			b.WriteByte(' ')
-		case r == utf8.RuneError && size == 1, Hidden(r), unshown(before, r), mixed && r >= 0x80 && isASCIILetter(rune(Looks(r))):
+		case r == utf8.RuneError && size == 1, Hidden(r), unshown(before, r), mixed && looksASCII(r):
 			b.WriteString(strings.Trim(strconv.QuoteToASCII(s[i:i+size]), `"`))
 		default:
 			b.WriteRune(r)
@@ -107,12 +108,33 @@ func Visible(s string) string {
 	return b.String()
 }
 
+// inName reports what a name is made of.
+func inName(r rune) bool { return r == '_' || unicode.In(r, unicode.L, unicode.M, unicode.Nd) }
+
+// imitates reports whether letters of a name that look like ASCII ones are taken for them: it has ASCII
+// letters too, or digits or "_" and no letter that looks like none.
+func imitates(name string) bool {
+	other := func(r rune) bool { return unicode.IsLetter(r) && !looksASCII(r) }
+	return strings.ContainsFunc(name, isASCIILetter) || strings.ContainsAny(name, "_0123456789") && !strings.ContainsFunc(name, other)
+}
+
 func isASCIILetter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
 
-// unshown reports format characters and fillers. Joiners have a use behind letters that are not ASCII.
+// looksASCII reports a letter that looks like an ASCII one and is none.
+func looksASCII(r rune) bool { return r >= 0x80 && isASCIILetter(rune(Looks(r))) }
+
+// unshown reports what nobody sees behind another character: format characters, fillers, and marks that stand on
+// nothing. Joiners have a use behind letters that are not ASCII, and variation selectors behind symbols.
 func unshown(before, r rune) bool {
-	if r == 0x200c || r == 0x200d {
+	switch {
+	case r == 0x200c || r == 0x200d:
 		return before < 0x80
+	case unicode.Is(unicode.Variation_Selector, r):
+		return before < 0x80 || !unicode.Is(unicode.S, before)
+	case unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
+		return true
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return !unicode.In(before, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S)
 	}
-	return Unseen(r) && !unicode.In(r, unicode.Mn, unicode.Me)
+	return Unseen(r)
 }

@@ -33,6 +33,12 @@ func TestVisible(t *testing.T) {
 		"\U0001f469\u200d\U0001f4bb ok": "\U0001f469\u200d\U0001f4bb ok",
 		"5 kΩ, Δt = λ·2":                "5 kΩ, Δt = λ·2",
 		`C:\x1b`:                        `C:\x1b`,
+
+		"re\ufe0fad \u2764\ufe0f \u2764\ufe0f\ufe0f":                      `re\ufe0fad ` + "\u2764\ufe0f \u2764\ufe0f" + `\ufe0f`, // variation selectors
+		"re\u034fad \u4e2d\U000e0100 x\u180by":                            `re\u034fad 中\U000e0100 x\u180by`,
+		"\u0301a \u0301 e\u0301t \u0939\u093f\u0928\u094d\u0926\u0940":    `\u0301a \u0301 ` + "e\u0301t \u0939\u093f\u0928\u094d\u0926\u0940", // on nothing, on letters
+		"re\u0430d\u0301 \u0430_b \u0430_1 \u0441\u043e\u0440\u04432":     `re\u0430d` + "\u0301" + ` \u0430_b \u0430_1 \u0441\u043e\u0440\u04432`,
+		"\u0440\u0430\u0437\u0434\u0435\u043b_2 \u0441\u043e\u0440\u0443": "\u0440\u0430\u0437\u0434\u0435\u043b_2 \u0441\u043e\u0440\u0443", // Cyrillic
 	} {
 		if got := glyph.Visible(text); got != want {
 			t.Errorf("Visible(%+q) = %q, want %q", text, got, want)
