@@ -107,43 +107,49 @@ func (f *finder) addSentences(ctx context.Context) {
 	}
 }
 
-const (
-	// leastBranch is the length of a branch's name from which it says something, in bytes.
-	leastBranch = 7
-	// recentTurns is for how many turns what was done is news: later, the person may have gone on with it elsewhere.
-	recentTurns = 6
-)
+// recentTurns is for how many turns a changed file is news: later, the person may have gone on with it elsewhere.
+const recentTurns = 6
 
 // beside are folders of files that are none of the work: temporary ones, and the agents' own.
 var beside = scan.WordSet("tmp T scratchpad .claude .codex")
 
-// addWork adds what the state of the work tells: a branch that a call named, the pull request, files that were changed
-// and not seen to be committed.
+// addWork adds what the state of the work tells: the branch and the pull request, where they are not those of any
+// work, and files that were changed and not seen to be committed.
 func (f *finder) addWork(w *state.Work) {
-	add := func(l Loss, name string, kind ident.Type, of []thread.ID) {
-		f.add(l, of, func(s *seen) bool { return s.name(kind, name) })
-	}
-	recent := func(turn int) bool { return turn+recentTurns > f.thread.At(f.At).Turn }
-	if b := w.Branch; len(b.Text) >= leastBranch && recent(b.Turn) && f.called(b.Text) {
-		add(Loss{Kind: Value, Text: b.Text, Why: "the git branch", Turn: b.Turn}, b.Text, ident.Name, b.Sources)
-	}
-	if r := w.PullRequest; r.Text != "" {
-		add(Loss{Kind: Value, Text: r.Text, Why: "the pull request", Turn: r.Turn}, r.Text, ident.URL, r.Sources)
+	for _, v := range []struct {
+		state.Seen
+		why  string
+		kind ident.Type
+	}{{w.Branch, "the git branch", ident.Name}, {w.PullRequest, "the pull request", ident.URL}} {
+		if strings.ContainsAny(v.Text, "/-_0123456789") { // not main
+			f.add(Loss{Kind: Value, Text: v.Text, Why: v.why, Turn: v.Turn}, append(v.Sources, f.naming(v.Text)...), func(s *seen) bool { return s.name(v.kind, v.Text) })
+		}
 	}
 	others := len(f.found)
 	for _, e := range slices.Backward(w.Edited) {
 		aside := slices.ContainsFunc(strings.Split(path.Dir(e.Path), "/"), func(folder string) bool { return beside[folder] })
-		if !e.PerhapsCommitted && e.Operation != "deleted" && recent(e.Turn) && !aside && len(f.found) < others+mostFiles {
-			l := Loss{Kind: File, Text: e.Path, Why: e.Operation + ", no commit was seen", Turn: e.Turn}
-			f.add(l, e.Sources, func(s *seen) bool { return s.name(ident.Path, e.Path) || f.tellsOf(s, path.Base(e.Path)) })
+		if !e.PerhapsCommitted && e.Operation != "deleted" && e.Turn+recentTurns > f.thread.At(f.At).Turn && !aside && len(f.found) < others+mostFiles {
+			f.add(Loss{Kind: File, Text: e.Path, Why: e.Operation + ", no commit was seen", Turn: e.Turn}, e.Sources, func(s *seen) bool {
+				return s.name(ident.Path, e.Path) || f.tellsOf(s, path.Base(e.Path))
+			})
 		}
 	}
+}
+
+// naming are the messages since the compaction before in which something is named.
+func (f *finder) naming(name string) (ids []thread.ID) {
+	for i := f.Previous + 1; i < f.At; i++ {
+		if m := f.thread.At(i); slices.ContainsFunc(texts(m), func(text string) bool { return strings.Contains(text, name) }) {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
 }
 
 // tellsOf reports whether a text names something that stands in the calls for a file: what was changed may be told
 // by its functions.
 func (f *finder) tellsOf(s *seen, file string) bool {
-	for _, m := range f.thread.Messages()[f.Previous:f.At] {
+	for _, m := range f.thread.Prefix(f.At).Messages() {
 		for _, c := range m.Calls() {
 			if strings.Contains(c.Arguments, file) && slices.ContainsFunc(ident.All(strings.ReplaceAll(c.Arguments, `"`, " ")), func(x ident.Ident) bool {
 				return x.Type == ident.Symbol && len(x.Norm) >= leastSymbol && !strings.Contains(file, x.Norm) && s.name(x.Type, x.Norm)
@@ -158,10 +164,3 @@ func (f *finder) tellsOf(s *seen, file string) bool {
 // leastSymbol is how long the name of a function is at least that says something, in bytes. It is longer than those of
 // the members of a call.
 const leastSymbol = 12
-
-// called reports whether a call named something since the compaction before.
-func (f *finder) called(name string) bool {
-	return slices.ContainsFunc(f.thread.Messages()[f.Previous:f.At], func(m thread.Message) bool {
-		return slices.ContainsFunc(m.Calls(), func(c thread.ToolCall) bool { return strings.Contains(c.Arguments, name) })
-	})
-}
