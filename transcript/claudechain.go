@@ -193,7 +193,7 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 			if pending != nil {
 				b.addCompaction(*pending, false)
 			}
-			pending = &Compaction{Trigger: first.trigger, TokensBefore: first.tokens}
+			pending = &Compaction{Trigger: first.trigger, TokensBefore: first.tokens, TokensAfter: first.left}
 			continue
 		}
 		for len(restarts) > 0 && !first.side && first.number >= restarts[len(restarts)-1] {

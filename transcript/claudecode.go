@@ -48,7 +48,7 @@ type ccLine struct {
 	results      []string
 	queued       string // a text that a person wrote while the model worked
 	trigger      string // of a boundary
-	tokens       int    // of a boundary
+	tokens, left int    // of a boundary: before it, and after it
 	kept         ccKept // of a boundary
 }
 
@@ -100,11 +100,17 @@ type ccSession struct {
 	commands map[string]bool   // uuids of messages that typed a command to the model
 	restarts []int             // lines where the context was started afresh, newest first
 	newest   string            // uuid of the last line of the main conversation
+	boundary *ccLine           // the last one
 	queue    ccQueue
 	// lastAnswer is the highest number of an answer.
 	lastAnswer int
 	job        *importJob
 	report     *Report
+}
+
+// ccPrompt is the size of a request by the usage of its answer, in tokens.
+func ccPrompt(usage gjson.Result) int {
+	return int(usage.Get("input_tokens").Int() + usage.Get("cache_creation_input_tokens").Int() + usage.Get("cache_read_input_tokens").Int())
 }
 
 // ccTitle is a title that the client gave, and the uuid of the last line of what it names; empty
@@ -155,6 +161,9 @@ func (s *ccSession) read(v gjson.Result, number int) {
 			l.parent = s.newest
 		}
 		s.message(l, message)
+		if b := s.boundary; b != nil && b.left == 0 && kind == "assistant" && !l.side {
+			b.left = ccPrompt(message.Get("usage"))
+		}
 		switch {
 		case f.Get("isCompactSummary").Bool():
 			l.kind = thread.Recap
@@ -186,7 +195,8 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		l.role = "boundary"
 		about := f.Get("compactMetadata")
 		l.trigger = strings.Clone(about.Get("trigger").String())
-		l.tokens = int(about.Get("preTokens").Int())
+		l.tokens, l.left = int(about.Get("preTokens").Int()), int(about.Get("postTokens").Int())
+		s.boundary = l
 		l.kept = keptOf(about)
 	default:
 		name := kind

@@ -25,7 +25,8 @@ type codexSession struct {
 	job          *importJob
 	instructions string
 	course[codexEntry]
-	tokens int // the last size that the client recorded
+	tokens    int         // the last size that the client recorded
+	compacted *Compaction // the last one
 }
 
 // codexEntry is an item, a compaction, or both: its summary.
@@ -107,6 +108,9 @@ func (s *codexSession) event(payload gjson.Result, number int) {
 	case "token_count":
 		if n := payload.Get("info.last_token_usage.total_tokens").Int(); n > 0 {
 			s.tokens = int(n)
+			if c := s.compacted; c != nil && c.TokensAfter == 0 {
+				c.TokensAfter = s.tokens
+			}
 		}
 	case "thread_name_updated":
 		s.Title = payload.Get("thread_name").String()
@@ -180,7 +184,8 @@ func (s *codexSession) readCompaction(payload gjson.Result, place codexEntry) {
 			recap = t
 		}
 	}
-	place.compaction = &Compaction{TokensBefore: s.tokens}
+	s.compacted = &Compaction{TokensBefore: s.tokens}
+	place.compaction = s.compacted
 	if recap == "" {
 		s.report.warn(place.line, "the summary of this compaction cannot be read; the history before it was kept")
 		s.now = append(s.now, place)

@@ -94,7 +94,11 @@ func layoutOne(b *strings.Builder, t transcript.Transcript, indent string) {
 	for i, m := range t.Thread.All() {
 		for _, c := range t.Compactions {
 			if c.At == i {
-				fmt.Fprintf(b, "%s-- compacted (%s) at %d tokens, recap %v\n", indent, c.Trigger, c.TokensBefore, c.Summary != "")
+				left := ""
+				if c.TokensAfter > 0 {
+					left = fmt.Sprintf(", %d after", c.TokensAfter)
+				}
+				fmt.Fprintf(b, "%s-- compacted (%s) at %d tokens%s, recap %v\n", indent, c.Trigger, c.TokensBefore, left, c.Summary != "")
 			}
 		}
 		kind := []string{"", " injected", " recap", " attached", " relayed"}[m.Kind]

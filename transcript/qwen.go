@@ -77,7 +77,8 @@ func qwenCompression(b *builder, payload gjson.Result) {
 		}
 		break
 	}
-	b.addCompaction(Compaction{TokensBefore: int(payload.Get("info.originalTokenCount").Int())}, summary != "")
+	info := payload.Get("info")
+	b.addCompaction(Compaction{TokensBefore: int(info.Get("originalTokenCount").Int()), TokensAfter: int(info.Get("newTokenCount").Int())}, summary != "")
 	if summary == "" {
 		b.report.warn(b.line, "the summary of this compaction cannot be read; the history before it was kept")
 		return

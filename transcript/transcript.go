@@ -90,6 +90,9 @@ type Compaction struct {
 	Summary thread.ID
 	// TokensBefore is the size before it, as the agent counted; 0 if unknown.
 	TokensBefore int
+	// TokensAfter is the size that it left: what the agent says of it, or of its first request after it; 0 if
+	// unknown.
+	TokensAfter int
 	// Trigger is the agent's word for the cause: "auto", "manual", "clear"
 	// (the user started afresh within the session); empty when unknown.
 	Trigger string

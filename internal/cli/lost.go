@@ -138,7 +138,11 @@ func qualityLine(q *lost.Quality) string {
 	} else if len(after) == 0 {
 		then = "; after it nothing was read or asked again."
 	}
-	return fmt.Sprintf("It freed %s (messages: %s → %s)", plural(max(0, q.Before-q.After), "token"), number(q.Before), number(q.After)) + then
+	of := ""
+	if q.Messages {
+		of = "messages: "
+	}
+	return fmt.Sprintf("It freed %s (%s%s → %s)", plural(max(0, q.Before-q.After), "token"), of, number(q.Before), number(q.After)) + then
 }
 
 // overview is what palimpsest shows without a command.
@@ -212,7 +216,7 @@ type noted struct {
 	Compaction *compaction `json:"compaction,omitempty"`
 }
 
-const noteVersion = 2
+const noteVersion = 3
 
 // findCompaction finds the last compaction of the newest session that has one.
 func (o *overview) findCompaction(ctx context.Context, s Streams, finder *sessions.Finder, listed []sessions.Session) error {

@@ -109,7 +109,10 @@ func readStatus(in []byte) status {
 	if end.compacted && end.used == 0 {
 		s.used, s.estimated = end.after, end.estimated
 	}
-	s.compacted, s.freed = end.compacted, max(0, end.before-end.after)
+	s.compacted = end.compacted
+	if !end.estimated { // as `palimpsest lost` tells it
+		s.freed = max(0, end.before-end.after)
+	}
 	s.reserve = reserveOf(s.window)
 	switches, _, _ := loadSwitches()
 	s.off = switches.Off(install.ClaudeCode, v.Get("session_id").Str) != ""
@@ -225,7 +228,7 @@ func (s status) String() string {
 	say(!used && window, "window %s", shortNumber(s.window))
 	say(used && s.reserve > 0 && room > 0, "~%s until it compacts", shortNumber(room))
 	say(used && s.reserve > 0 && room <= 0, "compacts next")
-	say(s.compacted && s.freed > 0, "⟲ compacted, freed %s%s", about, shortNumber(s.freed))
+	say(s.compacted && s.freed > 0, "⟲ compacted, freed %s", shortNumber(s.freed))
 	say(s.compacted && s.freed == 0, "⟲ compacted")
 	say(s.off, "palimpsest is off")
 	return cmp.Or(strings.Join(parts, " · "), "palimpsest: no request yet")

@@ -37,8 +37,8 @@ func TestStatusline(t *testing.T) {
 		want         string
 	}{
 		{"in the middle", usage(125_000), []string{usageLine(120_000), usageLine(125_000)}, "Opus · 125k of 200k (62 %) · ~42k until it compacts"},
-		{"stale after a compaction", usage(167_000), []string{usageLine(167_000), boundary, summary}, "Opus · ~10k of 200k (5 %) · ~157k until it compacts · ⟲ compacted, freed ~157k"},
-		{"zero after a compaction", usage(10), []string{usageLine(167_000), boundary, summary}, "Opus · ~10k of 200k (5 %) · ~157k until it compacts · ⟲ compacted, freed ~157k"},
+		{"stale after a compaction", usage(167_000), []string{usageLine(167_000), boundary, summary}, "Opus · ~10k of 200k (5 %) · ~157k until it compacts · ⟲ compacted"},
+		{"zero after a compaction", usage(10), []string{usageLine(167_000), boundary, summary}, "Opus · ~10k of 200k (5 %) · ~157k until it compacts · ⟲ compacted"},
 		{"what it left is told", `"context_window":{"context_window_size":200000,"current_usage":null}`, []string{boundaryTold, summary}, "Opus · 21k of 200k (10 %) · ~146k until it compacts · ⟲ compacted, freed 146k"},
 		{"the request after it", usage(40_000), []string{boundary, summary, usageLine(30_000), quotedLine, usageLine(40_000)}, "Opus · 40k of 200k (20 %) · ~127k until it compacts · ⟲ compacted, freed 137k"},
 		{"a long time after it", usage(40_000), []string{boundary, `{"x":"` + strings.Repeat("y", statusTail) + `"}`, usageLine(40_000)}, "Opus · 40k of 200k (20 %) · ~127k until it compacts"},

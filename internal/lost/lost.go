@@ -60,6 +60,9 @@ type Boundary struct {
 	// At is the position of the summary. The messages from there to End, which is excluded, are what the
 	// model saw of the conversation right after the compaction, beside those from From.
 	At, End int
+	// Before and After are the sizes of the requests before and right after it in tokens, as the agent counted them; 0
+	// if it did not say both.
+	Before, After int
 }
 
 // keeps are how many tokens of messages before its summary an agent keeps as they are, where its files do not say
@@ -78,12 +81,19 @@ var keeps = map[transcript.Format]struct {
 // be read, or if the user started afresh after it.
 func Last(t *transcript.Transcript, format transcript.Format) (b Boundary, ok bool) {
 	n := len(t.Compactions)
-	if n == 0 || t.Compactions[n-1].Summary == "" || t.Compactions[n-1].At == 0 { // a session may begin with what another one told
-		return Boundary{}, false
+	if n == 0 {
+		return b, false
 	}
-	b.At = t.Compactions[n-1].At
+	last := t.Compactions[n-1]
+	if last.Summary == "" || last.At == 0 { // a session may begin with what another one told
+		return b, false
+	}
+	b.At = last.At
 	if n > 1 {
 		b.Previous = t.Compactions[n-2].At
+	}
+	if last.TokensBefore > 0 && last.TokensAfter > 0 {
+		b.Before, b.After = last.TokensBefore, last.TokensAfter
 	}
 	keep, known := keeps[format]
 	if !known {

@@ -223,6 +223,14 @@ func TestJudge(t *testing.T) {
 	if q.Before != 60 || q.After != 10 || !slices.Equal(q.Reread, []string{"/src/shop/cart.go"}) || !slices.Equal(q.Repeated, []string{"Round the totals to full francs."}) || q.Asked || q.Ended {
 		t.Errorf("%+v", q)
 	}
+	if !q.Messages {
+		t.Error("the messages were measured")
+	}
+	tr.Compactions[0].TokensBefore, tr.Compactions[0].TokensAfter = 700, 300
+	b, _ = lost.Last(&tr, "claude-code")
+	if q := lost.Judge(t.Context(), tr.Thread, b, func(*thread.Message) int { return 10 }); q.Before != 700 || q.After != 300 || q.Messages {
+		t.Errorf("as the agent counted: %+v", q)
+	}
 	ended := conversation(t, task, "model: Done.", plain)
 	b, _ = lost.Last(&ended, "claude-code")
 	if q := lost.Judge(t.Context(), ended.Thread, b, func(*thread.Message) int { return 10 }); !q.Ended || q.Before != 20 {

@@ -14,10 +14,11 @@ import (
 
 // Quality says how a compaction did.
 type Quality struct {
-	// Before and After are the sizes of the messages that the model saw before and right after it, in tokens of the
-	// counter; system and tools do not count.
-	Before int `json:"tokens_before"`
-	After  int `json:"tokens_after"`
+	// Before and After are the sizes of the requests before and right after it, in tokens, as the agent counted them.
+	// Where it did not, Messages is set, and they are those of the messages alone, by the counter.
+	Before   int  `json:"tokens_before"`
+	After    int  `json:"tokens_after"`
+	Messages bool `json:"messages_only,omitempty"`
 	// Ended reports whether nothing came after it, so that the rest is not known.
 	Ended bool `json:"ended,omitempty"`
 	// Reread are files that were read before it and soon after it once more, though nobody changed them; Reruns counts
@@ -36,7 +37,7 @@ const leastRepeated = 3
 // Judge says how the compaction did. count counts the tokens of a message. Its time is linear in the thread, and it
 // ends with ctx.
 func Judge(ctx context.Context, t *thread.Thread, b Boundary, count func(*thread.Message) int) Quality {
-	q := Quality{Ended: b.End == t.Len()}
+	q := Quality{Ended: b.End == t.Len(), Before: b.Before, After: b.After, Messages: b.Before == 0}
 	before := t.Prefix(b.At)
 	hides := &plan.Plan{ThreadID: before.ID(), ThreadVersion: before.Version()}
 	if b.From > 0 {
@@ -47,11 +48,13 @@ func Judge(ctx context.Context, t *thread.Thread, b Boundary, count func(*thread
 	said, read, last := map[string]bool{}, map[string]bool{}, monitor.Metrics() // what the person said as letters, and files
 	for i := 0; i < t.Len() && ctx.Err() == nil; i++ {
 		m, words := t.At(i), injected.UserWords(t.At(i))
-		if i >= b.Previous && i < b.At {
-			q.Before += count(m)
-		}
-		if i >= b.Previous && i < b.End && b.kept(t, i) {
-			q.After += count(m)
+		if size := 0; q.Messages && i >= b.Previous && i < b.End {
+			if size = count(m); i < b.At {
+				q.Before += size
+			}
+			if b.kept(t, i) {
+				q.After += size
+			}
 		}
 		if i < b.At {
 			said[lettersOf(words)] = true
