@@ -42,6 +42,7 @@ type lane struct {
 	*socket
 	stream string        // the stream_id as it was written; empty for none
 	free   chan struct{} // closed when the requests so far are answered
+	used   int           // by which request of the connection last
 	// id is the last response, and items are input and output up to its end.
 	id       string
 	items    []string
@@ -55,7 +56,8 @@ const (
 	// socketReadTimeout bounds how long a message takes to arrive once it has begun, and
 	// socketWriteTimeout how long a client takes to read one event.
 	socketReadTimeout, socketWriteTimeout = 2 * time.Minute, 2 * time.Minute
-	// maxLanes bounds the lanes of a connection, and maxWaiting the requests that wait in them.
+	// maxLanes bounds the lanes of a connection, and maxWaiting the requests in them: no more, so that there is an idle lane
+	// for a new one.
 	maxLanes, maxWaiting = 64, 64
 )
 
@@ -87,7 +89,7 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request, count func()
 			l.forgetItems()
 		}
 	}()
-	for {
+	for request := 0; ; request++ {
 		a, err := s.read(ctx) // also notices that the client has left
 		if err != nil {
 			break
@@ -96,32 +98,34 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request, count func()
 		if v := gjson.Get(a.text, "stream_id"); v.Type == gjson.String {
 			stream = rawjson.Quote(v.Str)
 		}
-		l := lanes[stream]
-		if l == nil {
-			l = &lane{socket: s, stream: stream, free: make(chan struct{}), reserved: p.transport.newReservation()}
-			close(l.free)
-		}
 		select {
 		case waiting <- struct{}{}:
-			a.busy = a.busy || len(lanes) >= maxLanes && lanes[stream] == nil
 		case <-ctx.Done():
 			a.reserved.release()
 			return
 		}
-		if !a.busy {
+		l := lanes[stream]
+		if l == nil {
+			if len(lanes) == maxLanes {
+				freeLane(lanes)
+			}
+			l = &lane{socket: s, stream: stream, free: make(chan struct{}), reserved: p.transport.newReservation()}
+			close(l.free)
 			lanes[stream] = l
 		}
 		before, free := l.free, make(chan struct{})
-		l.free = free
+		l.free, l.used = free, request
 		work.Go(func() {
-			defer close(free)
+			defer func() {
+				close(free)
+				<-waiting
+			}()
 			<-before
 			err := ctx.Err()
 			if err == nil {
 				err = l.answer(ctx, a)
 			}
 			a.reserved.release()
-			<-waiting
 			if err != nil {
 				cancel() // without the client no answer is needed
 			}
@@ -129,6 +133,25 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request, count func()
 	}
 	if ctx.Err() != nil {
 		conn.Close(websocket.StatusGoingAway, "")
+	}
+}
+
+// freeLane takes out the lane that is idle longest. Of a request that goes on with its last response the proxy no longer
+// knows what came before.
+func freeLane(lanes map[string]*lane) {
+	var idle *lane
+	for _, l := range lanes {
+		select {
+		case <-l.free:
+			if idle == nil || l.used < idle.used {
+				idle = l
+			}
+		default:
+		}
+	}
+	if idle != nil {
+		idle.forgetItems()
+		delete(lanes, idle.stream)
 	}
 }
 
