@@ -45,15 +45,26 @@ func (s *settingFlags) load() (*config.Config, error) {
 func loadSettings(file string, given map[string]string) (*config.Config, error) {
 	sources := config.Sources{Flags: given, Environ: os.Environ(), File: cmp.Or(file, os.Getenv(config.ConfigEnv))}
 	if sources.File == "" {
-		if dir, err := os.UserConfigDir(); err == nil {
-			sources.File, sources.Optional = filepath.Join(dir, "palimpsest", "config.yaml"), true
-		}
+		sources.File, _ = settingsFile()
+		sources.Optional = true
 	}
 	c, err := config.Load(sources)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUsage, err)
 	}
 	return c, nil
+}
+
+// settingsFile is where the user's settings are, or would be.
+func settingsFile() (string, error) {
+	if file := os.Getenv(config.ConfigEnv); file != "" {
+		return filepath.Abs(file)
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "palimpsest", "config.yaml"), nil
 }
 
 func configCommand(s Streams) *cobra.Command {

@@ -77,9 +77,10 @@ func TestHook(t *testing.T) {
 			switched = "s-" + off
 		}
 		in := map[string]any{"session_id": "s-91bfefb2", "transcript_path": session}
-		var switches install.Switches
-		switches.Set(switched, true)
-		if err := switches.Save(filepath.Join(data, "palimpsest")); err != nil {
+		if err := install.UpdateSwitches(t.Context(), filepath.Join(data, "palimpsest"), func(switches *install.Switches) error {
+			switches.Set(switched, true)
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if status, out, errs := ask(in, "codex", "SessionStart"); status != exitDone || out != "" || errs != "" {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -68,11 +67,11 @@ What will change is shown, and asked for. Every file that is changed is copied b
 				newPrinter(s.Out).line("no agents were found; known are %s", strings.Join(install.Names(), ", "))
 				return nil
 			}
-			folder, err := os.UserConfigDir()
+			file, err := settingsFile()
 			if err != nil {
 				return err
 			}
-			settings := install.Settings(filepath.Join(folder, "palimpsest"))
+			settings := install.Settings(file)
 			if rules {
 				return connect(c.Context(), s, append(chosen, settings), ask, nil)
 			}
@@ -140,7 +139,8 @@ func connect(ctx context.Context, s Streams, chosen []install.Agent, ask asked, 
 			}
 		}
 	}
-	if err := record.Apply(ctx, changes); err != nil {
+	err = install.UpdateRecord(ctx, self.Data, func(r *install.Record) error { return r.Apply(ctx, changes) })
+	if err != nil {
 		return fmt.Errorf("%w; `palimpsest uninstall` takes back what was done", err)
 	}
 	p.line("installed; new sessions will use it. `palimpsest doctor` checks it, `palimpsest off` stops it, `palimpsest uninstall` takes it back")
@@ -213,7 +213,7 @@ removes it. Conversations that were kept stay ("palimpsest threads").`,
 
 // disconnect shows what was installed in agents (none are all), asks, and takes it back. What is left
 // is an error.
-func disconnect(ctx context.Context, s Streams, names []string, ask asked, force bool) (left error) {
+func disconnect(ctx context.Context, s Streams, names []string, ask asked, force bool) error {
 	data, err := config.DataDir()
 	if err != nil {
 		return err
@@ -237,17 +237,19 @@ func disconnect(ctx context.Context, s Streams, names []string, ask asked, force
 			return p.unchanged(err)
 		}
 	}
-	for _, name := range chosen {
-		if err := record.Remove(ctx, name, force); err != nil {
-			left = errors.Join(left, fmt.Errorf("%s: %w", name, err))
-			continue
+	return install.UpdateRecord(ctx, data, func(r *install.Record) (left error) {
+		for _, name := range chosen {
+			if err := r.Remove(ctx, name, force); err != nil {
+				left = errors.Join(left, fmt.Errorf("%s: %w", name, err))
+				continue
+			}
+			p.line("%s: taken back", name)
+			if found, err := install.Find(name); err == nil && len(found) > 0 && found[0].Undo != "" {
+				p.line("%s: %s", name, found[0].Undo)
+			}
 		}
-		p.line("%s: taken back", name)
-		if found, err := install.Find(name); err == nil && len(found) > 0 && found[0].Undo != "" {
-			p.line("%s: %s", name, found[0].Undo)
-		}
-	}
-	return left
+		return left
+	})
 }
 
 // changes is a table of changes; the files of a plugin are one row, with the agent's folder.
@@ -309,26 +311,30 @@ nothing: the agent goes on, and compacts, by itself. Agents behind the proxy are
 "palimpsest on" takes it back.`
 		c.Example = "  palimpsest off codex\n  palimpsest off 3\n  palimpsest on codex"
 	}
-	c.RunE = func(_ *cobra.Command, args []string) error {
-		switches, data, err := loadSwitches()
+	c.RunE = func(c *cobra.Command, args []string) error {
+		data, err := config.DataDir()
 		if err != nil {
 			return err
 		}
-		names, what := install.Names(), "all agents"
-		if len(args) == 0 && !off {
-			names, what = slices.Clone(switches), "all agents and sessions"
-		}
-		if len(args) == 1 {
-			if what, err = switched(args[0], switches); err != nil {
-				return err
+		what := "all agents"
+		err = install.UpdateSwitches(c.Context(), data, func(switches *install.Switches) (err error) {
+			names := install.Names()
+			switch {
+			case len(args) == 1:
+				what, err = switched(args[0], *switches)
+				names = []string{what}
+			case !off:
+				names, what = slices.Clone(*switches), "all agents and sessions"
 			}
-			names = []string{what}
+			for _, name := range names {
+				switches.Set(name, off)
+			}
+			return err
+		})
+		if err == nil {
+			newPrinter(s.Out).line("palimpsest is %s for %s", state, what)
 		}
-		for _, name := range names {
-			switches.Set(name, off)
-		}
-		newPrinter(s.Out).line("palimpsest is %s for %s", state, what)
-		return switches.Save(data)
+		return err
 	}
 	return c
 }

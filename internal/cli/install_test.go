@@ -437,6 +437,67 @@ func TestInstallAsks(t *testing.T) {
 	}
 }
 
+// TestInstallRulesElsewhere: the policy goes beside the settings that are used, and a file of its name that is not ours
+// stays.
+func TestInstallRulesElsewhere(t *testing.T) {
+	home := agentsHome(t)
+	settings := filepath.Join(home, "work", "own.yaml")
+	putFile(t, settings, "rate: 50\n", 0o600)
+	t.Setenv("PALIMPSEST_CONFIG", settings)
+	before := homeState(t, home)
+	if status, _, errs := run(t, "install", "cursor", "--yes", "--rules"); status != exitDone {
+		t.Fatalf("status %d: %s", status, errs)
+	}
+	if _, out, errs := run(t, "config", "show", "--json"); gjson.Get(out, `#(name=="policy").value`).Str != filepath.Join(home, "work", "rules.yaml") {
+		t.Errorf("%s\n%s", errs, out)
+	}
+	if status, _, errs := run(t, "uninstall", "--yes"); status != exitDone {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	sameHome(t, before, homeState(t, home))
+	putFile(t, filepath.Join(home, "work", "rules.yaml"), "# what palimpsest does here\nbase: auto\n", 0o600)
+	before = homeState(t, home)
+	if status, _, errs := run(t, "install", "cursor", "--yes", "--rules"); !strings.Contains(errs, "rules.yaml: left as it is") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	if status, _, errs := run(t, "uninstall", "--yes"); status != exitDone {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	sameHome(t, before, homeState(t, home))
+}
+
+// TestUninstallRestores: a file of the plugin that was there before comes back, also where what was installed was
+// changed and it is forced; and what others changed before the next installation stays, byte for byte.
+func TestUninstallRestores(t *testing.T) {
+	home := agentsHome(t)
+	plugin, servers := filepath.Join(home, ".pi/agent/extensions/palimpsest.js"), filepath.Join(home, ".cursor/mcp.json")
+	putFile(t, plugin, "// palimpsest, by hand\n", 0o600)
+	before := homeState(t, home)
+	if status, _, errs := run(t, "install", "pi", "cursor", "--yes"); status != exitDone {
+		t.Fatal(errs)
+	}
+	putFile(t, plugin, "// changed since\n", 0)
+	text, err := os.ReadFile(servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putFile(t, servers, strings.NewReplacer(`"palimpsest",`, `"/gone/palimpsest",`, "// mine", "// still mine").Replace(string(text)), 0)
+	if status, _, errs := run(t, "install", "cursor", "--yes"); status != exitDone {
+		t.Fatal(errs)
+	}
+	if copies, err := filepath.Glob(filepath.Join(home, ".local/share/palimpsest/install/backups/*")); err != nil || runtime.GOOS == "linux" && len(copies) != 2 {
+		t.Errorf("%d copies: %v", len(copies), err)
+	}
+	if status, _, errs := run(t, "uninstall", "--yes"); status != exitFailed || !strings.Contains(errs, "palimpsest.js") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	if status, _, errs := run(t, "uninstall", "--yes", "--force"); status != exitDone {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	before[".cursor/mcp.json"] = strings.Replace(before[".cursor/mcp.json"], "// mine", "// still mine", 1)
+	sameHome(t, before, homeState(t, home))
+}
+
 // TestInstallLeavesChanged: a file of the plugin that the user changed is not overwritten by another
 // installation.
 func TestInstallLeavesChanged(t *testing.T) {
@@ -513,6 +574,48 @@ func TestInstallCommandsFail(t *testing.T) {
 		}
 		sameHome(t, before, homeState(t, home))
 	}
+}
+
+// TestInstallCommandsFailLater: where the next installation of the plugin fails, what takes the first one back is still
+// known, and it is called for the folder that it was installed in.
+func TestInstallCommandsFailLater(t *testing.T) {
+	home := agentsHome(t)
+	claude := lookPath(t, "claude")
+	calls := filepath.Join(filepath.Dir(claude), "calls")
+	notes := "#!/bin/sh\necho \"$CLAUDE_CONFIG_DIR $*\" >>'" + calls + "'\n"
+	putFile(t, claude, notes, 0o755)
+	other := filepath.Join(home, "other")
+	t.Setenv("CLAUDE_CONFIG_DIR", other)
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	before := homeState(t, home)
+	if status, _, errs := run(t, "install", "claude-code", "--yes"); status != exitDone {
+		t.Fatal(errs)
+	}
+	t.Setenv("CLAUDE_CONFIG_DIR", "")
+	if status, out, errs := run(t, "install", "claude-code", "--yes"); status != exitDone || !strings.Contains(out, "claude plugin install") {
+		t.Fatalf("in the usual folder: status %d: %s%s", status, out, errs)
+	}
+	if err := os.Remove(filepath.Join(home, ".local/share/palimpsest/plugins/claude-code/hooks/hooks.json")); err != nil && runtime.GOOS == "linux" {
+		t.Fatal(err)
+	}
+	putFile(t, claude, notes+"exit 1\n", 0o755)
+	if status, _, errs := run(t, "install", "claude-code", "--yes"); status != exitFailed {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	putFile(t, claude, notes, 0o755)
+	putFile(t, calls, "", 0o600)
+	if status, _, errs := run(t, "uninstall", "--yes"); status != exitDone {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	said, err := os.ReadFile(calls)
+	for _, folder := range []string{"", other} {
+		if !strings.Contains("\n"+string(said), "\n"+folder+" plugin uninstall palimpsest@palimpsest\n"+folder+" plugin marketplace remove palimpsest\n") {
+			t.Errorf("of the folder %q: %s: %v", folder, said, err)
+		}
+	}
+	sameHome(t, before, homeState(t, home))
 }
 
 // TestInstallFolders: an agent is connected in the folder that its variable names, and in the usual

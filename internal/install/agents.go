@@ -91,7 +91,7 @@ const (
 	tomlForm  = "[mcp_servers.palimpsest]\ncommand = PROGRAM\nargs = [\"mcp\", \"--agent\", AGENT]\n"
 )
 
-func servers(file, form string) *entry {
+func inJSON(file, form string) *entry {
 	return &entry{file, []string{"mcpServers", "palimpsest"}, form}
 }
 
@@ -107,13 +107,13 @@ var agents = []Agent{
 		Undo: "now run `openclaw config unset plugins.slots.contextEngine && openclaw config unset agents.defaults.compaction.provider`"},
 	{Name: "hermes", program: "hermes", parts: []Part{Plugin},
 		Next: "now run `hermes plugins enable palimpsest && hermes config set context.engine palimpsest`", Undo: "now run `hermes config set context.engine compressor`"},
-	{Name: "gemini-cli", program: "gemini", Tried: "0.61.0", parts: []Part{Hooks, MCP}, mcp: servers("settings.json", plainForm)},
-	{Name: "qwen-code", program: "qwen", parts: []Part{MCP}, mcp: servers("settings.json", plainForm)},
-	{Name: "kimi-code", program: "kimi", parts: []Part{MCP}, mcp: servers("mcp.json", plainForm)},
-	{Name: "copilot-cli", program: "copilot", parts: []Part{MCP}, mcp: servers("mcp-config.json", localForm)},
-	{Name: "cursor", program: "cursor-agent", parts: []Part{MCP}, mcp: servers("mcp.json", plainForm)},
-	{Name: "droid", program: "droid", parts: []Part{MCP}, mcp: servers("mcp.json", typedForm)},
-	{Name: "cline", program: "cline", parts: []Part{MCP}, mcp: servers("data/settings/cline_mcp_settings.json", plainForm)},
+	{Name: "gemini-cli", program: "gemini", Tried: "0.61.0", parts: []Part{Hooks, MCP}, mcp: inJSON("settings.json", plainForm)},
+	{Name: "qwen-code", program: "qwen", parts: []Part{MCP}, mcp: inJSON("settings.json", plainForm)},
+	{Name: "kimi-code", program: "kimi", parts: []Part{MCP}, mcp: inJSON("mcp.json", plainForm)},
+	{Name: "copilot-cli", program: "copilot", parts: []Part{MCP}, mcp: inJSON("mcp-config.json", localForm)},
+	{Name: "cursor", program: "cursor-agent", parts: []Part{MCP}, mcp: inJSON("mcp.json", plainForm)},
+	{Name: "droid", program: "droid", parts: []Part{MCP}, mcp: inJSON("mcp.json", typedForm)},
+	{Name: "cline", program: "cline", parts: []Part{MCP}, mcp: inJSON("data/settings/cline_mcp_settings.json", plainForm)},
 	{Name: "kilo", program: "kilo", parts: []Part{MCP}, mcp: &entry{"kilo.jsonc|kilo.json", []string{"mcp", "palimpsest"}, listForm}},
 	{Name: "crush", program: "crush", parts: []Part{MCP}, mcp: &entry{"crush.json", []string{"mcp", "palimpsest"}, typedForm}},
 	{Name: "amp", program: "amp", parts: []Part{MCP}, mcp: &entry{"settings.json", []string{"amp.mcpServers", "palimpsest"}, plainForm}},

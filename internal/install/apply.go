@@ -13,8 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
-// Record is what was installed, as a file in the data directory keeps it. It is for one process
-// at a time.
+// Record is what was installed, as a file in the data directory keeps it.
 type Record struct {
 	Done []Change `json:"done"`
 	// Made are the folders that were made for the record.
@@ -23,10 +22,26 @@ type Record struct {
 	path string
 }
 
-// OpenRecord reads the record of a data directory; it is empty if nothing was installed.
+// OpenRecord reads the record of a data directory, to be looked at; it is empty if nothing was installed.
 func OpenRecord(data string) (*Record, error) {
 	r := &Record{path: filepath.Join(data, "install", "installed.json")}
 	return r, loadJSON(r.path, r)
+}
+
+// UpdateRecord calls f with the record of a data directory, while no other process changes that.
+func UpdateRecord(ctx context.Context, data string, f func(*Record) error) error {
+	var r *Record
+	err := alone(ctx, data, func(made []string) (err error) {
+		if r, err = OpenRecord(data); err != nil {
+			return err
+		}
+		r.Made = append(made, r.Made...)
+		return f(r)
+	})
+	if r != nil && len(r.Done) == 0 {
+		removeFolders(r.Made)
+	}
+	return err
 }
 
 // Agents are the agents that something was installed in.
@@ -39,17 +54,37 @@ func (r *Record) Agents() (names []string) {
 	return names
 }
 
-// Knows reports whether something was installed in an agent's folder, or its plugin elsewhere.
+// Knows reports whether something was installed in an agent's folder.
 func (r *Record) Knows(a Agent) bool {
-	return slices.ContainsFunc(r.Done, func(d Change) bool { return d.Agent == a.Name && (d.Root == a.Folder || d.Path == "") })
+	return slices.ContainsFunc(r.Done, func(d Change) bool {
+		return d.Agent == a.Name && (d.Root == a.Folder || d.Path == "" && d.Root == a.cache())
+	})
+}
+
+// earlier is where in the record the change of the same file, or the series of commands for the same folder, is; -1 if
+// it is not there.
+func (r *Record) earlier(c Change) int {
+	return slices.IndexFunc(r.Done, func(d Change) bool {
+		return d.Path == c.Path && (c.Path != "" || d.Agent == c.Agent && d.Root == c.Root)
+	})
+}
+
+// put puts a change in the place of an earlier one, or of none at -1 at the end.
+func (r *Record) put(at int, c Change) {
+	if at < 0 {
+		r.Done = append(r.Done, c)
+		return
+	}
+	r.Done[at] = c
 }
 
 // Pending are the changes without the commands that were run when the files of the plugin, of which
 // none changes, were written.
 func (r *Record) Pending(changes []Change) []Change {
 	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
-		return c.Path == "" && !slices.ContainsFunc(changes, func(o Change) bool { return o.Agent == c.Agent && o.OfPlugin() }) &&
-			slices.ContainsFunc(r.Done, func(d Change) bool { return d.Agent == c.Agent && len(d.Undo) == len(c.Undo) })
+		i := r.earlier(c)
+		return c.Path == "" && i >= 0 && len(r.Done[i].Undo) == len(c.Undo) &&
+			!slices.ContainsFunc(changes, func(o Change) bool { return o.Agent == c.Agent && o.OfPlugin() })
 	})
 }
 
@@ -100,32 +135,35 @@ func (r *Record) applyFile(c Change) error {
 	if err != nil {
 		return err
 	}
-	c.Existed, c.Hash = old != nil, digest(after)
-	if i := slices.IndexFunc(r.Done, func(d Change) bool { return d.Path == c.Path }); i >= 0 {
-		before := r.Done[i]
+	var before Change
+	clean, at := old, r.earlier(c) // what it would be without ours
+	if at >= 0 {
+		before = r.Done[at]
 		if c.isOurs() && old != nil && digest(old) != before.Hash {
 			return fmt.Errorf("%s: %w: it was changed since it was installed; move it away first", c.Path, ErrOthers)
 		}
-		c.after(before, old)
-		r.Done = slices.Delete(r.Done, i, i+1)
-	} else if c.Existed {
-		c.Backup = digest(old)
+		c.addEarlier(before)
+		if clean, err = r.before(before, old, true); err != nil {
+			return err
+		}
+	}
+	if c.Existed, c.Hash = clean != nil, digest(after); c.Existed {
+		c.Backup = digest(clean)
 		r.Made = append(r.Made, missing(r.path)...)
-		if err := write(r.backup(c.Backup), old); err != nil {
+		if err := write(r.backup(c.Backup), clean); err != nil {
 			return err
 		}
 	}
 	c.Made = append(c.Made, missing(real)...)
-	r.Done = append(r.Done, c)
-	if err := r.save(); err != nil {
+	r.put(at, c)
+	if err := errors.Join(r.save(), r.dropBackup(before)); err != nil {
 		return err
 	}
 	return write(real, after)
 }
 
-// after puts in what the record knows of an earlier change to the same file. Where the file was
-// changed by others since, its backup is no longer what to go back to.
-func (c *Change) after(before Change, old []byte) {
+// addEarlier puts in what the record knows of an earlier change to the same file.
+func (c *Change) addEarlier(before Change) {
 	for _, o := range before.Edits {
 		i := slices.IndexFunc(c.Edits, func(e Edit) bool { return o.Kind == e.Kind && slices.Equal(o.Path, e.Path) })
 		if i < 0 {
@@ -135,27 +173,34 @@ func (c *Change) after(before Change, old []byte) {
 		}
 	}
 	c.Made = before.Made
-	if digest(old) == before.Hash {
-		c.Backup, c.Existed = before.Backup, before.Existed
-	} else {
-		c.Existed = before.Existed || old != nil && !before.isOurs()
-	}
 }
 
-// applyCommands runs commands, and notes those that take back what was run. The last one takes
+// dropBackup removes the backup of a change that the record no longer has, unless it is another one's too.
+func (r *Record) dropBackup(of Change) error {
+	if of.Backup == "" || slices.ContainsFunc(r.Done, func(d Change) bool { return d.Backup == of.Backup }) {
+		return nil
+	}
+	return os.Remove(r.backup(of.Backup))
+}
+
+// applyCommands runs commands, and notes those that take back what was run, now or earlier. The last one takes
 // back the first.
 func (r *Record) applyCommands(ctx context.Context, c Change) (err error) {
-	r.Done = slices.DeleteFunc(r.Done, func(d Change) bool { return d.Agent == c.Agent && d.Path == "" })
 	ran := 0
 	for ; ran < len(c.Run) && err == nil; ran++ {
-		err = run(ctx, c.Run[ran])
+		err = run(ctx, c.Env, c.Run[ran])
 	}
 	if err != nil {
 		ran--
 		err = fmt.Errorf("%w; the plugin is in %s; `claude --plugin-dir` accepts that folder too", err, c.Run[0][len(c.Run[0])-1])
 	}
-	if c.Undo = c.Undo[len(c.Undo)-ran:]; ran > 0 {
-		r.Done = append(r.Done, c)
+	c.Undo = c.Undo[len(c.Undo)-ran:]
+	at := r.earlier(c)
+	if at >= 0 && len(r.Done[at].Undo) > ran {
+		c.Undo = r.Done[at].Undo
+	}
+	if len(c.Undo) > 0 {
+		r.put(at, c)
 	}
 	return errors.Join(err, r.save())
 }
@@ -171,10 +216,7 @@ func (r *Record) Remove(ctx context.Context, agent string, force bool) (err erro
 		failed := r.undo(ctx, d, force)
 		if failed == nil {
 			r.Done = slices.Delete(r.Done, i, i+1)
-			if d.Backup != "" && !slices.ContainsFunc(r.Done, func(o Change) bool { return o.Backup == d.Backup }) {
-				failed = os.Remove(r.backup(d.Backup))
-			}
-			failed = errors.Join(failed, r.save())
+			failed = errors.Join(r.dropBackup(d), r.save())
 		}
 		err = errors.Join(err, failed)
 	}
@@ -184,7 +226,7 @@ func (r *Record) Remove(ctx context.Context, agent string, force bool) (err erro
 // undo takes one change back.
 func (r *Record) undo(ctx context.Context, d Change, force bool) error {
 	if d.Path == "" {
-		if err := undoCommands(ctx, d.Undo); err != nil && !force {
+		if err := undoCommands(ctx, d); err != nil && !force {
 			return fmt.Errorf("%w; --force forgets it", err)
 		}
 		return os.RemoveAll(d.Root)
@@ -214,7 +256,7 @@ func (r *Record) before(d Change, now []byte, force bool) (back []byte, err erro
 	switch same := digest(now) == d.Hash; {
 	case now == nil, same && !d.Existed:
 		return nil, nil
-	case same && d.Backup != "":
+	case d.Backup != "" && (same || force && d.isOurs()):
 		if back, err = os.ReadFile(r.backup(d.Backup)); err != nil {
 			return now, err
 		}
@@ -237,10 +279,10 @@ func (r *Record) before(d Change, now []byte, force bool) (back []byte, err erro
 
 // undoCommands runs commands. The user may have removed what the first ones remove: then the last
 // is enough.
-func undoCommands(ctx context.Context, commands [][]string) error {
+func undoCommands(ctx context.Context, d Change) error {
 	var all, last error
-	for _, command := range commands {
-		last = run(ctx, command)
+	for _, command := range d.Undo {
+		last = run(ctx, d.Env, command)
 		all = errors.Join(all, last)
 	}
 	if last == nil {
@@ -249,9 +291,11 @@ func undoCommands(ctx context.Context, commands [][]string) error {
 	return all
 }
 
-// run runs a command of an agent's program, which keeps its own settings.
-func run(ctx context.Context, command []string) error {
-	out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
+// run runs a command of an agent's program, which keeps its own settings, with the variables of its folder.
+func run(ctx context.Context, env, command []string) error {
+	run := exec.CommandContext(ctx, command[0], command[1:]...)
+	run.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, claudeFolder+"=") }), env...)
+	out, err := run.CombinedOutput()
 	if err != nil {
 		said := clip.Short(strings.TrimSpace(string(out)), 500)
 		return fmt.Errorf("%s: %w%s", strings.Join(command, " "), err, strings.TrimSuffix(": "+said, ": "))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,7 +39,7 @@ type Edit struct {
 	Old   string `json:"old,omitempty"`
 	Names int    `json:"names,omitempty"`
 
-	text string // of a whole file
+	text, mark string // of a whole file, and what another text of it has if it is ours
 }
 
 // ErrOthers is wrapped by errors about what is not ours, or was changed since it was: it is left
@@ -71,22 +70,22 @@ func (e *Edit) apply(text []byte) ([]byte, error) {
 	doc := string(text)
 	switch e.Kind {
 	case wholeFile:
-		if text != nil && !strings.Contains(strings.ToLower(doc), "palimpsest") {
+		if text != nil && !strings.Contains(strings.ToLower(doc), strings.ToLower(e.mark)) {
 			return nil, fmt.Errorf("%w: it is no file of ours; move it away first", ErrOthers)
 		}
 		return []byte(e.text), nil
 	case hooksOf:
 		return e.hooks(text, e.Value)
 	case tomlTable:
-		if header().MatchString(doc) {
-			return text, nil
-		}
-		return e.appendTo(doc, "\n", inline(), "it lists MCP servers in one line; add palimpsest there")
+		return e.table(doc)
 	case settingLine:
 		if strings.Contains("\n"+doc, "\n"+e.Value) {
 			return text, nil
 		}
-		return e.appendTo(doc, "", ownPolicy(), "it names a policy already: give that one `rules: agent` in its `summarizer`")
+		if ownPolicy().MatchString(doc) {
+			return nil, fmt.Errorf("%w: it names a policy already: give that one `rules: agent` in its `summarizer`", ErrOthers)
+		}
+		return e.appendTo(doc, ""), nil
 	}
 	old, names, err := jsonedit.Member(doc, e.Path...)
 	if err != nil {
@@ -131,30 +130,18 @@ func (e *Edit) hooks(text []byte, command string) ([]byte, error) {
 	return out, err
 }
 
-var (
-	// header matches the header of our table in TOML, inline any other way to have it, and tableHeader
-	// that of any table.
-	header      = lazyregexp.New(`(?m)^[ \t]*\[[ \t]*mcp_servers[ \t]*\.[ \t]*["']?palimpsest["']?[ \t]*[.\]]`)
-	inline      = lazyregexp.New(`(?m)^[ \t]*mcp_servers[ \t]*(=|\.[ \t]*["']?palimpsest)`)
-	tableHeader = lazyregexp.New(`(?m)^[ \t]*\[`)
-	// tableEnd matches what adds nothing to the table before it.
-	tableEnd = lazyregexp.New(`^([ \t\r]*(#.*)?\n)*[ \t]*(#.*)?(\[|$)`)
-	// ownPolicy matches the line of a policy in this program's settings.
-	ownPolicy = lazyregexp.New(`(?m)^["']?policy["']?[ \t]*:`)
-)
+// ownPolicy matches the line of a policy in this program's settings.
+var ownPolicy = lazyregexp.New(`(?m)^["']?policy["']?[ \t]*:`)
 
-// appendTo puts the value at the end of a document behind a gap, unless the document has what is in
-// its way.
-func (e *Edit) appendTo(doc, gap string, way *regexp.Regexp, why string) ([]byte, error) {
+// appendTo puts the value at the end of a document behind a gap.
+func (e *Edit) appendTo(doc, gap string) []byte {
 	switch {
-	case way.MatchString(doc):
-		return nil, fmt.Errorf("%w: %s", ErrOthers, why)
 	case doc == "":
 		gap = ""
 	case !strings.HasSuffix(doc, "\n"):
 		gap += "\n"
 	}
-	return []byte(doc + gap + e.Value), nil
+	return []byte(doc + gap + e.Value)
 }
 
 const (
@@ -166,10 +153,17 @@ const (
 // itself after a compaction.
 const refreshSeconds = 10
 
-// isStatusLine reports whether a status line of Claude Code is ours.
-func isStatusLine(value string) bool {
-	head, _, _ := strings.Cut(gjson.Get(value, "command").Str, chain)
-	return strings.HasSuffix(head, statusSuffix) && strings.Contains(head, "palimpsest")
+// chained is the command of a status line without ours before it; ours reports whether that was there.
+func chained(value string) (command string, ours bool) {
+	command = gjson.Get(value, "command").Str
+	head, rest, _ := strings.Cut(command, chain)
+	if !strings.HasSuffix(head, statusSuffix) || !strings.Contains(head, "palimpsest") {
+		return command, false
+	}
+	if quoted, ok := strings.CutPrefix(rest, "'"); ok && strings.HasSuffix(quoted, "'") {
+		rest = strings.ReplaceAll(strings.TrimSuffix(quoted, "'"), `'\''`, "'")
+	}
+	return rest, true
 }
 
 // status is our status line, which runs the one that was there before.
@@ -178,13 +172,11 @@ func (e *Edit) status(old string) (string, error) {
 	if old != "" && (!rawjson.Valid(old) || gjson.Get(old, "type").Str != "command") {
 		return "", fmt.Errorf("%w: its status line is of another form: set the command %q by hand, which takes the one before as --after", ErrOthers, command)
 	}
-	before := gjson.Get(old, "command").Str
-	switch _, chained, ok := strings.Cut(before, chain); {
-	case isStatusLine(old) && ok: // of an earlier installation
-		command += chain + chained
-	case isStatusLine(old) || old == "":
-	default:
+	before, ours := chained(old)
+	if before != "" {
 		command += chain + "'" + strings.ReplaceAll(before, "'", `'\''`) + "'"
+	}
+	if !ours && old != "" {
 		e.Old, e.What = old, "a status line, which runs yours first"
 	}
 	value, err := jsonedit.SetMember(cmp.Or(old, `{"type":"command"}`), rawjson.Quote(command), "command") // its padding stays
@@ -192,6 +184,29 @@ func (e *Edit) status(old string) (string, error) {
 		value, err = jsonedit.SetMember(value, strconv.Itoa(refreshSeconds), "refreshInterval")
 	}
 	return value, err
+}
+
+// withoutStatus takes ours out of a status line: what is left is the one that it runs first, as it is now; "" for none.
+func (e *Edit) withoutStatus(now string, force bool) (left string, err error) {
+	before, ours := chained(now)
+	switch {
+	case !ours && !strings.Contains(now, "palimpsest"): // another one took its place
+		return now, nil
+	case !ours && !force:
+		return "", errChanged("the status line")
+	case !ours:
+		return e.Old, nil
+	case before == "":
+		return "", nil
+	}
+	left, err = jsonedit.SetMember(now, rawjson.Quote(before), "command")
+	if err == nil && !gjson.Get(e.Old, "refreshInterval").Exists() && gjson.Get(now, "refreshInterval").Int() == refreshSeconds {
+		left, err = jsonedit.RemoveMember(left, 0, "refreshInterval")
+	}
+	if sameJSON(left, e.Old) {
+		left = e.Old
+	}
+	return left, err
 }
 
 // remove takes the edit out of a text that others may have changed since. What they changed of
@@ -218,39 +233,24 @@ func (e *Edit) remove(text []byte, force bool) ([]byte, error) {
 		return e.removeTable(doc, force)
 	}
 	now, _, err := jsonedit.Member(doc, e.Path...)
+	left := ""
 	switch {
-	case err != nil || now == "" || e.Kind == statusLine && !isStatusLine(now): // another one took its place
+	case err != nil || now == "":
 		return text, err
-	case e.Kind == jsonMember && !holds(now, e.Value) && !force:
-		return text, errChanged(strings.Join(e.Path, "."))
-	case e.Old != "":
-		doc, err = jsonedit.SetMember(doc, e.Old, e.Path...)
+	case e.Kind == statusLine:
+		left, err = e.withoutStatus(now, force)
+	case !holds(now, e.Value) && !force:
+		err = errChanged(strings.Join(e.Path, "."))
+	}
+	switch {
+	case err != nil || left == now:
+		return text, err
+	case left != "":
+		doc, err = jsonedit.SetMember(doc, left, e.Path...)
 	default:
 		doc, err = jsonedit.RemoveMember(doc, e.Names, e.Path...)
 	}
 	return []byte(doc), err
-}
-
-func (e *Edit) removeTable(doc string, force bool) ([]byte, error) {
-	at := header().FindStringIndex(doc)
-	if at == nil {
-		return []byte(doc), nil
-	}
-	rest, same := strings.CutPrefix(doc[at[0]:], e.Value)
-	if !same || !tableEnd().MatchString(rest) || header().MatchString(rest) {
-		if !force {
-			return []byte(doc), errChanged("the table mcp_servers.palimpsest")
-		}
-		rest = ""
-		if next := tableHeader().FindStringIndex(doc[at[1]:]); next != nil {
-			rest = doc[at[1]+next[0]:]
-		}
-	}
-	head := doc[:at[0]]
-	if strings.HasSuffix(head, "\n\n") {
-		head = head[:len(head)-1]
-	}
-	return []byte(head + rest), nil
 }
 
 // sameJSON reports whether two values say the same; comments in one are a difference.

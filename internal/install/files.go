@@ -1,6 +1,7 @@
 package install
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +12,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
 )
 
 const (
@@ -138,6 +142,30 @@ func saveJSON(path string, value any, empty bool) error {
 		return err
 	}
 	return write(path, append(text, '\n'))
+}
+
+// lockTimeout is how long one process waits for another one that changes the same data directory.
+const lockTimeout = 10 * time.Second
+
+// alone calls f while no other process does for a data directory; made are the folders that it made for that.
+func alone(ctx context.Context, data string, f func(made []string) error) error {
+	name := filepath.Join(data, "install.lock")
+	made := missing(name)
+	defer removeFolders(made)
+	if err := os.MkdirAll(data, newFolder); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	lock, err := ondemand.Lock(ctx, name)
+	cancel()
+	if err != nil {
+		return fmt.Errorf("waiting for another palimpsest that changes %s: %w", data, err)
+	}
+	err = f(made)
+	os.Remove(name)
+	lock.Close()
+	os.Remove(name) // where an open file cannot be removed
+	return err
 }
 
 // removeFolders removes those of the folders that are empty, the innermost first.

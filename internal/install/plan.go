@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,9 +32,10 @@ type Change struct {
 	Path  string `json:"path,omitempty"`
 	Root  string `json:"root,omitempty"`
 	Edits []Edit `json:"edits,omitempty"`
-	// Run are commands of the agent's own program, and Undo those that take them back.
+	// Run are commands of the agent's own program, Undo those that take them back, and Env the variables for both.
 	Run  [][]string `json:"-"`
 	Undo [][]string `json:"undo,omitempty"`
+	Env  []string   `json:"env,omitempty"`
 	// Existed is false for a new file. Backup names a copy of the file from before, and Hash is that
 	// of what was written. With them an untouched file is put back as it was, byte for byte. Made are
 	// the folders that were made for it.
@@ -72,10 +74,10 @@ func (c Change) together() bool { return c.isOurs() || c.Path == "" || c.Agent =
 // settings is the name under which changes of this program's own settings are recorded.
 const settings = "settings"
 
-// Settings stands for the settings of this program in a folder: it is installed in them that the
+// Settings stands for the settings of this program in a file: it is installed in them that the
 // daemon lets the model of an agent behind its proxy say which sentences of the user stand.
-func Settings(folder string) Agent {
-	return Agent{Name: settings, Folder: folder, parts: []Part{rules}}
+func Settings(file string) Agent {
+	return Agent{Name: settings, Folder: filepath.Dir(file), program: filepath.Base(file), parts: []Part{rules}}
 }
 
 // Plan says what installing parts of each agent would change. No parts are the usual ones. What is
@@ -116,8 +118,8 @@ func (s Self) Plan(chosen []Agent, parts ...Part) (changes []Change, err error) 
 func (s Self) wanted(a Agent, parts []Part) (all []Change) {
 	edits := map[string][]Edit{} // by file
 	add := func(file string, e Edit) { edits[file] = append(edits[file], e) }
-	own := func(folder, name, what, text string) {
-		all = append(all, Change{Agent: a.Name, Path: filepath.Join(folder, filepath.FromSlash(name)), Root: folder, Edits: []Edit{{Kind: wholeFile, What: what, text: text}}})
+	own := func(folder, name, what, text, mark string) {
+		all = append(all, Change{Agent: a.Name, Path: filepath.Join(folder, filepath.FromSlash(name)), Root: folder, Edits: []Edit{{Kind: wholeFile, What: what, text: text, mark: mark}}})
 	}
 	for _, part := range parts {
 		switch part {
@@ -128,7 +130,7 @@ func (s Self) wanted(a Agent, parts []Part) (all []Change) {
 			}
 			calls, texts := ProgramReplacer(s.Shell, s.Program), integrations.Plugin(a.Name)
 			for _, name := range slices.Sorted(maps.Keys(texts)) {
-				own(folder, name, "the plugin", calls.Replace(texts[name]))
+				own(folder, name, "the plugin", calls.Replace(texts[name]), "palimpsest")
 			}
 			if a.Name == ClaudeCode {
 				all = append(all, a.claudeCommands(folder))
@@ -147,8 +149,8 @@ func (s Self) wanted(a Agent, parts []Part) (all []Change) {
 			}
 			add(a.mcp.file, Edit{Kind: kind, What: "an MCP server", Path: a.mcp.path, Value: value})
 		case rules:
-			own(a.Folder, "rules.yaml", "a policy", rulesPolicy)
-			add("config.yaml", Edit{Kind: settingLine, What: "the setting policy: rules.yaml", Value: "policy: rules.yaml\n"})
+			own(a.Folder, "rules.yaml", "a policy", rulesMark+rulesPolicy, rulesMark)
+			add(a.program, Edit{Kind: settingLine, What: "the setting policy: rules.yaml", Value: "policy: rules.yaml\n"})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(edits)) {
@@ -158,16 +160,29 @@ func (s Self) wanted(a Agent, parts []Part) (all []Change) {
 }
 
 // rulesPolicy is the policy by which an agent's own model says which sentences of its user stand.
-const rulesPolicy = `# Made by palimpsest install: the agent's own model says which sentences of its user still stand.
+const rulesPolicy = `the agent's own model says which sentences of its user still stand.
 base: auto
 summarizer:
   rules: agent
 `
 
+// rulesMark begins it: any other file of this name is another's.
+const rulesMark = "# Made by palimpsest install: "
+
+// claudeFolder is the variable by which Claude Code finds its folder.
+const claudeFolder = "CLAUDE_CONFIG_DIR"
+
+// cache is the folder that Claude Code leaves when the plugin is removed.
+func (a Agent) cache() string { return filepath.Join(a.Folder, "plugins", "cache", "palimpsest") }
+
 // claudeCommands have Claude Code's own program install the plugin in a folder.
 func (a Agent) claudeCommands(folder string) Change {
 	const name = "palimpsest@palimpsest"
-	return Change{Agent: a.Name, Root: filepath.Join(a.Folder, "plugins", "cache", "palimpsest"),
+	var env []string
+	if own := os.Getenv(claudeFolder); own != "" {
+		env = []string{claudeFolder + "=" + own}
+	}
+	return Change{Agent: a.Name, Root: a.cache(), Env: env,
 		Run:  [][]string{{a.program, "plugin", "marketplace", "add", folder}, {a.program, "plugin", "install", name}},
 		Undo: [][]string{{a.program, "plugin", "uninstall", name}, {a.program, "plugin", "marketplace", "remove", "palimpsest"}}}
 }

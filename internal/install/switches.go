@@ -1,6 +1,7 @@
 package install
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -18,9 +19,19 @@ func LoadSwitches(data string) (s Switches, err error) {
 	return s, err
 }
 
-// Save writes the switches; without any it removes their file.
-func (s Switches) Save(data string) error {
-	return saveJSON(filepath.Join(data, switchesName), s, len(s) == 0)
+// UpdateSwitches has f change the switches of a data directory while no other process does. Without any there is no
+// file of them.
+func UpdateSwitches(ctx context.Context, data string, f func(*Switches) error) error {
+	return alone(ctx, data, func([]string) error {
+		s, err := LoadSwitches(data)
+		if err == nil {
+			err = f(&s)
+		}
+		if err == nil {
+			err = saveJSON(filepath.Join(data, switchesName), s, len(s) == 0)
+		}
+		return err
+	})
 }
 
 // Set turns an agent or a session off or on.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -18,15 +19,23 @@ import (
 // for MCP servers; what is on leaves no file.
 func TestSwitches(t *testing.T) {
 	data := t.TempDir()
-	var s Switches
-	for _, name := range []string{"s1", "s.2"} {
-		s.Set(name, true)
+	set := func(off bool, names ...string) error {
+		return UpdateSwitches(t.Context(), data, func(s *Switches) error {
+			for _, name := range names {
+				s.Set(name, off)
+			}
+			return nil
+		})
 	}
-	s.Set("codex", true)
-	s.Set("codex", true)
-	if err := s.Save(data); err != nil {
-		t.Fatal(err)
+	var all sync.WaitGroup
+	for _, name := range []string{"s1", "s.2", "codex", "codex"} { // at once
+		all.Go(func() {
+			if err := set(true, name); err != nil {
+				t.Error(err)
+			}
+		})
 	}
+	all.Wait()
 	s, err := LoadSwitches(data)
 	if err != nil {
 		t.Fatal(err)
@@ -48,14 +57,11 @@ func TestSwitches(t *testing.T) {
 			t.Errorf("%s: %q", thread, got)
 		}
 	}
-	for _, name := range []string{"s1", "s.2"} {
-		s.Set(name, false)
+	if err := set(false, "s1", "s.2", "codex"); err != nil {
+		t.Error(err)
 	}
-	if s.Set("codex", false); s.Save(data) != nil || len(s) != 0 {
-		t.Errorf("off is %q", s)
-	}
-	if _, err := os.Stat(filepath.Join(data, switchesName)); !os.IsNotExist(err) {
-		t.Errorf("a file is left: %v", err)
+	if left, err := os.ReadDir(data); err != nil || len(left) > 0 {
+		t.Errorf("files are left: %v: %v", left, err)
 	}
 	if err := os.WriteFile(filepath.Join(data, switchesName), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)

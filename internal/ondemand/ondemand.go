@@ -158,11 +158,7 @@ func Ensure(ctx context.Context, s Start) (Running, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	var lockFile *os.File
-	err = retryUntil(ctx, func() (done bool, err error) {
-		lockFile, err = lock(s.Socket + ".start")
-		return !errors.Is(err, errLocked), err
-	})
+	lockFile, err := Lock(ctx, s.Socket+".start")
 	if err != nil {
 		return r, fmt.Errorf("waiting for another program that starts the daemon: %w", err)
 	}
@@ -287,6 +283,22 @@ func retryUntil(ctx context.Context, try func() (done bool, err error)) error {
 			wait = min(2*wait, 50*time.Millisecond)
 		}
 	}
+}
+
+// Lock locks a file, which it makes, until that is closed or the process ends. It waits for another process that has
+// the lock until ctx ends.
+func Lock(ctx context.Context, name string) (lockFile *os.File, err error) {
+	err = retryUntil(ctx, func() (done bool, err error) {
+		if lockFile, err = lock(name); err != nil {
+			return !errors.Is(err, errLocked), err
+		}
+		mine, err := lockFile.Stat()
+		if now, gone := os.Stat(name); err == nil && (gone != nil || !os.SameFile(mine, now)) { // who had it removed it
+			return false, lockFile.Close()
+		}
+		return true, err
+	})
+	return lockFile, err
 }
 
 // ensurePrivateDir creates a folder that only its owner can enter. An existing one must be
