@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -197,14 +198,18 @@ func examinePort(ctx context.Context, settings *config.Config) check {
 	if listen == "" {
 		return check{"port", checkOK, "`palimpsest serve` listens on its socket alone", ""}
 	}
-	if l, err := net.Listen("tcp", listen); err == nil {
+	l, err := net.Listen("tcp", listen)
+	const mend = "`palimpsest serve --listen ADDRESS` takes another address; plugins, hooks and MCP need none"
+	switch {
+	case err == nil:
 		l.Close()
 		return check{"port", checkOK, listen + " is free for `palimpsest serve`", ""}
-	}
-	if askReady(ctx, address, client) == nil {
+	case askReady(ctx, address, client) == nil:
 		return check{"port", checkOK, "a daemon answers at " + listen, ""}
+	case errors.Is(err, syscall.EADDRINUSE):
+		return check{"port", checkWarning, "another program has " + listen, mend}
 	}
-	return check{"port", checkWarning, "another program has " + listen, "`palimpsest serve --listen ADDRESS` takes another address; plugins, hooks and MCP need none"}
+	return check{"port", checkWarning, "`palimpsest serve` cannot " + ErrorText(err), mend}
 }
 
 // examineStore opens the store, if there is one.
@@ -244,33 +249,54 @@ func keepTranscripts(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
-	to, copied, all := filepath.Join(data, "kept", install.ClaudeCode), 0, 0
-	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || filepath.Ext(path) != ".jsonl" {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		all++
-		at := filepath.Join(to, filepath.Base(from), strings.TrimPrefix(path, from))
-		if kept, err := os.Stat(at); err == nil && kept.Size() == info.Size() && kept.ModTime().Equal(info.ModTime()) {
-			return ctx.Err()
-		}
-		copied++
-		return errors.Join(copyFile(path, at), os.Chtimes(at, time.Time{}, info.ModTime()), ctx.Err())
-	})
+	k := keeper{to: filepath.Join(data, "kept", install.ClaudeCode, filepath.Base(from))}
+	if k.from, err = filepath.EvalSymlinks(from); err == nil {
+		err = filepath.WalkDir(k.from, func(path string, d fs.DirEntry, err error) error {
+			return errors.Join(k.visit(path, d, err), ctx.Err())
+		})
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there are no transcripts in %s", from)
 	}
 	if err != nil {
 		return err
 	}
-	p := newPrinter(s.Out)
-	p.line("copied %d of %s into %s", copied, plural(all, "transcript"), to)
-	p.line("`palimpsest sessions` also lists them with the setting session-folders: %s=%s", install.ClaudeCode, to)
+	p, folder := newPrinter(s.Out), filepath.Dir(k.to)
+	p.line("copied %d of %s into %s", k.copied, plural(k.all, "transcript"), folder)
+	p.line("`palimpsest sessions` also lists them with the setting session-folders: %s=%s", install.ClaudeCode, folder)
 	return nil
+}
+
+// keeper copies the transcripts of a folder.
+type keeper struct {
+	from, to    string
+	copied, all int
+}
+
+// visit copies a transcript that is new or changed. The agent may delete one meanwhile.
+func (k *keeper) visit(path string, d fs.DirEntry, err error) error {
+	if errors.Is(err, fs.ErrNotExist) && path != k.from {
+		return nil
+	}
+	if err != nil || !d.Type().IsRegular() || filepath.Ext(path) != ".jsonl" {
+		return err
+	}
+	at := filepath.Join(k.to, strings.TrimPrefix(path, k.from))
+	info, err := d.Info()
+	if err == nil {
+		k.all++
+		if kept, err := os.Stat(at); err == nil && kept.Size() == info.Size() && kept.ModTime().Equal(info.ModTime()) {
+			return nil
+		}
+		if err = copyFile(path, at); err == nil {
+			k.copied++
+			err = os.Chtimes(at, time.Time{}, info.ModTime())
+		}
+	}
+	if _, gone := os.Lstat(path); errors.Is(gone, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func copyFile(from, to string) error {

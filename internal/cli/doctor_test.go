@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -59,6 +61,8 @@ func TestDoctor(t *testing.T) {
 	}()
 	expect("port", "warning: another program has "+other.Addr().String())
 	other.Close()
+	t.Setenv("PALIMPSEST_LISTEN", "255.255.255.255:7433")
+	expect("port", "warning: `palimpsest serve` cannot listen tcp 255.255.255.255")
 	t.Setenv("PALIMPSEST_LISTEN", free)
 	expect("store", "ok: nothing was kept yet")
 	expect("daemon", "ok: none is running")
@@ -112,7 +116,25 @@ func TestDoctorKeeps(t *testing.T) {
 			t.Errorf("status %d: %s%s", status, out, errs)
 		}
 	}
-	if err := os.Remove(session); err != nil {
+	projects := filepath.Join(home, ".claude/projects")
+	k := keeper{from: projects, to: t.TempDir()}
+	inside, err := os.ReadDir(filepath.Dir(session))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(projects, filepath.Join(home, "elsewhere")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(k.visit(session, inside[0], nil), k.visit(session, nil, fs.ErrNotExist)); err != nil || k.copied > 0 {
+		t.Errorf("what the agent deletes meanwhile: %v", err)
+	}
+	if err := os.Symlink("../elsewhere", projects); err != nil {
+		t.Fatal(err)
+	}
+	if status, out, errs := run(t, "doctor", "--keep"); status != exitDone || !strings.Contains(out, "copied 0 of 1 transcript") {
+		t.Errorf("behind a link: status %d: %s%s", status, out, errs)
+	}
+	if err := os.RemoveAll(filepath.Join(home, "elsewhere")); err != nil {
 		t.Fatal(err)
 	}
 	data := filepath.Join(home, ".local/share/palimpsest")
