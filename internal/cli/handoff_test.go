@@ -139,3 +139,31 @@ func TestHandoffEdit(t *testing.T) {
 		t.Error(told)
 	}
 }
+
+// TestHandoffReadsBeforeCompactions: what was said before the agent compacted is told too, where its file still holds it,
+// whatever the summary left out.
+func TestHandoffReadsBeforeCompactions(t *testing.T) {
+	const rule = "Never commit generated protobuf stubs."
+	sampleFolder(t)
+	for name, lines := range map[string][]string{
+		"claude-code": {
+			`{"type":"user","uuid":"u","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"` + rule + `"}}`,
+			`{"type":"assistant","uuid":"a","parentUuid":"u","sessionId":"s","message":{"role":"assistant","id":"a","content":[{"type":"text","text":"I shall not."}]}}`,
+			`{"type":"system","subtype":"compact_boundary","uuid":"b","parentUuid":null,"logicalParentUuid":"a","sessionId":"s","compactMetadata":{"trigger":"auto","preTokens":9000}}`,
+			`{"type":"user","uuid":"r","parentUuid":"b","sessionId":"s","isCompactSummary":true,"message":{"role":"user","content":"The cart is done."}}`,
+			`{"type":"user","uuid":"v","parentUuid":"r","sessionId":"s","message":{"role":"user","content":"And now the page of the order."}}`,
+		},
+		"codex": {
+			`{"type":"session_meta","payload":{"id":"s","cwd":"/x"}}`,
+			`{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"` + rule + `"}]}}`,
+			`{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"I shall not."}]}}`,
+			`{"type":"compacted","payload":{"message":"The cart is done."}}`,
+			`{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"And now the page of the order."}]}}`,
+		},
+	} {
+		putFile(t, "session.jsonl", strings.Join(lines, "\n")+"\n", 0o600)
+		if made, told := handingOff(t, "--into", name); !strings.Contains(made.Text, strings.TrimSuffix(rule, ".")) {
+			t.Errorf("%s: %s\n%s", name, told, made.Text)
+		}
+	}
+}
