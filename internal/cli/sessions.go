@@ -52,7 +52,8 @@ agents, and leave projects out. What was read is kept in an index in the data di
 				return indexSessions(c.Context(), finder)
 			}
 			if len(args) == 1 && agent == "" {
-				return printSessionPath(s, finder, args[0])
+				found, ok, err := finder.Resolve(args[0])
+				return printPicked(s, args[0], found, ok, err)
 			}
 			all, unread, err := finder.Search(agent)
 			if err == nil && len(all) == 0 {
@@ -93,12 +94,7 @@ agents, and leave projects out. What was read is kept in an index in the data di
 	return c
 }
 
-// printSessionPath prints the path of the session that a number or an id means.
-func printSessionPath(s Streams, f *sessions.Finder, name string) error {
-	found, ok, err := f.Resolve(name)
-	return printPicked(s, name, found, ok, err)
-}
-
+// printPicked prints the path of the session that a name means.
 func printPicked(s Streams, name string, found sessions.Session, ok bool, err error) error {
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: %q is neither the number nor the id of a session; `palimpsest sessions` lists them", sessions.ErrName, name)
