@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -22,6 +24,10 @@ import (
 type dialogue struct {
 	thread *thread.Thread
 	texts  []string // of the turns
+	// sessions are the numbers of the sessions of the turns, counting from 0, and times the
+	// dates of the sessions.
+	sessions []int
+	times    []time.Time
 	// turns are the positions of the turns by their ids, such as D1:3.
 	turns     map[string]int
 	questions []question
@@ -34,8 +40,11 @@ type question struct {
 	category     int
 }
 
-// adversarial is the category of questions that have no answer; they are left out.
+// adversarial is the category of questions that have no answer; only Search asks them.
 const adversarial = 5
+
+// dateLayout is how sessions are dated.
+const dateLayout = "3:04 pm on 2 January, 2006"
 
 // turnID finds the ids of turns: some files write several in one string.
 var turnID = regexp.MustCompile(`D\d+:\d+`)
@@ -71,9 +80,6 @@ func open(path string) ([]*dialogue, error) {
 			return nil, fmt.Errorf("%s, %s: %w", path, name, err)
 		}
 		for _, q := range x.QA {
-			if q.Category == adversarial {
-				continue
-			}
 			one := question{text: q.Question, answer: strings.Trim(string(q.Answer), `"`), category: q.Category}
 			for _, id := range turnID.FindAllString(strings.Join(q.Evidence, " "), -1) {
 				if pos, ok := d.turns[id]; ok {
@@ -124,6 +130,8 @@ func newDialogue(name string, sessions map[string]json.RawMessage) (*dialogue, e
 		}
 		var date string
 		_ = json.Unmarshal(sessions[fmt.Sprintf("session_%d_date_time", n)], &date) // none is none
+		at, _ := time.Parse(dateLayout, date)                                       // nor is a date of another form
+		d.times = append(d.times, at)
 		for i, t := range turns {
 			text := t.Speaker + ": " + t.Text
 			if t.Caption != "" {
@@ -137,6 +145,7 @@ func newDialogue(name string, sessions map[string]json.RawMessage) (*dialogue, e
 				role = thread.User
 			}
 			d.turns[t.ID] = len(messages)
+			d.sessions = append(d.sessions, len(d.times)-1)
 			d.texts = append(d.texts, text)
 			messages = append(messages, thread.Message{Role: role, Parts: []thread.Part{thread.Text{Text: text}}})
 		}
@@ -190,6 +199,7 @@ func Measure(ctx context.Context, paths []string, o *Options) (*Report, error) {
 	r := &Report{Counter: counter.Name(), Conversations: len(all)}
 	found := map[string][]map[string]*answered{} // by budget, in the order of the conversations
 	for i, d := range all {
+		d.questions = slices.DeleteFunc(d.questions, func(q question) bool { return q.category == adversarial })
 		r.Questions += len(d.questions)
 		weights := d.weights()
 		for _, budget := range budgets {

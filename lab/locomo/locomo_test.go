@@ -59,6 +59,36 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
+// TestSearch: a question is asked of its own conversation, one without an answer too; sessions
+// and turns are told apart, and the dates stand beside the messages, not in them.
+func TestSearch(t *testing.T) {
+	const file = "testdata/made.json"
+	r, err := Search(t.Context(), file, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Categories[5]; r.All.Questions != 8 || f.Questions != 1 || r.All.Session < r.All.Turn || r.All.Sessions < r.All.Session || r.All.Turn == 0 {
+		t.Errorf("%+v", r)
+	}
+	if one, err := Search(t.Context(), file, 2, 2); err != nil || one.All.Questions != 3 {
+		t.Errorf("the second alone: %+v, %v", one, err)
+	}
+	if _, err := Search(t.Context(), file, 2, 3); err == nil || !strings.Contains(err.Error(), "some of 1 to 2") {
+		t.Errorf("a third of two: %v", err)
+	}
+	all, err := open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := all[0].entries()[5]; e.Time.Format(dateLayout) != "7:45 pm on 21 April, 2025" || strings.Contains(e.Text+e.Summary, "2025") {
+		t.Errorf("%+v", e)
+	}
+	var table bytes.Buffer
+	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "session, first") {
+		t.Errorf("%v\n%s", err, &table)
+	}
+}
+
 // TestOpen: what is no such file is refused by name.
 func TestOpen(t *testing.T) {
 	all, err := open("testdata/made.json")

@@ -86,7 +86,7 @@ func evalCommand(s cli.Streams) *cobra.Command {
 		}
 		return pflag.NormalizedName(name)
 	})
-	c.AddCommand(standsCommand(s))
+	c.AddCommand(standsCommand(s), searchCommand(s))
 	return c
 }
 
