@@ -58,6 +58,7 @@ func (x *Index) buildHits(query string, found []int, scores []float64, terms []t
 	if tokens <= 0 {
 		tokens = max(limit, 3) * DefaultTokens / DefaultLimit
 	}
+	x.spread(found, scores)
 	weights := make([]float64, len(x.entries))
 	paths := pathsIn(query)
 	said := map[string]int{}
@@ -87,7 +88,12 @@ func (x *Index) buildHits(query string, found []int, scores []float64, terms []t
 	}
 	names := int(share * float64(tokens))
 	c := x.newChooser(weights, terms, phrases, tokens-names)
-	spans := c.choose(limit, shown)
+	isShort := len(terms) <= fewTerms
+	if isShort { // a question: its best messages, in their order
+		c.chooseBest(shown, scores, limit)
+	}
+	c.choose(limit, shown)
+	spans := c.spans
 	// Entries that match only by their call, or in part of a word, show their beginning.
 	for _, i := range shown {
 		if len(spans) >= limit || c.tokensLeft <= 0 && len(spans) > 0 {
@@ -102,7 +108,9 @@ func (x *Index) buildHits(query string, found []int, scores []float64, terms []t
 		}
 	}
 	spans = c.growAll(spans)
-	c.moveWidestFirst(spans)
+	if !isShort {
+		c.moveWidestFirst(spans)
+	}
 	near, others := c.nearbyNames(query, spans, terms, names+max(0, c.tokensLeft))
 	hits := make([]Hit, len(spans))
 	for n, s := range spans {

@@ -4,12 +4,13 @@ import (
 	"context"
 	"math"
 	"sort"
-	"strings"
 )
 
 // Index searches entries. It never changes and is safe for concurrent use.
 type Index struct {
-	entries    []Entry
+	entries []Entry
+	// terms are the numbers of the terms by their words and by the stems of these, which forms
+	// of a word have in common.
 	terms      map[string]int32
 	postings   [][]posting // per term, in the order of the entries
 	lengths    []int       // tokens per entry
@@ -21,6 +22,10 @@ type Index struct {
 	names      []name      // of all views
 	// nameTerms are the terms that the names are made of.
 	nameTerms []int32
+	sections  []section
+	sectionOf []int32 // by entry
+	// asks are the entries that end with a question.
+	asks []bool
 }
 
 type posting struct {
@@ -28,7 +33,7 @@ type posting struct {
 	count int32
 }
 
-// NewIndex indexes the text, tool, call, summary and keywords of entries, so that a result
+// NewIndex indexes the text of entries, and the tool, call and summary of results, so that a result
 // is also found by the path in its call. The entries must not be changed afterwards.
 func NewIndex(entries []Entry) *Index {
 	x, _ := NewIndexContext(context.Background(), entries)
@@ -46,13 +51,16 @@ func NewIndexContext(ctx context.Context, entries []Entry) (*Index, error) {
 		x.addText(i, decodeEscapes(e.Text))
 		x.add(i, e.Tool)
 		x.add(i, e.Call)
-		x.add(i, e.Summary)
-		x.add(i, strings.Join(e.Keywords, " "))
+		if e.Tool != "" { // it has more than the beginning of the text
+			x.add(i, e.Summary)
+		}
+
 	}
 	if err := x.addNames(ctx); err != nil {
 		return nil, err
 	}
 	x.computeMeanLength()
+	x.addSections()
 	return x, nil
 }
 
@@ -70,9 +78,7 @@ func (x *Index) add(i int, text string) {
 func (x *Index) countToken(i int, token []byte) int32 {
 	id, known := x.terms[string(token)]
 	if !known {
-		id = int32(len(x.postings))
-		x.terms[string(token)] = id
-		x.postings = append(x.postings, nil)
+		id = x.addTerm(string(token))
 	}
 	x.lengths[i]++
 	list := x.postings[id]
@@ -81,6 +87,19 @@ func (x *Index) countToken(i int, token []byte) int32 {
 	} else {
 		x.postings[id] = append(list, posting{int32(i), 1})
 	}
+	return id
+}
+
+// addTerm numbers a word that is new: another form of a known one has its number.
+func (x *Index) addTerm(word string) int32 {
+	root := stem(word)
+	id, known := x.terms[root]
+	if !known {
+		id = int32(len(x.postings))
+		x.terms[root] = id
+		x.postings = append(x.postings, nil)
+	}
+	x.terms[word] = id
 	return id
 }
 
@@ -136,17 +155,31 @@ func (x *Index) Len() int { return len(x.entries) }
 // penalized.
 const (
 	k1 = 1.2
-	b  = 0.75
+	b  = 0.4
 )
 
-// rarity is the weight of a term in so many entries: the idf of BM25, never negative, and
-// more for a term of one or a few entries, because in logs of code such a term is a name.
-func (x *Index) rarity(holders int) float64 {
-	n, df := float64(len(x.entries)), float64(holders)
-	return math.Log(1+(n-df+0.5)/(df+0.5)) * (1 + 1/df)
+// rarity is the weight of a term in so many entries: its idf, and for a name of one or a few entries
+// more, because in logs of code it says where to look.
+func (x *Index) rarity(holders int, isName bool) float64 {
+	weight := idf(len(x.entries), holders)
+	if isName {
+		weight *= 1 + 1/float64(holders)
+	}
+	return weight
+}
+
+// idf is the weight of a term that so many of the texts have, as BM25 has it, never negative.
+func idf(texts, holders int) float64 {
+	n, df := float64(texts), float64(holders)
+	return math.Log(1 + (n-df+0.5)/(df+0.5))
 }
 
 // bm25 is the BM25 weight of a term that occurs count times in entry i, without its rarity.
 func (x *Index) bm25(i int, count float64) float64 {
-	return count * (k1 + 1) / (count + k1*(1-b+b*float64(x.lengths[i])/x.meanLength))
+	return saturate(count, float64(x.lengths[i])/x.meanLength)
+}
+
+// saturate is the weight of so many occurrences in a text of a length, relative to the mean.
+func saturate(count, length float64) float64 {
+	return count * (k1 + 1) / (count + k1*(1-b+b*length))
 }

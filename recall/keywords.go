@@ -55,7 +55,7 @@ func addKeywords(entries []Entry) {
 						from-- // an absolute path keeps its root
 					}
 					spelling := text[from:to]
-					c = &candidate{spelling: spelling, score: x.rarity(len(x.postings[id])) * nameScore(spelling)}
+					c = &candidate{spelling: spelling, score: x.rarity(len(x.postings[id]), true) * nameScore(spelling)}
 					found[id] = c
 				}
 				c.count++

@@ -98,6 +98,9 @@ type passageChooser struct {
 	lastCounted    []int // by term: the last counting that included it
 	counting       int
 	tokensLeft     int
+	spans          []span         // the chosen passages
+	matches        []string       // the lines around the match of each
+	shown          map[string]int // the passage that shows these lines
 }
 
 // span is a passage: rows of one entry.
@@ -113,6 +116,7 @@ func (x *Index) newChooser(entry []float64, terms []term, phrases []string, room
 	c := &passageChooser{
 		x: x, entryWeight: entry, tokensLeft: room, rowTermStarts: make([]int32, len(x.rows)+1), termWorth: make([]float64, len(terms)),
 		density: make([]float64, len(x.rows)), usedRows: make([]bool, len(x.rows)), passagesOf: make([]int, len(x.entries)),
+		shown: map[string]int{},
 	}
 	n := float64(len(x.rows))
 	holders := make([][]int32, len(terms), len(terms)+len(phrases))
@@ -248,9 +252,25 @@ func (c *passageChooser) passageValue(mid int) float64 {
 	return sum * c.entryWeight[c.x.rows[mid].entry]
 }
 
-// choose returns at most limit passages, the best first, and between equals those
+// chooseBest chooses the best passage of each of the first entries in order.
+func (c *passageChooser) chooseBest(order []int, scores []float64, limit int) {
+	for _, i := range order {
+		if len(c.spans) >= limit || c.tokensLeft <= 0 && len(c.spans) > 0 {
+			return
+		}
+		best := int(c.x.rowStarts[i])
+		for row := best; c.sameEntry(row, best); row++ {
+			if c.density[row] > c.density[best] {
+				best = row
+			}
+		}
+		c.take(best, scores[i])
+	}
+}
+
+// choose chooses passages until there are limit, the best first, and between equals those
 // of the entries that come first in order.
-func (c *passageChooser) choose(limit int, order []int) []span {
+func (c *passageChooser) choose(limit int, order []int) {
 	rank := make([]int, len(c.entryWeight))
 	for n, i := range order {
 		rank[i] = n
@@ -273,10 +293,7 @@ func (c *passageChooser) choose(limit int, order []int) []span {
 	for i := range places {
 		places[i].value = c.passageValue(places[i].row)
 	}
-	var spans []span
-	shown := map[string]int{} // the passage that shows these lines
-	var matches []string      // the lines around the match of each passage
-	for len(spans) < limit && c.tokensLeft > 0 && len(places) > 0 {
+	for len(c.spans) < limit && c.tokensLeft > 0 && len(places) > 0 {
 		// Values only fall, so those below the best need not be computed again.
 		best := -1
 		for i := range places {
@@ -289,25 +306,32 @@ func (c *passageChooser) choose(limit int, order []int) []span {
 			}
 		}
 		if best < 0 {
-			break
+			return
 		}
-		mid := places[best].row
-		around := c.linesAround(mid)
-		if n, again := shown[around]; again && len(around) >= leastCopy {
-			c.usedRows[mid] = true
-			if e := c.x.rows[mid].entry; around == matches[n] && e != c.x.rows[spans[n].from].entry && !slices.Contains(spans[n].copies, e) {
-				spans[n].copies = append(spans[n].copies, e)
-			}
-			continue
-		}
-		s := c.startPassage(mid, places[best].value)
-		matches = append(matches, around)
-		for i := s.from; i <= s.to; i++ {
-			shown[c.linesAround(i)] = len(spans)
-		}
-		spans = append(spans, s)
+		c.take(places[best].row, places[best].value)
 	}
-	return spans
+}
+
+// take begins a passage around a row, with at most the score of the one before it, unless a passage
+// shows these lines already.
+func (c *passageChooser) take(mid int, score float64) {
+	around := c.linesAround(mid)
+	if n, again := c.shown[around]; again && len(around) >= leastCopy {
+		c.usedRows[mid] = true
+		s := &c.spans[n]
+		if e := c.x.rows[mid].entry; around == c.matches[n] && e != c.x.rows[s.from].entry && !slices.Contains(s.copies, e) {
+			s.copies = append(s.copies, e)
+		}
+		return
+	}
+	if n := len(c.spans); n > 0 {
+		score = min(score, c.spans[n-1].score)
+	}
+	s := c.startPassage(mid, score)
+	for i := s.from; i <= s.to; i++ {
+		c.shown[c.linesAround(i)] = len(c.spans)
+	}
+	c.spans, c.matches = append(c.spans, s), append(c.matches, around)
 }
 
 // linesAround are a row and its neighbors, without indents and line numbers: a file that was read twice, or a

@@ -40,6 +40,8 @@ const (
 	// each quoted phrase that it contains, and missingPhraseFactor for each that it does not:
 	// whoever quotes wants exactly that first.
 	exactFactor, phraseFactor, missingPhraseFactor = 1.5, 2.0, 0.05
+	// heldShare is how much of the score of an entry depends on how much of the query it has.
+	heldShare = 0.75
 )
 
 // term is a word of a query.
@@ -75,7 +77,7 @@ func (x *Index) rank(query string, o *Options) (found []int, scores []float64, t
 		return x.matchingEntries(scores, o), scores, terms, nil
 	}
 	holds := x.entriesWithPhrase(plain)
-	rare := x.rarity(max(1, len(holds)))
+	rare := x.rarity(max(1, len(holds)), true)
 	for _, i := range holds {
 		if scores[i] == 0 {
 			scores[i] = rare * x.bm25(i, 1)
@@ -151,11 +153,12 @@ func parseQuery(query string) (words string, phrases []string) {
 }
 
 // queryTerms returns the terms of the index that match a query, each with its largest weight.
+// Stop words count where there is nothing else.
 func (x *Index) queryTerms(words string, phrases []string) []term {
 	var terms []term
 	at := map[int32]int{}
-	add := func(id int32, share float64) {
-		weight := share * x.rarity(len(x.postings[id]))
+	add := func(id int32, share float64, isName bool) {
+		weight := share * x.rarity(len(x.postings[id]), isName)
 		if n, twice := at[id]; twice {
 			terms[n].weight, terms[n].share = max(terms[n].weight, weight), max(terms[n].share, share)
 			return
@@ -164,19 +167,34 @@ func (x *Index) queryTerms(words string, phrases []string) []term {
 		terms = append(terms, term{id, weight, share})
 	}
 	var sc scanner
-	for _, text := range append([]string{words}, phrases...) {
-		sc.scan(text, func(token []byte, g grain, _, _ int) {
-			if id, known := x.terms[string(token)]; known {
-				add(id, grainWeight[g])
-				return
-			}
-			if len(words) > maxPhrased {
-				return
-			}
-			for _, id := range x.termsWithPrefix(stem(string(token))) {
-				add(id, grainWeight[g]*prefixWeight)
-			}
-		})
+	scan := func(skip map[string]bool) (others bool) {
+		for _, text := range append([]string{words}, phrases...) {
+			sc.scan(text, func(token []byte, g grain, from, to int) {
+				word, isName := string(token), g != wholeToken || nameScore(text[from:to]) > 1
+				if skip[word] {
+					return
+				}
+				others = true
+				id, known := x.terms[word]
+				if !known {
+					id, known = x.terms[stem(word)]
+				}
+				if known {
+					add(id, grainWeight[g], isName)
+					return
+				}
+				if len(words) > maxPhrased {
+					return
+				}
+				for _, id := range x.termsWithPrefix(word) {
+					add(id, grainWeight[g]*prefixWeight, isName)
+				}
+			})
+		}
+		return others
+	}
+	if !scan(stopWords) {
+		scan(nil)
 	}
 	return terms
 }
@@ -184,14 +202,17 @@ func (x *Index) queryTerms(words string, phrases []string) []term {
 // maxPrefixTerms is how many terms an unknown word may match.
 const maxPrefixTerms = 32
 
-// termsWithPrefix returns the terms that begin with a stem, shortest first.
-func (x *Index) termsWithPrefix(stem string) []int32 {
-	if len(stem) < 3 {
+// termsWithPrefix returns the terms that begin like a word that no text has, shortest first.
+func (x *Index) termsWithPrefix(word string) []int32 {
+	if len(word) < 3 {
 		return nil
+	}
+	if root := stem(word); len(root) > 3 && strings.HasPrefix(word, root) {
+		word = root
 	}
 	var found []string
 	for t := range x.terms {
-		if strings.HasPrefix(t, stem) {
+		if strings.HasPrefix(t, word) {
 			found = append(found, t)
 		}
 	}
@@ -201,16 +222,6 @@ func (x *Index) termsWithPrefix(stem string) []int32 {
 		ids = append(ids, x.terms[t])
 	}
 	return ids
-}
-
-// stem cuts a common English ending off a word that no text contains.
-func stem(word string) string {
-	for _, ending := range []string{"ies", "ing", "ed", "es", "s", "y"} {
-		if rest, ok := strings.CutSuffix(word, ending); ok && len(rest) >= 4 {
-			return rest
-		}
-	}
-	return word
 }
 
 // scoreEntries adds up the weights of the terms of each entry. Entries with more of the
@@ -228,10 +239,10 @@ func (x *Index) scoreEntries(terms []term) []float64 {
 	}
 	for i := range scores {
 		if scores[i] > 0 {
-			scores[i] *= 0.5 + 0.5*held[i]/asked
+			scores[i] *= 1 - heldShare + heldShare*held[i]/asked
 		}
 	}
-	return scores
+	return x.withSurroundings(scores, terms)
 }
 
 // entriesWithPhrase lists the entries whose text contains a phrase in any case, as it is

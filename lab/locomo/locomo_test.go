@@ -80,8 +80,12 @@ func TestSearch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := all[0].entries()[5]; e.Time.Format(dateLayout) != "7:45 pm on 21 April, 2025" || strings.Contains(e.Text+e.Summary, "2025") {
-		t.Errorf("%+v", e)
+	log, err := all[0].dated()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := log.At(5); m.Time.Format(dateLayout) != "7:45 pm on 21 April, 2025" || strings.Contains(m.Text(), "2025") {
+		t.Errorf("%+v", m)
 	}
 	var table bytes.Buffer
 	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "session, first") {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/lab/texttable"
 	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // SearchReport says how well a search finds the turns that answers stand in, over all questions
@@ -49,12 +50,16 @@ func Search(ctx context.Context, path string, first, last int) (*SearchReport, e
 	}
 	counted := map[int]Finds{}
 	for _, d := range all[first-1 : last] {
-		index, err := recall.NewIndexContext(ctx, d.entries())
+		log, err := d.dated()
+		if err != nil {
+			return nil, fmt.Errorf("locomo.Search: %w", err)
+		}
+		index, err := recall.NewIndexContext(ctx, recall.All(log))
 		if err != nil {
 			return nil, fmt.Errorf("locomo.Search: %w", err)
 		}
 		for _, q := range d.questions {
-			counted[q.category] = counted[q.category].plus(d.found(index, q))
+			counted[q.category] = counted[q.category].plus(d.found(index, log, q))
 		}
 	}
 	r := &SearchReport{Categories: map[int]Finds{}}
@@ -66,26 +71,27 @@ func Search(ctx context.Context, path string, first, last int) (*SearchReport, e
 	return r, nil
 }
 
-// entries are the turns as messages of a log that knows when they were said.
-func (d *dialogue) entries() []recall.Entry {
-	entries := recall.All(d.thread)
-	for i := range entries {
-		e := &entries[i]
-		session := d.sessions[e.Position]
-		e.Time = d.times[session]
-		if dated, text, is := strings.Cut(e.Text, "\n"); is && strings.HasPrefix(dated, "(") && !e.Time.IsZero() {
-			e.Text, e.Summary = text, text // the time of the message says it
+// dated is the conversation as a log that knows when its messages were said, instead of having the
+// dates in their texts.
+func (d *dialogue) dated() (*thread.Thread, error) {
+	messages := slices.Clone(d.thread.Messages())
+	for i := range messages {
+		m := &messages[i]
+		m.ID, m.Time = "", d.times[d.sessions[i]]
+		text := d.texts[i]
+		if date, rest, is := strings.Cut(text, "\n"); is && strings.HasPrefix(date, "(") && !m.Time.IsZero() {
+			text = rest
 		}
-		e.Keywords = nil
+		m.Parts = []thread.Part{thread.Text{Text: text}}
 	}
-	return entries
+	return thread.New(d.thread.ID()).Append(messages...)
 }
 
 // found is what the first hits for a question are.
-func (d *dialogue) found(index *recall.Index, q question) Finds {
+func (d *dialogue) found(index *recall.Index, log *thread.Thread, q question) Finds {
 	f := Finds{Questions: 1}
 	for n, hit := range index.Search(q.text, &recall.Options{Limit: among}) {
-		at, ok := d.thread.Index(hit.MessageID)
+		at, ok := log.Index(hit.MessageID)
 		if !ok {
 			continue
 		}

@@ -1,0 +1,143 @@
+package recall
+
+import (
+	"strings"
+	"time"
+)
+
+// section is a stretch of a thread: entries with no long pause between them, which mostly are about
+// the same.
+type section struct {
+	from, to int // entries; to is not in it
+	length   int // tokens
+}
+
+const (
+	// longestPause ends a section, and so does what is larger than mostEntries and mostTokens.
+	longestPause            = 3 * time.Hour
+	mostEntries, mostTokens = 64, 12_000
+	// sectionWeight is what the score of its section adds to that of an entry.
+	sectionWeight = 0.6
+	// beforeWeight and afterWeight are what the score of the entry before and behind adds, and
+	// answerWeight what that of a question adds to its answer. questionWeight is for what asks
+	// itself, and does not tell.
+	beforeWeight, afterWeight, answerWeight, questionWeight = 0.1, 0.1, 0.35, 0.8
+	// sameSectionWeight is for each hit of a section after its best one: others may be meant.
+	sameSectionWeight = 0.8
+	// maxSpread is how many entries are put in order that way.
+	maxSpread = 200
+)
+
+// addSections divides the entries into sections, and finds the questions.
+func (x *Index) addSections() {
+	x.sectionOf, x.asks = make([]int32, len(x.entries)), make([]bool, len(x.entries))
+	for i := range x.entries {
+		e := &x.entries[i]
+		x.asks[i] = e.Tool == "" && strings.HasSuffix(strings.TrimRight(e.Text, " \t\r\n)\"*"), "?")
+		n := len(x.sections) - 1
+		if n < 0 || !x.goesOn(x.sections[n], i) {
+			x.sections = append(x.sections, section{from: i})
+			n++
+		}
+		x.sections[n].to = i + 1
+		x.sections[n].length += x.lengths[i]
+		x.sectionOf[i] = int32(n)
+	}
+}
+
+// goesOn reports whether entry i belongs to the section before it.
+func (x *Index) goesOn(s section, i int) bool {
+	e, last := &x.entries[i], &x.entries[i-1]
+	paused := !e.Time.IsZero() && !last.Time.IsZero() && e.Time.Sub(last.Time).Abs() > longestPause
+	return e.ThreadID == last.ThreadID && !paused && i-s.from < mostEntries && s.length < mostTokens
+}
+
+// withSurroundings adds to the scores of entries what stands around them: their neighbors, the
+// question that they answer, and their section as a whole.
+func (x *Index) withSurroundings(own []float64, terms []term) []float64 {
+	scores := make([]float64, len(own))
+	whole := x.sectionScores(terms)
+	for n, s := range x.sections {
+		if whole[n] == 0 {
+			continue
+		}
+		for i := s.from; i < s.to; i++ {
+			score := own[i]
+			answers := i > s.from && x.asks[i-1]
+			if score == 0 && !answers {
+				continue
+			}
+			if i > s.from {
+				score += beforeWeight * own[i-1]
+			}
+			if answers {
+				score += answerWeight * own[i-1]
+			}
+			if i+1 < s.to {
+				score += afterWeight * own[i+1]
+			}
+			if x.asks[i] {
+				score *= questionWeight
+			}
+			if score > 0 {
+				scores[i] = score + sectionWeight*whole[n]
+			}
+		}
+	}
+	return scores
+}
+
+// sectionScores are the scores of BM25 of the sections, as if each were one text.
+func (x *Index) sectionScores(terms []term) []float64 {
+	scores, counts := make([]float64, len(x.sections)), make([]int32, len(x.sections))
+	mean := 0.0
+	for _, s := range x.sections {
+		mean += float64(s.length) / float64(len(x.sections))
+	}
+	var holders []int32
+	for _, t := range terms {
+		holders = holders[:0]
+		for _, p := range x.postings[t.id] {
+			n := x.sectionOf[p.entry]
+			if counts[n] == 0 {
+				holders = append(holders, n)
+			}
+			counts[n] += p.count
+		}
+		weight := t.share * idf(len(x.sections), len(holders))
+		for _, n := range holders {
+			scores[n] += weight * saturate(float64(counts[n]), float64(x.sections[n].length)/mean)
+			counts[n] = 0
+		}
+	}
+	return scores
+}
+
+// spread puts the found entries, best first, into an order in which the first ones are not all of one
+// section, and lowers the scores of the later ones accordingly.
+func (x *Index) spread(found []int, scores []float64) {
+	used := map[int32]float64{}
+	value := func(i int) float64 {
+		if factor, is := used[x.sectionOf[i]]; is {
+			return scores[i] * factor
+		}
+		return scores[i]
+	}
+	head := found[:min(len(found), maxSpread)]
+	for n := range head[:min(len(head), DefaultLimit)] {
+		best := n
+		for m := n + 1; m < len(head); m++ {
+			if value(head[m]) > value(head[best]) {
+				best = m
+			}
+		}
+		i := head[best]
+		copy(head[n+1:best+1], head[n:best])
+		head[n] = i
+		scores[i] = value(i)
+		if _, is := used[x.sectionOf[i]]; !is {
+			used[x.sectionOf[i]] = 1
+		}
+		used[x.sectionOf[i]] *= sameSectionWeight
+	}
+}
