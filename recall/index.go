@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"sort"
+	"time"
 )
 
 // Index searches entries. It never changes and is safe for concurrent use.
@@ -25,7 +26,8 @@ type Index struct {
 	sections  []section
 	sectionOf []int32 // by entry
 	// asks are the entries that end with a question.
-	asks []bool
+	asks   []bool
+	newest time.Time // of the entries
 }
 
 type posting struct {

@@ -72,7 +72,7 @@ func (x *Index) rank(query string, o *Options) (found []int, scores []float64, t
 		return nil, make([]float64, len(x.entries)), nil, nil
 	}
 	terms = x.queryTerms(words, phrases)
-	scores = x.scoreEntries(terms)
+	scores = x.scoreEntries(terms, query)
 	if len(plain) > maxPhrased && len(terms) > 0 {
 		return x.matchingEntries(scores, o), scores, terms, nil
 	}
@@ -226,7 +226,7 @@ func (x *Index) termsWithPrefix(word string) []int32 {
 
 // scoreEntries adds up the weights of the terms of each entry. Entries with more of the
 // query count more.
-func (x *Index) scoreEntries(terms []term) []float64 {
+func (x *Index) scoreEntries(terms []term, query string) []float64 {
 	scores := make([]float64, len(x.entries))
 	held := make([]float64, len(x.entries))
 	asked := 0.0
@@ -242,7 +242,7 @@ func (x *Index) scoreEntries(terms []term) []float64 {
 			scores[i] *= 1 - heldShare + heldShare*held[i]/asked
 		}
 	}
-	return x.withSurroundings(scores, terms)
+	return x.withSurroundings(scores, terms, query)
 }
 
 // entriesWithPhrase lists the entries whose text contains a phrase in any case, as it is

@@ -17,11 +17,11 @@ const (
 	longestPause            = 3 * time.Hour
 	mostEntries, mostTokens = 64, 12_000
 	// sectionWeight is what the score of its section adds to that of an entry.
-	sectionWeight = 0.6
+	sectionWeight = 0.8
 	// beforeWeight and afterWeight are what the score of the entry before and behind adds, and
 	// answerWeight what that of a question adds to its answer. questionWeight is for what asks
 	// itself, and does not tell.
-	beforeWeight, afterWeight, answerWeight, questionWeight = 0.1, 0.1, 0.35, 0.8
+	beforeWeight, afterWeight, answerWeight, questionWeight = 0.1, 0.1, 0.35, 0.9
 	// sameSectionWeight is for each hit of a section after its best one: others may be meant.
 	sameSectionWeight = 0.8
 	// maxSpread is how many entries are put in order that way.
@@ -33,6 +33,9 @@ func (x *Index) addSections() {
 	x.sectionOf, x.asks = make([]int32, len(x.entries)), make([]bool, len(x.entries))
 	for i := range x.entries {
 		e := &x.entries[i]
+		if e.Time.After(x.newest) {
+			x.newest = e.Time
+		}
 		x.asks[i] = e.Tool == "" && strings.HasSuffix(strings.TrimRight(e.Text, " \t\r\n)\"*"), "?")
 		n := len(x.sections) - 1
 		if n < 0 || !x.goesOn(x.sections[n], i) {
@@ -54,9 +57,10 @@ func (x *Index) goesOn(s section, i int) bool {
 
 // withSurroundings adds to the scores of entries what stands around them: their neighbors, the
 // question that they answer, and their section as a whole.
-func (x *Index) withSurroundings(own []float64, terms []term) []float64 {
+func (x *Index) withSurroundings(own []float64, terms []term, query string) []float64 {
 	scores := make([]float64, len(own))
 	whole := x.sectionScores(terms)
+	x.addPeriod(whole, query)
 	for n, s := range x.sections {
 		if whole[n] == 0 {
 			continue
@@ -111,6 +115,27 @@ func (x *Index) sectionScores(terms []term) []float64 {
 		}
 	}
 	return scores
+}
+
+// addPeriod adds to sections what they are worth because of a time that the query names. Where none
+// is of that time it says nothing.
+func (x *Index) addPeriod(scores []float64, query string) {
+	p, ok := periodOf(query, x.newest)
+	if !ok {
+		return
+	}
+	holders := 0
+	near := make([]float64, len(scores))
+	for n, s := range x.sections {
+		if near[n] = p.nearness(x.entries[s.from].Time); near[n] > 0 {
+			holders++
+		}
+	}
+	for n := range scores {
+		if scores[n] > 0 {
+			scores[n] += periodWeight * near[n] * idf(len(scores), holders)
+		}
+	}
 }
 
 // spread puts the found entries, best first, into an order in which the first ones are not all of one
