@@ -74,3 +74,26 @@ func BenchmarkSearch(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkLarge is a log of 100,000 short messages: the index, the first search and the next ones.
+func BenchmarkLarge(b *testing.B) {
+	entries := recall.All(first(log(b, 100_000, 100)))
+	queries := []string{"marker-4711", "ErrLabelRejected in carrier/client.go", "why did the retries time out", "the test that was failing in pkg7/file_200.go"}
+	var x *recall.Index
+	b.Run("index", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			x = recall.NewIndex(entries)
+		}
+	})
+	for _, query := range queries {
+		b.Run(strings.ReplaceAll(strings.ReplaceAll(query, "/", ","), " ", "_"), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				x.Search(query, nil)
+			}
+		})
+	}
+}
+
+func first[A, B any](a A, _ B) A { return a }

@@ -2,7 +2,9 @@ package recall
 
 import (
 	"context"
+	"maps"
 	"math"
+	"slices"
 	"sort"
 	"time"
 )
@@ -13,6 +15,7 @@ type Index struct {
 	// terms are the numbers of the terms by their words and by the stems of these, which forms
 	// of a word have in common.
 	terms      map[string]int32
+	words      []string    // of terms, sorted
 	postings   [][]posting // per term, in the order of the entries
 	lengths    []int       // tokens per entry
 	meanLength float64     // of lengths
@@ -21,6 +24,8 @@ type Index struct {
 	rowStarts  []int32     // of the rows of each entry
 	termRows   [][]int32   // per term, the rows that hold it
 	names      []name      // of all views
+	// The names of entry e are the ones numbered namesOf[nameStarts[e]:nameStarts[e+1]].
+	namesOf, nameStarts []int32
 	// nameTerms are the terms that the names are made of.
 	nameTerms []int32
 	sections  []section
@@ -62,6 +67,7 @@ func NewIndexContext(ctx context.Context, entries []Entry) (*Index, error) {
 		return nil, err
 	}
 	x.computeMeanLength()
+	x.words = slices.Sorted(maps.Keys(x.terms))
 	x.addSections()
 	return x, nil
 }

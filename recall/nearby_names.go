@@ -18,6 +18,8 @@ const (
 	// nameHoldersPower: a name counts less by this power of the number of messages that
 	// have it. What is everywhere need not be listed.
 	nameHoldersPower = 0.3
+	// maxNameRows is how many rows may have a name that is listed.
+	maxNameRows = 2000
 	// minNameLikeness is the likeness, of 1, of a name that shares nothing with the question,
 	// minNameNearness the nearness of one with nothing of the question around it.
 	minNameLikeness, minNameNearness = 0.1, 0.01
@@ -51,6 +53,7 @@ func (x *Index) addNames(ctx context.Context) error {
 			return err
 		}
 		row := x.rowStarts[i]
+		x.nameStarts = append(x.nameStarts, int32(len(x.namesOf)))
 		ident.Extract(text, func(id ident.Ident) {
 			for int(row)+1 < len(x.rows) && x.rows[row+1].entry == int32(i) && int(x.rows[row+1].from) <= id.At {
 				row++
@@ -71,6 +74,9 @@ func (x *Index) addNames(ctx context.Context) error {
 			}
 			this := &x.names[n]
 			if k := len(this.rows); k == 0 || this.rows[k-1] != row {
+				if k == 0 || x.rows[this.rows[k-1]].entry != int32(i) {
+					x.namesOf = append(x.namesOf, int32(n))
+				}
 				this.rows = append(this.rows, row)
 			}
 			this.isSpoken = this.isSpoken || x.entries[i].Tool == ""
@@ -106,7 +112,7 @@ func (c *passageChooser) nearbyNames(question string, spans []span, terms []term
 		return make([][]string, len(spans)), nil
 	}
 	var candidates []candidate
-	for i := range c.x.names {
+	for _, i := range c.namesFound() {
 		n := &c.x.names[i]
 		around, holders, last, passage := 0.0, 0, int32(-1), int32(-1)
 		for _, r := range n.rows {
@@ -146,7 +152,7 @@ func (c *passageChooser) nearbyNames(question string, spans []span, terms []term
 		if n.isSpoken {
 			score *= spokenNameWeight
 		}
-		candidates = append(candidates, candidate{int32(i), passage, score})
+		candidates = append(candidates, candidate{i, passage, score})
 	}
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.name, b.name))
@@ -177,6 +183,28 @@ func (c *passageChooser) nearbyNames(question string, spans []span, terms []term
 		}
 	}
 	return near, others
+}
+
+// namesFound lists the names in the entries that may be shown, without those that are everywhere.
+func (c *passageChooser) namesFound() []int32 {
+	var found []int32
+	seen := make([]bool, len(c.x.names))
+	for e, weight := range c.entryWeight {
+		if weight == 0 {
+			continue
+		}
+		end := len(c.x.namesOf)
+		if e+1 < len(c.x.nameStarts) {
+			end = int(c.x.nameStarts[e+1])
+		}
+		for _, n := range c.x.namesOf[c.x.nameStarts[e]:end] {
+			if !seen[n] && len(c.x.names[n].rows) <= maxNameRows {
+				found = append(found, n)
+			}
+			seen[n] = true
+		}
+	}
+	return found
 }
 
 // estimateTokens estimates the tokens of a text, usually a few percent above o200k.

@@ -102,7 +102,10 @@ func (x *Index) rank(query string, o *Options) (found []int, scores []float64, t
 	return x.matchingEntries(scores, o), scores, terms, append(phrases, plain)
 }
 
-// matchingEntries lists the entries with a score, best first.
+// maxFound is how many entries are put in order and looked at closely.
+const maxFound = 2000
+
+// matchingEntries lists the entries with the best scores, best first.
 func (x *Index) matchingEntries(scores []float64, o *Options) []int {
 	var found []int
 	for i, score := range scores {
@@ -110,8 +113,39 @@ func (x *Index) matchingEntries(scores []float64, o *Options) []int {
 			found = append(found, i)
 		}
 	}
+	found = mostPromising(found, scores)
 	x.sortByScore(found, scores)
-	return found
+	return found[:min(len(found), maxFound)]
+}
+
+// mostPromising returns the entries of which maxFound are best, and some more; of very many with about
+// the same score the later ones.
+func mostPromising(found []int, scores []float64) []int {
+	if len(found) <= maxFound {
+		return found
+	}
+	best := 0.0
+	for _, i := range found {
+		best = max(best, scores[i])
+	}
+	const steps = 4096
+	step := func(i int) int { return int(scores[i] / best * steps) }
+	var have [steps + 1]int // entries by score, in parts of the best
+	for _, i := range found {
+		have[step(i)]++
+	}
+	least, above := steps, 0
+	for ; above+have[least] < maxFound; least-- {
+		above += have[least]
+	}
+	surplus := have[least] - maxFound
+	return slices.DeleteFunc(found, func(i int) bool {
+		if step(i) == least {
+			surplus--
+			return surplus >= 0
+		}
+		return step(i) < least
+	})
 }
 
 // sortByScore sorts entries by score, best first, and of equal scores the later first.
@@ -210,12 +244,12 @@ func (x *Index) termsWithPrefix(word string) []int32 {
 	if root := stem(word); len(root) > 3 && strings.HasPrefix(word, root) {
 		word = root
 	}
-	var found []string
-	for t := range x.terms {
-		if strings.HasPrefix(t, word) {
-			found = append(found, t)
-		}
+	at, _ := slices.BinarySearch(x.words, word)
+	end := at
+	for end < len(x.words) && strings.HasPrefix(x.words[end], word) {
+		end++
 	}
+	found := slices.Clone(x.words[at:end])
 	slices.SortFunc(found, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
 	ids := make([]int32, 0, min(len(found), maxPrefixTerms))
 	for _, t := range found[:min(len(found), maxPrefixTerms)] {
@@ -249,13 +283,37 @@ func (x *Index) scoreEntries(terms []term, query string) []float64 {
 // shown or, for a phrase with its escapes, as it was written.
 func (x *Index) entriesWithPhrase(phrase string) []int {
 	var found []int
+	holders, narrowed := x.holdersOfInner(phrase)
 	for i := range x.entries {
 		view, text := x.views[i], x.entries[i].Text
-		if indexFold(view, phrase) >= 0 || len(view) != len(text) && indexFold(text, phrase) >= 0 {
+		for len(holders) > 0 && holders[0].entry < int32(i) {
+			holders = holders[1:]
+		}
+		if may := !narrowed || len(holders) > 0 && holders[0].entry == int32(i); may && indexFold(view, phrase) >= 0 || len(view) != len(text) && indexFold(text, phrase) >= 0 {
 			found = append(found, i)
 		}
 	}
 	return found
+}
+
+// holdersOfInner returns the entries that have the rarest of the words between the first and the last
+// of a phrase: these stand whole in a text that contains it. Without such words it narrows nothing.
+func (x *Index) holdersOfInner(phrase string) (holders []posting, narrowed bool) {
+	words := strings.Fields(phrase)
+	if len(words) < 3 {
+		return nil, false
+	}
+	sc := scanner{wholesOnly: true}
+	sc.scan(strings.Join(words[1:len(words)-1], " "), func(token []byte, _ grain, _, _ int) {
+		var list []posting
+		if id, known := x.terms[string(token)]; known {
+			list = x.postings[id]
+		}
+		if !narrowed || len(list) < len(holders) {
+			holders, narrowed = list, true
+		}
+	})
+	return holders, narrowed
 }
 
 // indexFold is strings.Index without regard to case. A character does not match its other
