@@ -11,18 +11,10 @@ import (
 type period struct{ from, until time.Time }
 
 // months are the beginnings of the names of months, in English, German, French and Spanish.
-var months = formTable(`january jan januar janvier enero
-february feb februar février febrero
-march mar märz mars marzo
-april apr avril abril
-may mai mayo
-june jun juni juin junio
-july jul juli juillet julio
-august aug août agosto
-september sep sept septembre septiembre
-october oct oktober octobre octubre
-november nov novembre noviembre
-december dec dezember décembre diciembre`)
+var months = formTable(`january jan januar janvier enero, february feb februar février febrero, march mar märz mars marzo, april apr avril
+	abril, may mai mayo, june jun juni juin junio, july jul juli juillet julio, august aug août agosto, september sep sept
+	septembre septiembre, october oct oktober octobre octubre, november nov novembre noviembre, december dec dezember
+	décembre diciembre`)
 
 // beforeNow are words for a time before now, with how many days ago it begins and ends.
 var beforeNow = []struct {

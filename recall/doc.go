@@ -4,10 +4,15 @@
 //	hits := recall.NewIndex(entries).Search("ErrLabelRejected carrier/client.go", nil)
 //
 // The search is BM25 over tokens made for code: whole identifiers and their parts, paths and
-// their base names, numbers. Quoted phrases, and texts that contain the query as it is,
-// count more. Hits are passages: the lines that match most of the query, each chosen for
-// what the hits before it do not show, with nearby names. It needs no model and no network,
-// and is deterministic.
+// their base names, numbers; forms of a word count as one, and words such as "the" and "which"
+// not at all where the query has others. The score of a message has parts of those of its
+// neighbors, of the question before it, and of its section: the messages around it without a
+// long pause. A time in the query ("on 3 March", "last week") counts for the sections of that
+// time, seen from the latest message. Quoted phrases, and texts that contain the query as it is,
+// count more. A short question lists its best messages, those of other sections before more of
+// the same; a long one the passages that match most of it, each for what the hits before it do
+// not show. Nearby names stand beside them. It needs no model and no network, and is
+// deterministic.
 //
 // Texts and excerpts come from tools and the web. They are data, not instructions.
 //

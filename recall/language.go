@@ -24,72 +24,16 @@ var stopWords = wordSet(
 	nos para pero por porque que qué quién se sin sobre su sus también te tu un una y ya`,
 )
 
-// irregular are the forms of words that share no stem, each line by its first form.
-var irregular = formTable(`become became
-begin began begun
-break broke broken
-bring brought
-build built
-buy bought
-catch caught
-child children
-choose chose chosen
-draw drew drawn
-drive drove driven
-eat ate eaten
-fall fell fallen
-feel felt
-fight fought
-find found
-fly flew flown
-foot feet
-forget forgot forgotten
-get got gotten
-give gave given
-go went gone
-grow grew grown
-hear heard
-hide hid hidden
-hold held
-keep kept
-know knew known
-lead led
-learn learnt
-leave left
-lose lost
-make made
-man men
-mean meant
-meet met
-mouse mice
-pay paid
-person people
-ride rode ridden
-rise rose risen
-run ran
-say said
-see saw seen
-sell sold
-send sent
-shake shook shaken
-sing sang sung
-sleep slept
-speak spoke spoken
-spend spent
-stand stood
-steal stole stolen
-swim swam swum
-take took taken
-teach taught
-tell told
-think thought
-throw threw thrown
-tooth teeth
-wake woke woken
-wear wore worn
-win won
-woman women
-write wrote written`)
+// irregular are the forms of words that share no stem, by the first of them.
+var irregular = formTable(`become became, begin began begun, break broke broken, bring brought, build built, buy bought, catch caught, child
+	children, choose chose chosen, draw drew drawn, drive drove driven, eat ate eaten, fall fell fallen, feel felt, fight
+	fought, find found, fly flew flown, foot feet, forget forgot forgotten, get got gotten, give gave given, go went gone,
+	grow grew grown, hear heard, hide hid hidden, hold held, keep kept, know knew known, lead led, learn learnt, leave
+	left, lose lost, make made, man men, mean meant, meet met, mouse mice, pay paid, person people, ride rode ridden, rise
+	rose risen, run ran, say said, see saw seen, sell sold, send sent, shake shook shaken, sing sang sung, sleep slept,
+	speak spoke spoken, spend spent, stand stood, steal stole stolen, swim swam swum, take took taken, teach taught, tell
+	told, think thought, throw threw thrown, tooth teeth, wake woke woken, wear wore worn, win won, woman women, write
+	wrote written`)
 
 func wordSet(lists ...string) map[string]bool {
 	set := map[string]bool{}
@@ -101,9 +45,10 @@ func wordSet(lists ...string) map[string]bool {
 	return set
 }
 
-func formTable(lines string) map[string]string {
+// formTable reads words with their other forms, with commas between: each form gives the word.
+func formTable(table string) map[string]string {
 	first := map[string]string{}
-	for line := range strings.Lines(lines) {
+	for line := range strings.SplitSeq(table, ",") {
 		forms := strings.Fields(line)
 		for _, form := range forms[1:] {
 			first[form] = forms[0]

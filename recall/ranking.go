@@ -283,7 +283,7 @@ func (x *Index) scoreEntries(terms []term, query string) []float64 {
 // shown or, for a phrase with its escapes, as it was written.
 func (x *Index) entriesWithPhrase(phrase string) []int {
 	var found []int
-	holders, narrowed := x.holdersOfInner(phrase)
+	holders, narrowed := holdersOfInner(x, phrase)
 	for i := range x.entries {
 		view, text := x.views[i], x.entries[i].Text
 		for len(holders) > 0 && holders[0].entry < int32(i) {
@@ -298,7 +298,7 @@ func (x *Index) entriesWithPhrase(phrase string) []int {
 
 // holdersOfInner returns the entries that have the rarest of the words between the first and the last
 // of a phrase: these stand whole in a text that contains it. Without such words it narrows nothing.
-func (x *Index) holdersOfInner(phrase string) (holders []posting, narrowed bool) {
+func holdersOfInner(x *Index, phrase string) (holders []posting, narrowed bool) {
 	words := strings.Fields(phrase)
 	if len(words) < 3 {
 		return nil, false

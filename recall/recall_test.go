@@ -154,6 +154,62 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestSurroundings: an answer is found by its question, although it has no word of the query; of
+// messages alike the one whose section is about the query comes first; a time that the query names
+// decides.
+func TestSurroundings(t *testing.T) {
+	day := func(n int) time.Time { return time.Date(2025, time.March, n, 9, 0, 0, 0, time.UTC) }
+	var entries []recall.Entry
+	say := func(n int, text string) {
+		i := len(entries)
+		entries = append(entries, recall.Entry{ThreadID: "t", MessageID: thread.ID(fmt.Sprint("m", i)), Position: i, Time: day(n), Text: text})
+	}
+	say(3, "Which port does the broker use?")           // 0
+	say(3, "7433, and nothing else.")                   // 1
+	say(3, "Good to know, thanks.")                     // 2
+	say(8, "The kiln was hot.")                         // 3
+	say(8, "We glazed the bowl, and then another bowl") // 4
+	say(12, "The kiln was hot.  ")                      // 5
+	say(12, "Nobody came to the pottery")               // 6
+	for i := range 12 {
+		say(20+i/6, fmt.Sprintf("number %d is about the weather", i))
+	}
+	x := recall.NewIndex(entries)
+	for _, tt := range []struct {
+		query string
+		want  []thread.ID
+	}{
+		{"port of the broker", []thread.ID{"m0", "m1"}},
+		{"how hot is the kiln for glazing bowls", []thread.ID{"m4"}},
+		{"kiln glazed", []thread.ID{"m4", "m3", "m5"}},
+		{"was the kiln hot on 12 March", []thread.ID{"m5", "m3"}},
+		{"was the kiln hot on March 8", []thread.ID{"m3", "m5"}},
+	} {
+		if got := ids(x.Search(tt.query, nil)); len(got) < len(tt.want) || !slices.Equal(got[:len(tt.want)], tt.want) {
+			t.Errorf("%q: got %v, want %v first", tt.query, got, tt.want)
+		}
+	}
+}
+
+// TestSpread: after the best message of one section, a little less good one of another comes before the
+// next of the same.
+func TestSpread(t *testing.T) {
+	said := func(thread_ string, text ...string) (entries []recall.Entry) {
+		for i, e := range texts(text...) {
+			e.ThreadID, e.MessageID, e.Position = thread_, thread.ID(fmt.Sprint(thread_, i)), i
+			entries = append(entries, e)
+		}
+		return entries
+	}
+	entries := append(said("a", "the otter swims", "an otter swims", "we went home again"), said("b", "one otter swims", "it rained")...)
+	for i := range 8 {
+		entries = append(entries, said(fmt.Sprint("c", i), "nothing of that kind")...)
+	}
+	if got := ids(recall.NewIndex(entries).Search("otter swims", nil)); len(got) != 3 || got[0][0] != 'a' || got[1] != "b0" || got[2][0] != 'a' {
+		t.Errorf("got %v, want one of a, the one of b, the other of a", got)
+	}
+}
+
 // TestExcerpt: whole lines around the best match, a part of a line that is too
 // long.
 func TestExcerpt(t *testing.T) {

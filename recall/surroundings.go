@@ -38,7 +38,7 @@ func (x *Index) addSections() {
 		}
 		x.asks[i] = e.Tool == "" && strings.HasSuffix(strings.TrimRight(e.Text, " \t\r\n)\"*"), "?")
 		n := len(x.sections) - 1
-		if n < 0 || !x.goesOn(x.sections[n], i) {
+		if n < 0 || !x.sections[n].goesOn(x, i) {
 			x.sections = append(x.sections, section{from: i})
 			n++
 		}
@@ -49,7 +49,7 @@ func (x *Index) addSections() {
 }
 
 // goesOn reports whether entry i belongs to the section before it.
-func (x *Index) goesOn(s section, i int) bool {
+func (s section) goesOn(x *Index, i int) bool {
 	e, last := &x.entries[i], &x.entries[i-1]
 	paused := !e.Time.IsZero() && !last.Time.IsZero() && e.Time.Sub(last.Time).Abs() > longestPause
 	return e.ThreadID == last.ThreadID && !paused && i-s.from < mostEntries && s.length < mostTokens
@@ -59,8 +59,8 @@ func (x *Index) goesOn(s section, i int) bool {
 // question that they answer, and their section as a whole.
 func (x *Index) withSurroundings(own []float64, terms []term, query string) []float64 {
 	scores := make([]float64, len(own))
-	whole := x.sectionScores(terms)
-	x.addPeriod(whole, query)
+	whole := sectionScores(x, terms)
+	addPeriod(x, whole, query)
 	for n, s := range x.sections {
 		if whole[n] == 0 {
 			continue
@@ -92,7 +92,7 @@ func (x *Index) withSurroundings(own []float64, terms []term, query string) []fl
 }
 
 // sectionScores are the scores of BM25 of the sections, as if each were one text.
-func (x *Index) sectionScores(terms []term) []float64 {
+func sectionScores(x *Index, terms []term) []float64 {
 	scores, counts := make([]float64, len(x.sections)), make([]int32, len(x.sections))
 	mean := 0.0
 	for _, s := range x.sections {
@@ -119,7 +119,7 @@ func (x *Index) sectionScores(terms []term) []float64 {
 
 // addPeriod adds to sections what they are worth because of a time that the query names. Where none
 // is of that time it says nothing.
-func (x *Index) addPeriod(scores []float64, query string) {
+func addPeriod(x *Index, scores []float64, query string) {
 	p, ok := periodOf(query, x.newest)
 	if !ok {
 		return
