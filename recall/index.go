@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Index searches entries. It never changes and is safe for concurrent use.
+// Index searches entries. It never changes and is safe for concurrent use. It takes about nine times
+// the memory of short texts, besides the entries: 107 MB for 100,000 messages of 115 bytes.
 type Index struct {
 	entries []Entry
 	// terms are the numbers of the terms by their words and by the stems of these, which forms
