@@ -14,7 +14,7 @@ var ways = []struct {
 	most          int
 }{
 	{".", "Session.PrepareStep", 68},
-	{"internal/cli", "compactCommand", 155},
+	{"internal/cli", "compactCommand", 157},
 	{"proxy", "Transport.RoundTrip", 151},
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
+	"github.com/palimpsest-ai/palimpsest/internal/secret"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -218,8 +219,8 @@ func troubleLine(e event.Event) string {
 
 // deferredLines holds lines back while an agent draws on the same terminal.
 type deferredLines struct {
-	w    io.Writer
-	hold bool
+	w           io.Writer
+	hold, masks bool // masks says that secrets are masked
 
 	mu    sync.Mutex
 	lines []string
@@ -233,6 +234,9 @@ func sharesTerminal(s Streams) bool {
 func (h *deferredLines) print(_ event.Event, line string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.masks {
+		line = secret.Mask(line)
+	}
 	if h.hold {
 		h.lines = append(h.lines, line)
 		return

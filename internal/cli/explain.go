@@ -56,10 +56,10 @@ session and a conversation with one id the session is shown, or with --store the
 			if err := checkOutputs(append(conv.files(args[0]), store.files()...), out); err != nil {
 				return err
 			}
-			v, err := store.view(c.Context(), args[0])
+			shown, err := store.shown(c.Context(), args[0])
 			switch {
-			case v == nil && err == nil:
-				if v, err = conv.view(c.Context(), args[0], s); err == nil {
+			case shown == nil && err == nil:
+				if shown, err = conv.shown(c.Context(), args[0], s); err == nil {
 					store.tellStored(c.Context(), conv.in.Thread.ID(), s)
 				}
 			case err == nil:
@@ -71,6 +71,11 @@ session and a conversation with one id the session is shown, or with --store the
 			if err != nil {
 				return err
 			}
+			masked, err := maskShown(shown)
+			if err != nil {
+				return err
+			}
+			v := web.View(*shown)
 			var page bytes.Buffer
 			if err := web.Write(&page, v); err != nil {
 				return err
@@ -79,6 +84,9 @@ session and a conversation with one id the session is shown, or with --store the
 				return err
 			}
 			conv.in.printWarnings(newPrinter(s.Err))
+			if masked > 0 {
+				fmt.Fprintf(s.Err, "palimpsest: %s\n", maskedNote(masked))
+			}
 			if out != "" && out != "-" {
 				fmt.Fprintf(s.Err, "palimpsest: %s → %s tokens, counted with %s; open %s in a browser\n", number(v.Before), number(v.After), v.Counter, printable(out))
 			}
@@ -95,8 +103,8 @@ session and a conversation with one id the session is shown, or with --store the
 	return c
 }
 
-// view is the conversation of a file under the plan that compact would make.
-func (c *conversation) view(ctx context.Context, path string, s Streams) (*view.View, error) {
+// shown is the conversation of a file under the plan that compact would make.
+func (c *conversation) shown(ctx context.Context, path string, s Streams) (*web.Input, error) {
 	if err := c.open(path, s); err != nil {
 		return nil, err
 	}
@@ -107,7 +115,7 @@ func (c *conversation) view(ctx context.Context, path string, s Streams) (*view.
 	for _, note := range c.unsentNotes(res) {
 		c.warn(note)
 	}
-	shown := web.Input{
+	shown := &web.Input{
 		Thread: c.in.Thread, Result: res, Counter: c.counter, Model: c.model, Title: c.in.Title, Agent: string(c.in.file.Format),
 		Budget: c.budget, MaxTextBytes: maxPageTexts,
 		Command: "palimpsest compact " + c.in.summary().commandArguments() + " --budget " + strconv.Itoa(c.budget) + " -o prompt.json",
@@ -126,7 +134,7 @@ func (c *conversation) view(ctx context.Context, path string, s Streams) (*view.
 	for _, own := range c.in.Compactions {
 		shown.Marks = append(shown.Marks, view.Mark{At: own.At, Trigger: own.Trigger})
 	}
-	return web.View(shown), nil
+	return shown, nil
 }
 
 // checkStoredFlags returns an error for flags that say how to compact: a stored thread is shown
@@ -150,20 +158,20 @@ func namesFile(name string) bool {
 	return s != nil || err != nil
 }
 
-// view is a stored thread under the plan in force. It is nil if the name is that of no thread, or, where no store was
+// shown is a stored thread under the plan in force. It is nil if the name is that of no thread, or, where no store was
 // named, of a file or a session.
-func (f *storeFlag) view(ctx context.Context, name string) (v *view.View, err error) {
+func (f *storeFlag) shown(ctx context.Context, name string) (shown *web.Input, err error) {
 	if f.name == "" && namesFile(name) {
 		return nil, nil
 	}
 	err = f.withTenant(ctx, func(k *tenantStore) (err error) {
-		v, err = k.view(ctx, name)
+		shown, err = k.shown(ctx, name)
 		return err
 	})
 	if f.isMissing(err) || errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
-	return v, err
+	return shown, err
 }
 
 // tellStored says how to see the stored conversation of a session that was shown, if it has a plan.
@@ -177,7 +185,7 @@ func (f *storeFlag) tellStored(ctx context.Context, id string, s Streams) {
 	})
 }
 
-func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error) {
+func (k *tenantStore) shown(ctx context.Context, name string) (*web.Input, error) {
 	info, err := k.thread(ctx, name)
 	if err != nil {
 		return nil, err
@@ -202,7 +210,7 @@ func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error)
 		last.Profile = render.For(apiOf(log))
 		last.Profile.Reach = render.Command
 	}
-	shown := web.Input{
+	shown := &web.Input{
 		Thread: log, Version: info.Plans, Counter: counter, MaxTextBytes: maxPageTexts,
 		Window: last.Window, Budget: last.Budget, UnstoredTokens: last.Fixed,
 	}
@@ -223,7 +231,7 @@ func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error)
 			shown.Result = res
 		}
 	}
-	return web.View(shown), nil
+	return shown, nil
 }
 
 // apiOf is the API that a log was read from, by its newest part that names one; empty if none

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/internal/secret"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -118,7 +119,12 @@ func (c *conversation) handoffText(ctx context.Context, next string) (string, er
 	if errors.Is(err, summarize.ErrBudget) {
 		err = fmt.Errorf("%w: raise --budget", err)
 	}
-	return head + made.Summary.Render(), err
+	masks, failed := settingsMask()
+	text := head + made.Summary.Render()
+	if masks { // as writePrompt does it, so that what is shown is what is written
+		text = secret.Mask(text)
+	}
+	return text, cmp.Or(err, failed)
 }
 
 // userMessage is a message of the user.

@@ -101,8 +101,12 @@ func (c *conversation) writePrompt(p prompt.Prompt, out string) (*resumedSession
 	if err != nil {
 		return nil, err
 	}
+	title, notes, err := maskSession(&p, c.in.Title)
+	if err != nil {
+		return nil, err
+	}
 	now := time.Now()
-	s := transcript.Session{ID: newSessionID(now), Dir: dir, Time: now, Model: p.Model, Title: c.in.Title}
+	s := transcript.Session{ID: newSessionID(now), Dir: dir, Time: now, Model: p.Model, Title: title}
 	if c.modelName == "" && c.in.Model != "" && c.into.API() == "" {
 		s.Model = c.in.Model
 	}
@@ -128,8 +132,9 @@ func (c *conversation) writePrompt(p prompt.Prompt, out string) (*resumedSession
 	made := &resumedSession{Agent: string(c.into), ID: w.ID, Path: cmp.Or(out, expected), Lost: w.Lost}
 	made.Resume = resumeLine(c.into, w.ID, dir, made.Path, expected)
 	if c.in.Dir != "" && dir != c.in.Dir {
-		made.Notes = []string{fmt.Sprintf("the folder of the session, %s, is not on this machine: it goes on in %s", c.in.Dir, dir)}
+		notes = append(notes, fmt.Sprintf("the folder of the session, %s, is not on this machine: it goes on in %s", c.in.Dir, dir))
 	}
+	made.Notes = notes
 	return made, writeNewFile(made.Path, w.Data)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
+	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -65,12 +66,15 @@ func (l *pageSessions) View(ctx context.Context, id string, q *api.Compact) (*vi
 	}
 	conv := conversation{policy: name, budget: q.Budget, summarizer: policyfile.Extractive, guessBudget: true}
 	conv.in.run = 1 // others in the file belong to sub-agents
-	v, err := conv.view(ctx, all[n].Path, Streams{})
+	shown, err := conv.shown(ctx, all[n].Path, Streams{})
 	var over *policy.BudgetError
 	if err != nil && !errors.As(err, &over) && ctx.Err() == nil {
 		return nil, newProblem(api.BadRequest, http.StatusBadRequest, ErrorText(err))
 	}
-	return v, err
+	if err != nil {
+		return nil, err
+	}
+	return web.View(*shown), nil
 }
 
 func newProblem(kind string, status int, detail string) *api.Problem {

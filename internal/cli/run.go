@@ -102,6 +102,10 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	if err != nil {
 		return err
 	}
+	masks, err := settingsMask()
+	if err != nil {
+		return err
+	}
 	if r.options.Secret, err = loadSecret(len(r.options.Emulate) > 0); err != nil {
 		fmt.Fprintf(s.Err, "palimpsest: a later run will not know the compactions that are emulated now: %v\n", err)
 	}
@@ -112,7 +116,7 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	defer func() { err = errors.Join(err, db.Close()) }()
 	config, kept := &r.options.Config, db.forTenant(r.store.tenant)
 	config.Log, config.Plans, config.Answers, r.options.Documents = kept.Log, kept.Plans, llm.NewAnswers(kept.Answers), kept.Documents
-	lines, counts := &deferredLines{w: s.Err, hold: sharesTerminal(s)}, &event.Counters{}
+	lines, counts := &deferredLines{w: s.Err, masks: masks, hold: sharesTerminal(s)}, &event.Counters{}
 	config.Events = event.Multi(newAnnouncer(lines.print), newTroubles(lines.print), counts)
 
 	var p *proxy.Proxy

@@ -379,6 +379,9 @@ func newLogger(c *config.Config, s Streams) *slog.Logger {
 	// The settings allow only names that slog knows.
 	_ = level.UnmarshalText([]byte(c.Text("log-level")))
 	o := &slog.HandlerOptions{Level: level}
+	if masksSecrets(c) {
+		o.ReplaceAttr = maskAttr
+	}
 	if c.Text("log-format") == "json" {
 		return slog.New(slog.NewJSONHandler(s.Err, o))
 	}

@@ -154,6 +154,8 @@ func Settings() []Setting {
 			Usage: "a process that compacts a thread gives a sign of life four times in this time. A request that needs the compaction makes it itself after this long without one, and another process takes the compaction over after 15 times this long"},
 		{Name: "drain", Default: "30s", ValueName: "DURATION", check: parses(parseDuration),
 			Usage: "how long requests may take to finish when the daemon stops"},
+		{Name: "mask-secrets", Default: "on", ValueName: "HOW", Values: []string{"off", "on"},
+			Usage: "mask keys, tokens and passwords in what leaves the machine: pages of explain, handoffs, sessions of --into, logs: on, or off. What is stored stays whole"},
 		{Name: "log-level", Default: "info", ValueName: "LEVEL", Values: []string{"debug", "info", "warn", "error"},
 			Usage: "write log records from this level on: debug, info, warn, error"},
 		{Name: "log-format", Default: "text", ValueName: "FORMAT", Values: []string{"text", "json"},

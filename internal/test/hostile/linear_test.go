@@ -22,6 +22,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/secret"
 	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/test/hostile"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -145,6 +146,7 @@ func TestTextsAreLinear(t *testing.T) {
 	readers := map[string]func(text string) func(){
 		"injected kind":  func(text string) func() { return func() { injected.TextKind(text) } },
 		"injected words": func(text string) func() { return func() { injected.UserWords(user(text)) } },
+		"secrets":        func(text string) func() { return func() { secret.Mask(text) } },
 		"our forms":      func(text string) func() { return func() { ownformat.IsSummary(user(text)) } },
 		"JSON":           func(text string) func() { return func() { _ = rawjson.Check(text) } },
 		"quoted JSON":    func(text string) func() { return func() { rawjson.Quote(text) } },
@@ -184,6 +186,21 @@ func TestTextsAreLinear(t *testing.T) {
 				linear(t, 32<<10, most(), func(n int) func() { return read(hostile.TextAt(k, n).Text) })
 			})
 		}
+	}
+}
+
+// TestSecretsAreLinear: so does the mask of secrets, for what only begins as one does.
+func TestSecretsAreLinear(t *testing.T) {
+	for i, piece := range []string{"-----BEGIN PRIVATE KEY-----\n", "eyJabcdefgh.", "password=", "pwd:'", " -u a:", "a://b:", "sk-a1", "authorization: ", "bearer      ", "token=a "} {
+		if every := cmp.Or(share(), 3); i%every != 0 {
+			continue
+		}
+		t.Run(piece, func(t *testing.T) {
+			linear(t, 32<<10, most(), func(n int) func() {
+				text := strings.Repeat(piece, n/len(piece))
+				return func() { secret.Mask(text) }
+			})
+		})
 	}
 }
 

@@ -1,0 +1,171 @@
+// Package secret masks keys, tokens and passwords in texts that leave the machine: pages that are
+// handed on, sessions for another agent, logs. What is stored is never changed.
+//
+// It finds what is written as secrets usually are (kinds). A password in plain prose looks like
+// any other word and stays.
+package secret
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
+)
+
+// Mask replaces each secret in a text by what it is and how long, such as
+// "[secret: GitHub token, 40 characters]". The text may be JSON, also within a string of other JSON: it
+// is JSON afterwards. The time is linear in the text. A masked text stays as it is.
+func Mask(text string) string {
+	lower := lowerASCII(text)
+	for i := range kinds {
+		k := &kinds[i]
+		for _, word := range k.begin {
+			if masked := k.mask(text, lower, word); masked != text {
+				text, lower = masked, lowerASCII(masked)
+			}
+		}
+	}
+	return text
+}
+
+// kind is a way in which secrets are written.
+type kind struct {
+	name string
+	// begin are the words that a match begins with, in lower case. They are found fast.
+	begin []string
+	// inWord says that the word may be the end of another, as in PGPASSWORD.
+	inWord bool
+	// match has the secret as its first group.
+	match func() *regexp.Regexp
+	// check tells a secret from what only stands in the place of one; nil if nothing else is
+	// written so.
+	check   func(string) bool
+	example string // <> around the secret
+}
+
+// longest is how far a match may reach, in bytes: the largest keys in use take half of it.
+const longest = 8 << 10
+
+// Between a name and its value in code, JSON, YAML and headers; quotes may be escaped.
+const (
+	quote  = `\\*["']?`
+	assign = quote + `\s{0,20}(?::=|=>|=|:)\s{0,20}` + quote
+	value  = "[^\\s\"'`\\\\$<>{}()\\[\\]|;&,*]" // not what a shell or a template fills in
+)
+
+func at(pattern string) func() *regexp.Regexp { return lazyregexp.New(`^(?i:` + pattern + `)`) }
+
+// kinds is the table of all kinds.
+var kinds = []kind{
+	{"private key", []string{"-----begin "}, true, at(`(-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z ]{0,30}-----` +
+		`(?:(?:\s|\\+[nrt])+|[A-Z0-9+/=]{16,}|[0-9]+(?:→|\|)|(?:Proc-Type|DEK-Info|Version|Comment): ?[^\n\\"]{1,80})*` +
+		`(?:(?:[A-Z0-9+/=]{1,15}(?:\s|\\+[nrt])*)?-----END [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z ]{0,30}-----)?)`), nil,
+		`<-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEAxGdv3q1sPq1\nAAAA\n-----END RSA PRIVATE KEY----->`},
+	{"GitHub token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"}, false, at(`([a-z_]+_[A-Z0-9_]{22,255})`), random,
+		`git clone https://<ghp_q1W2e3R4t5Y6u7I8o9P0a1S2d3F4g5H6j7K8>`},
+	{"GitLab token", []string{"glpat-"}, false, at(`(glpat-[A-Z0-9_.-]{20,255})`), random, `PRIVATE-TOKEN: <glpat-a1B2c3D4e5F6g7H8i9J0>`},
+	{"API key", []string{"sk-", "gsk_", "xai-", "hf_", "aiza"}, false, at(`(sk-[A-Z0-9_-]{20,255}|(?:gsk_|xai-|hf_)[A-Z0-9]{30,255}|AIza[A-Z0-9_-]{35})`), random,
+		`use <sk-ant-api03-Zx81mQ0aLs92kdPq-Wn3>, it is new`},
+	{"AWS access key", []string{"akia", "asia"}, false, at(`((?-i:AKIA|ASIA)(?-i:[A-Z0-9]{16}))\b`), random, `aws configure set aws_access_key_id <AKIAQ7RZ2M4X5N6B8V9C>`},
+	{"Slack token", []string{"xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-", "xoxe-", "hooks.slack.com/services/"}, false, at(`([a-z.-]+[A-Z0-9/_.-]{20,255})`), random, `slack --with <xoxb-2817364590-a1b2c3d4e5>`},
+	{"Stripe key", []string{"sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"}, false, at(`([a-z_]+_[A-Z0-9+/=]{16,255})`), random, `stripe.api_key = '<sk_live_51H8xQ2eZvKYlo2C>'`},
+	{"registry token", []string{"npm_", "pypi-"}, false, at(`(npm_[A-Z0-9]{30,255}|pypi-[A-Z0-9_-]{30,1000})`), random, `_authToken=<npm_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6>`},
+	{"JSON web token", []string{"eyj"}, false, at(`(eyJ[A-Z0-9_-]{8,}\.eyJ[A-Z0-9_-]{8,}\.[A-Z0-9_-]*)`), nil, `id_token <eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NSJ9.c2lnbmF0dXJl>`},
+	{"authorization header", []string{"authorization", "bearer "}, false, at(`(?:authorization` + assign + `(?:(?:bearer|basic|token)\s{1,20})?|bearer\s{1,20})([A-Z0-9+/=._~-]{12,})`), random,
+		`curl -H "Authorization: Bearer <8d1f0c2b7a6e5d4c3b2a>"`},
+	{"key header", []string{"x-api-key", "x-goog-api-key", "x-auth-token", "api-key"}, false, at(`[a-z-]+` + assign + `([A-Z0-9+/=._~-]{12,})`), random, `{"x-api-key":"<c9d8e7f6a5b4c3d2>"}`},
+	{"password in an address", []string{"://"}, true, at(`://[^\s:/@"'<>\\]{0,100}:([^\s:/@"'<>\\${}\[\]]{2,255})@`), notBlank, `postgres://shipq:<hunter2>@db.example.com/shipq`},
+	{"password option", []string{"--password", "--passwd", "--token", "--api-key", "--secret", "--auth-token", "--access-token", "--client-secret"}, false,
+		at(`[a-z-]+(?:=|\s{1,20})` + quote + `([^\s"'\\$<>{}()\[\]|;&,*-]` + value + `{3,})`), given, `mysql --user root --password <hunter2>`},
+	{"password option", []string{" -u ", " --user ", " -u=", " --user="}, true, at(` --?[a-z]+[ =]` + quote + `[^\s:"'\\$]{1,100}:(` + value + `{3,})`), random, `curl -s -u admin:<hunter2> https://example.com`},
+	{"secret variable", []string{"password=", "passwd=", "token=", "secret=", "api_key=", "apikey=", "access_key=", "secret_key=", "private_key="}, true,
+		at(`(?-i:[A-Z_]+)=` + quote + `(` + value + `{4,})`), given, `PGPASSWORD=<hunter2> psql -c 'select 1'`},
+	{"password", []string{"password", "passwd", "pwd", "secret", "_token", "-token", "authtoken", "api_key", "apikey", "api-key", "access_key", "accesskey", "secret_key", "secretkey"}, true,
+		at(`[a-z_-]+(?:` + quote + `\s{0,20}(?::=|=>|=|:)\s{0,20}\\*["']|=)([A-Z0-9+/=_.~!@#%^-]{6,255})`), random, `login(password="<hunt-er2>")`},
+}
+
+// mask replaces the secrets whose match begins with a word.
+func (k *kind) mask(text, lower, word string) string {
+	var b strings.Builder
+	done := 0
+	for from := 0; ; {
+		i := strings.Index(lower[from:], word)
+		if i < 0 {
+			break
+		}
+		start := from + i
+		from = start + len(word)
+		if !k.inWord && !beginsWord(text, start) {
+			continue
+		}
+		found := k.match().FindStringSubmatchIndex(text[start:min(len(text), start+longest)])
+		if found == nil {
+			continue
+		}
+		from = start + found[1]
+		if secret := text[start+found[2] : start+found[3]]; k.check == nil || k.check(secret) {
+			fmt.Fprintf(&b, "%s[secret: %s, %d characters]", text[done:start+found[2]], k.name, utf8.RuneCountInString(secret))
+			done = start + found[3]
+		}
+	}
+	if done == 0 {
+		return text
+	}
+	return b.String() + text[done:]
+}
+
+// beginsWord reports whether no word goes on at a place: the letter of a JSON escape is none.
+func beginsWord(text string, i int) bool {
+	if i == 0 {
+		return true
+	}
+	switch c := text[i-1]; {
+	case c == 'n' || c == 'r' || c == 't':
+		return i > 1 && text[i-2] == '\\'
+	default:
+		return c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
+	}
+}
+
+// lowerASCII is text with the same length in lower case.
+func lowerASCII(text string) string {
+	b := []byte(text)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// random reports whether a text looks like something that nobody would make up as an example: it has a
+// letter and a digit, and is no word for a secret.
+func random(text string) bool {
+	return strings.ContainsAny(text, "0123456789") && strings.ContainsFunc(text, unicode.IsLetter) && notBlank(text)
+}
+
+// given reports whether a text is a value, and no name of one as help texts have it.
+func given(text string) bool {
+	name := strings.ToUpper(text) == text && !strings.ContainsAny(text, "0123456789")
+	return !name && notBlank(text)
+}
+
+// blanks are words of examples, in lower case.
+var blanks = []string{"your", "example", "placeholder", "redacted", "changeme", "change-me", "dummy", "xxx", "string", "value", "none", "null", "true", "false", "undefined", "..."}
+
+// notBlank reports whether a text is not what is written where a secret was left out.
+func notBlank(text string) bool {
+	lower, seen := strings.ToLower(text), map[rune]bool{}
+	for _, word := range blanks {
+		if strings.Contains(lower, word) {
+			return false
+		}
+	}
+	for _, r := range lower {
+		seen[r] = true
+	}
+	return len(seen) > 2 || len(lower) < 4
+}
