@@ -112,7 +112,7 @@ what does not fit), 4 the input is not valid (the error names the line or path).
 		compactCommand(s), handoffCommand(s), inspectCommand(s), lostCommand(s), planCommand(s), explainCommand(s), renderCommand(s),
 		diffCommand(s), checkCommand(s), artifactCommand(s), recallCommand(s), dbCommand(s), modelsCommand(s), policyCommand(s),
 		serveCommand(s), daemonCommand(s), configCommand(s), keysCommand(s), runCommand(s), sessionsCommand(s),
-		threadsCommand(s), undoCommand(s), hookCommand(s), pluginCommand(s), mcpCommand(s), healthCommand(s), manCommand(s), versionCommand(s),
+		threadsCommand(s), undoCommand(s), pinCommand(s), expandCommand(s), hookCommand(s), pluginCommand(s), mcpCommand(s), healthCommand(s), manCommand(s), versionCommand(s),
 		installCommand(s), uninstallCommand(s), switchCommand(s, true), switchCommand(s, false), doctorCommand(s), statuslineCommand(s),
 	)
 	root.InitDefaultHelpCmd()

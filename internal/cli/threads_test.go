@@ -56,6 +56,8 @@ func TestThreadNames(t *testing.T) {
 		{"list", "artifact list --thread THREAD"},
 		{"get", "artifact get " + message + " --thread THREAD"},
 		{"explain", "explain THREAD -o page.html"},
+		{"pin", "pin THREAD " + message},
+		{"free", "pin THREAD " + message + " --free"},
 		{"undo", "undo THREAD --plan 0"},
 		{"delete", "threads delete THREAD --yes"}, // the last: it is gone then
 	} {
@@ -126,5 +128,39 @@ func TestNothingStored(t *testing.T) {
 	}
 	if status, _, said := run(t, "compact", file, "--budget", "32000", "-o", os.DevNull); status != exitDone {
 		t.Errorf("the command that is said: %s", said)
+	}
+}
+
+// TestPinAndExpand: what hides a message is gone from the plan then, and said; undo takes it back. A message that is
+// pinned stays in the prompts of compactions that come.
+func TestPinAndExpand(t *testing.T) {
+	file := sessionOnMachine(t)
+	command := func(want int, line string) string {
+		t.Helper()
+		status, out, said := run(t, append(strings.Fields(line), "--store", "kept.db")...)
+		if status != want {
+			t.Fatalf("%s: exit status %d: %s%s", line, status, out, said)
+		}
+		return out + said
+	}
+	command(exitDone, "compact "+file+" --budget 16000 -o "+os.DevNull)
+	message := strings.Fields(command(exitDone, "recall retry"))[0]
+	for _, verb := range []string{"pin", "expand"} {
+		if said := command(exitDone, verb+" "+onlyID+" "+message); !strings.Contains(said, "what hid it is no more: ") || !strings.Contains(said, "palimpsest undo "+onlyID) {
+			t.Errorf("%s: %s", verb, said)
+		}
+		if said := command(exitFailed, "expand "+onlyID+" "+message); !strings.Contains(said, "does not hide it") {
+			t.Errorf("%s: it is hidden still: %s", verb, said)
+		}
+		command(exitDone, "undo "+onlyID)
+	}
+	command(exitDone, "expand "+onlyID+" "+message)
+	for line, want := range map[string]string{
+		"expand " + onlyID + " " + message: "does not hide it",
+		"pin " + onlyID + " nosuch":        "has no message nosuch",
+	} {
+		if said := command(exitFailed, line); !strings.Contains(said, want) {
+			t.Errorf("%s: %s", line, said)
+		}
 	}
 }

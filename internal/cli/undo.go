@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/artifact"
 )
 
 // undone says which plan an undo put in force.
@@ -82,9 +81,7 @@ func (k *tenantStore) undo(ctx context.Context, name string, n int) (*undone, er
 	if err != nil {
 		return nil, err
 	}
-	c, err := palimpsest.New(palimpsest.Config{
-		Log: k.Log, Plans: k.Plans, Documents: k.Documents, Requester: artifact.Requester{TenantID: k.id},
-	})
+	session, err := k.session(id)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +93,7 @@ func (k *tenantStore) undo(ctx context.Context, name string, n int) (*undone, er
 		}
 		made.Restored = earlier(n, restored)
 	}
-	return made, c.Session(id).OnlyIf(palimpsest.Condition{Plans: &info.Plans}).Undo(ctx, n)
+	return made, session.OnlyIf(palimpsest.Condition{Plans: &info.Plans}).Undo(ctx, n)
 }
 
 // print says what is in force now, and what was before.

@@ -68,7 +68,7 @@ var commands = map[string][]reads{
 	"db check":    {{"store", []string{"db", "check", "--store", "FILE"}, false}},
 	"keys list":   {{"store", []string{"keys", "list", "--store", "FILE"}, false}},
 	// They read a store as "db check" does.
-	"artifact get": nil, "artifact list": nil, "recall": nil, "threads": nil, "threads delete": nil, "undo": nil, "db export": nil, "db reseal": nil, "db stats": nil, "db vacuum": nil,
+	"artifact get": nil, "artifact list": nil, "recall": nil, "threads": nil, "threads delete": nil, "undo": nil, "pin": nil, "expand": nil, "db export": nil, "db reseal": nil, "db stats": nil, "db vacuum": nil,
 	"keys add": nil, "keys revoke": nil, "keys master": nil, "keys rotate": nil, "keys erase": nil,
 	// Requests are what they read: see the daemon and the proxy.
 	"serve": nil, "run": nil,

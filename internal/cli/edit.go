@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/suggest"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// edited says what became of a message by pin or expand.
+type edited struct {
+	Thread  string    `json:"thread_id"`
+	Message thread.ID `json:"message_id"`
+	Version int       `json:"plan_version"` // of the plan in force now
+	// Shown is the record that hid the message, and is gone; nil if none did.
+	Shown *outlookRow `json:"shown,omitempty"`
+
+	done  string // what became of the message
+	again string // the command that takes it back
+}
+
+// planEdit is pin or expand.
+type planEdit struct {
+	store storeFlag
+	free  bool
+	// change makes the new plan; done says what it did to the message.
+	change func(context.Context, *palimpsest.Session, thread.ID) error
+	done   func() string
+}
+
+const messageHelp = `THREAD is the id of a conversation that compact, run or serve stored ("palimpsest threads"),
+MESSAGE what recall shows of one: the id of an artifact or of a message, or the beginning of that
+(6 characters or more).`
+
+func pinCommand(s Streams) *cobra.Command {
+	var e planEdit
+	e.change = func(ctx context.Context, session *palimpsest.Session, id thread.ID) error {
+		return session.Pin(ctx, id, !e.free)
+	}
+	e.done = func() string {
+		if e.free {
+			return "is pinned no more"
+		}
+		return "is pinned: no plan hides it"
+	}
+	c := &cobra.Command{
+		Use:   "pin THREAD MESSAGE",
+		Short: "Keep a message of a stored conversation as it was said, in all plans",
+		Long: `Pin shows a message as it was said, now and after each compaction. If a record of the plan in
+force hides it, all that the record hides is shown until the next compaction. --free lets
+plans hide the message again. This is a new plan: undo takes it back.
+
+` + messageHelp,
+		Example: "  palimpsest recall \"retry\"\n  palimpsest pin ticket-4711 5ea67a3188b7",
+	}
+	c.Flags().BoolVar(&e.free, "free", false, "let plans hide the message again")
+	return e.command(c, s)
+}
+
+func expandCommand(s Streams) *cobra.Command {
+	e := planEdit{
+		change: func(ctx context.Context, session *palimpsest.Session, id thread.ID) error {
+			return session.Expand(ctx, id)
+		},
+		done: func() string { return "is shown as it was said, until the next compaction" },
+	}
+	return e.command(&cobra.Command{
+		Use:   "expand THREAD MESSAGE",
+		Short: "Show again what the plan of a stored conversation hides",
+		Long: `Expand takes the record that hides a message out of the plan in force: all that it hides is
+shown as it was said, until the next compaction ("palimpsest pin" keeps a message longer).
+This is a new plan: undo takes it back.
+
+` + messageHelp,
+		Example: "  palimpsest recall \"retry\"\n  palimpsest expand ticket-4711 5ea67a3188b7",
+	}, s)
+}
+
+func (e *planEdit) command(c *cobra.Command, s Streams) *cobra.Command {
+	c.Args = exactArgs(2, "one THREAD and one MESSAGE")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		var made *edited
+		err := e.store.withTenant(c.Context(), func(k *tenantStore) (err error) {
+			made, err = e.edit(c.Context(), k, args[0], args[1])
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		made.done, made.again = e.done(), "palimpsest undo "+shellQuote(made.Thread)+e.store.arguments()
+		return writeResult(s.Out, c, made, made.print)
+	}
+	e.store.addFlags(c)
+	c.Flags().Bool("json", false, "write the result as JSON")
+	return c
+}
+
+func (e *planEdit) edit(ctx context.Context, k *tenantStore, name, message string) (*edited, error) {
+	info, err := k.thread(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	log, err := k.Log.Load(ctx, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	current, version, err := k.Plans.Current(ctx, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	id, err := messageOf(log, current, message)
+	if err != nil {
+		return nil, err
+	}
+	made := &edited{Thread: info.ID, Message: id, Version: version + 1}
+	if current != nil && !e.free {
+		made.Shown = recordOf(current, id)
+	}
+	session, err := k.session(info.ID)
+	if err != nil {
+		return nil, err
+	}
+	err = e.change(ctx, session.OnlyIf(palimpsest.Condition{Plans: &version}), id)
+	if errors.Is(err, store.ErrNotFound) && made.Shown == nil {
+		err = fmt.Errorf("message %s is shown as it was said already: the plan in force does not hide it", printable(string(id)))
+	}
+	return made, err
+}
+
+// session is a stored conversation whose plans can be changed.
+func (k *tenantStore) session(id string) (*palimpsest.Session, error) {
+	c, err := palimpsest.New(palimpsest.Config{
+		Log: k.Log, Plans: k.Plans, Documents: k.Documents, Requester: artifact.Requester{TenantID: k.id},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.Session(id), nil
+}
+
+// messageOf is the id that a MESSAGE means: one of the log, the only one that begins so, or that of an artifact of
+// the plan in force, which may be nil.
+func messageOf(log *thread.Thread, current *plan.Plan, name string) (thread.ID, error) {
+	if current != nil {
+		for _, e := range current.Externalizations {
+			if e.ArtifactID == name {
+				return e.Span.First(), nil
+			}
+		}
+	}
+	found := suggest.ByID(log.Messages(), name, func(m thread.Message) string { return string(m.ID) })
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("%s has no message %s: `palimpsest recall WORDS --thread %s` shows their ids: %w", printable(log.ID()), printable(name), printable(log.ID()), thread.ErrUnknownID)
+	case 1:
+		return found[0].ID, nil
+	}
+	return "", fmt.Errorf("%w: %d messages begin with %s; give more of the id", errUsage, len(found), printable(name))
+}
+
+// recordOf is what a plan hides a message by; nil if it is shown.
+func recordOf(p *plan.Plan, id thread.ID) *outlookRow {
+	ref := p.Actions()[id]
+	if ref.Action == plan.Include {
+		return nil
+	}
+	r := p.Record(ref)
+	span, made := r.Covers(), r.Made()
+	return &outlookRow{Action: ref.Action, Records: 1, Messages: span.Len(), First: span.FirstTurn, Last: span.LastTurn, Before: made.TokensBefore, After: made.TokensAfter}
+}
+
+func (e *edited) print(p *printer) {
+	p.text("%s: message %s %s; plan %d is in force now", e.Thread, e.Message, e.done, e.Version)
+	if r := e.Shown; r != nil {
+		p.text("what hid it is no more: %s", r)
+	}
+	p.line("to take it back: %s", e.again)
+}
