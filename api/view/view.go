@@ -34,6 +34,8 @@ type View struct {
 	Fixed  int `json:"fixed_tokens"`
 	Budget int `json:"budget,omitempty"`
 	Window int `json:"window,omitempty"`
+	// CompactsAt is the size above which the policy compacts by itself; 0 where it names none.
+	CompactsAt int `json:"compacts_at,omitempty"`
 	// Command is the shell command that makes the prompt; empty for a conversation of the
 	// daemon.
 	Command string `json:"command,omitempty"`
@@ -49,6 +51,9 @@ type View struct {
 	Marks []Mark `json:"marks"`
 	Plans []Plan `json:"plans"`
 	Steps []Step `json:"steps"`
+	// Side are other conversations of the same session: those of sub-agents, and branches that the
+	// user left.
+	Side []Side `json:"side,omitempty"`
 	// Cached says that there are figures in dollars, which take the model's prompt cache
 	// into account: its prices are known.
 	Cached bool `json:"cached,omitempty"`
@@ -124,6 +129,13 @@ type Mark struct {
 	Trigger string `json:"trigger,omitempty"`
 }
 
+// Side is another conversation of the session.
+type Side struct {
+	// Title is its name, or how its first request begins.
+	Title    string `json:"title,omitempty"`
+	Messages int    `json:"messages"`
+}
+
 // Plan is a plan that was in force.
 type Plan struct {
 	// Version counts the plans of a thread from 1; 0 for one that is not stored.
@@ -162,8 +174,11 @@ type Step struct {
 
 // About is what a thread is about, for a list to choose from.
 type About struct {
-	// Title is how the first request begins.
+	// Title is how the first request begins. Model got the last request, which was one of API; empty
+	// where no step was made.
 	Title string `json:"title,omitempty"`
+	Model string `json:"model,omitempty"`
+	API   string `json:"api,omitempty"`
 	// Compacted is when the plan in force was made; missing without one. Before and After
 	// are the size of the request when it was made and under it, in tokens.
 	Compacted time.Time `json:"compacted_at,omitzero"`

@@ -252,6 +252,44 @@ func TestKeyboard(t *testing.T) {
 	}
 }
 
+// TestRoom: where the room goes adds up to the request; a summary is dissolved by nobody who was not asked; what was
+// looked up again is found, and hits of a search are marked, the exact ones first.
+func TestRoom(t *testing.T) {
+	d, id := kept(t)
+	d.ask("POST", "/v1/threads/"+id+"/messages", map[string]any{"messages": []map[string]any{
+		{"role": "user", "parts": []any{map[string]any{"type": "text", "text": "What did the night cost?"}}},
+		{"role": "assistant", "parts": []any{map[string]any{"type": "tool_call", "call_id": "again", "tool": "recall", "arguments": `{"query":"night"}`}}},
+		{"role": "tool", "parts": []any{map[string]any{"type": "tool_result", "call_id": "again", "tool": "recall", "content": []any{map[string]any{"type": "text", "text": "two labels, bought twice"}}}}},
+	}})
+	p := open(t, d.url+"/#/thread/"+id, 1280, 800, false)
+	p.until(loaded)
+	if text := p.text("#room"); !strings.Contains(text, "summary") || !strings.Contains(text, "recent") {
+		t.Errorf("the room goes to %q", text)
+	}
+	if all := eval[float64](p, `[...document.querySelector('#room').innerText.matchAll(/(\d+) %/g)].reduce((n, m) => n + Number(m[1]), 0)`); all < 98 || all > 102 {
+		t.Errorf("the parts of the request are %.0f %% of it", all)
+	}
+	p.click(`[data-kind="again"]`)
+	p.until(`[...document.querySelectorAll('#log .row')].filter((r) => !r.hidden).length === 1`)
+	p.click(`[data-kind="again"]`)
+	p.click(`[data-kind="summarize"]`)
+	p.click("#log .row")
+	for _, key := range []string{"e", "p"} {
+		p.keys(key)
+		p.until(`document.querySelector('#sure').open && document.querySelector('#sure').innerText.includes('come back')`)
+		p.keys(kb.Escape)
+		p.until(`!document.querySelector('#sure').open`)
+	}
+	if got := d.planVersion(id); got != 1 {
+		t.Fatalf("plan %d is in force, and nobody said yes", got)
+	}
+	p.keys("e")
+	p.click(`#sure [value="yes"]`)
+	p.inForce(d, id, 2)
+	p.do(fill("#search", "lease"))
+	p.until(`(() => { const first = document.querySelector('#log .row[aria-posinset="1"]'); return first && !first.hidden && first.querySelector('mark') && first.querySelector('mark').innerText.toLowerCase() === 'lease'; })()`)
+}
+
 // TestLive: what an agent adds is there without a reload, and so is a plan that
 // somebody else puts in force.
 func TestLive(t *testing.T) {
@@ -290,6 +328,8 @@ func TestKey(t *testing.T) {
 		t.Error("the key is kept where it must not be")
 	}
 	p.keys("n", "e")
+	p.until(`document.querySelector('#sure').open`) // it hides more than one message
+	p.keys(kb.Enter)
 	p.until(`document.querySelector('#told').innerText.includes('right')`)
 	if eval[int](p, `document.querySelectorAll('#sessions button').length`) != 0 {
 		t.Error("sessions of this machine are shown to a key")

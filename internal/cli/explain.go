@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api/view"
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -133,6 +135,9 @@ func (c *conversation) shown(ctx context.Context, path string, s Streams) (*web.
 	}
 	for _, own := range c.in.Compactions {
 		shown.Marks = append(shown.Marks, view.Mark{At: own.At, Trigger: own.Trigger})
+	}
+	for _, side := range c.in.Side {
+		shown.Side = append(shown.Side, view.Side{Title: cmp.Or(side.Title, sessions.FirstRequest(side.Thread)), Messages: side.Thread.Len()})
 	}
 	return shown, nil
 }

@@ -51,6 +51,9 @@ func maskShown(in *web.Input) (int, error) {
 		return 0, err
 	}
 	in.Thread, in.Result, in.Title = log, &res, secret.Mask(in.Title)
+	for i := range in.Side {
+		in.Side[i].Title = secret.Mask(in.Side[i].Title)
+	}
 	return n, nil
 }
 

@@ -196,7 +196,12 @@ func (t *tenant) readAbout(ctx context.Context, info store.Info) (*view.About, e
 	if p != nil {
 		out.Compacted, out.Before, out.After = p.CreatedAt, p.OriginalTokens, p.CompactedTokens
 	}
-	return out, nil
+	step, err := t.compactor.Session(info.ID).LastStep(ctx)
+	if step.Base != nil {
+		out.Model = glyph.Visible(step.Base.Model)
+	}
+	out.API = step.Profile.API
+	return out, err
 }
 
 func getThread(c *call, info store.Info) (any, error) {

@@ -72,6 +72,7 @@ func (h views) input(c *call, info store.Info, version int) (*web.Input, error) 
 	if step.Base != nil {
 		shown.Model, _ = h.models.Find(step.Base.Model) // unknown models have no prices
 	}
+	shown.CompactsAt = compactsAt(c.tenant.config.Policy, shown, step.Output)
 	for v := max(1, info.Plans-maxViewPlans+1); v <= info.Plans; v++ {
 		under := res
 		if v != version {
@@ -86,6 +87,21 @@ func (h views) input(c *call, info store.Info, version int) (*web.Input, error) 
 		shown.Plans = append(shown.Plans, web.PlanResult{Version: v, Result: under})
 	}
 	return shown, nil
+}
+
+// compactsAt is the size above which a policy compacts by itself; 0 for one that names none.
+func compactsAt(p policy.Policy, in *web.Input, output int) int {
+	marked, ok := cmp.Or[policy.Policy](p, policy.Auto{}).(interface {
+		Marks(s *policy.Situation) policy.Marks
+	})
+	if !ok {
+		return 0
+	}
+	rates, _ := in.Model.Rates(in.Result.After)
+	return marked.Marks(&policy.Situation{
+		Thread: in.Thread, Current: in.Result.Plan, PlainSizes: in.Result.Sizes, Window: in.Window, Output: output, Budget: in.Budget, Rates: rates,
+		Fixed: in.Result.Fixed, PromptTokens: in.Result.After, MessageTokens: in.Result.After - in.Result.Fixed, CacheLife: in.Model.Cache.Life(),
+	}).Mark
 }
 
 // text answers with a message of the log, or with a part of the prompt.

@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -151,6 +152,13 @@ func TestViewAfterRestart(t *testing.T) {
 	}
 	if is.Model != "claude-sonnet-4-5" || is.Window != 64_000 || is.Fixed < 200 || !is.Cached {
 		t.Errorf("model %q, window %d, %d tokens fixed, prices %v", is.Model, is.Window, is.Fixed, is.Cached)
+	}
+	if is.CompactsAt <= 0 || is.CompactsAt >= is.Window {
+		t.Errorf("it compacts at %d tokens of a window of %d", is.CompactsAt, is.Window)
+	}
+	page := struct{ Items []struct{ About view.About } }{}
+	if _, body := start(t, daemon.Config{Store: db}).do(t, "GET", "/v1/threads?about=yes", ""); json.Unmarshal([]byte(body), &page) != nil || page.Items[0].About.Model != is.Model {
+		t.Errorf("about: %s", body)
 	}
 	if is.Before != was.Before || is.After != was.After || is.Fixed != was.Fixed || !slices.Equal(is.Steps, was.Steps) {
 		t.Errorf("%d → %d tokens, %d of them fixed; before the restart %d → %d and %d", is.Before, is.After, is.Fixed, was.Before, was.After, was.Fixed)

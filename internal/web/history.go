@@ -10,8 +10,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// history is how the requests of the thread grew, without plans and under those that
-// were in force. cached says that their prices are known.
+// history is how the requests of the thread grew, with nothing removed and as they were sent: under the
+// plans that were in force, and behind the compactions of the agent itself. cached says that their prices are known.
 func history(s Input) (plans []view.Plan, steps []view.Step, cached bool) {
 	plans, steps = []view.Plan{}, []view.Step{}
 	none := &palimpsest.Result{Manifest: s.Result.Manifest, Before: s.Result.Before, After: s.Result.Before, Fixed: s.Result.Fixed}
@@ -43,6 +43,7 @@ func history(s Input) (plans []view.Plan, steps []view.Step, cached bool) {
 	sent.rates, sent.price = whole.rates, whole.price
 	lifetime := s.Model.Cache.Life()
 	inForce := 0 // how many plans were put in force so far
+	own := 0     // how many compactions the agent itself has made
 	var last time.Time
 	for i := 0; i <= len(messages); i++ { // the last is the next request
 		if i < len(messages) && (messages[i].Role != thread.Assistant || i > 0 && messages[i-1].Role == thread.Assistant) {
@@ -59,6 +60,12 @@ func history(s Input) (plans []view.Plan, steps []view.Step, cached bool) {
 			under = s.Plans[inForce-1].Result
 		}
 		step := view.Step{At: i, Whole: s.Result.Before - behind[i], Sent: max(under.After-behind[i], s.Result.Fixed)}
+		for ; own < len(s.Marks) && s.Marks[own].At <= i; own++ {
+			kept = s.Result.Fixed
+		}
+		if own > 0 && inForce == 0 { // what stands before it was sent no more
+			step.Sent = step.Whole - (behind[0] - behind[s.Marks[own-1].At])
+		}
 		cold := false
 		if i < len(messages) && !messages[i].Time.IsZero() {
 			cold = lifetime > 0 && !last.IsZero() && messages[i].Time.Sub(last) > lifetime

@@ -40,6 +40,9 @@ type Input struct {
 	Title, Agent, Command string
 	Budget, Window        int
 	Marks                 []view.Mark
+	// CompactsAt and Side are as in view.View.
+	CompactsAt int
+	Side       []view.Side
 	// UnstoredTokens is the size of system prompt and tools when nothing else is known of
 	// them; 0 when Result has them.
 	UnstoredTokens int
@@ -81,7 +84,8 @@ func View(s Input) *view.View {
 		ThreadID: s.Thread.ID(), Title: s.Title, Agent: s.Agent, Version: s.Thread.Version(), PlanVersion: s.Version,
 		Policy: s.Result.Plan.Policy, Model: s.Model.Name, Counter: s.Counter.Name(),
 		Before: s.Result.Before, After: s.Result.After, Fixed: s.Result.Fixed, Budget: s.Budget, Window: s.Window, Command: s.Command,
-		Messages: []view.Message{}, Prompt: []view.Part{}, Records: []view.Record{}, Marks: append([]view.Mark{}, s.Marks...),
+		CompactsAt: s.CompactsAt,
+		Messages:   []view.Message{}, Prompt: []view.Part{}, Records: []view.Record{}, Marks: append([]view.Mark{}, s.Marks...),
 	}
 	if v.Model == "" && s.Result.Prompt != nil {
 		v.Model = s.Result.Prompt.Model
@@ -117,6 +121,9 @@ func View(s Input) *view.View {
 	}
 	for _, n := range notes.Fold(s.Thread.Messages()) {
 		v.Notes = append(v.Notes, glyph.Visible(n.String()))
+	}
+	for _, side := range s.Side {
+		v.Side = append(v.Side, view.Side{Title: label(side.Title), Messages: side.Messages})
 	}
 	v.Title, v.Model = glyph.Visible(v.Title), glyph.Visible(v.Model)
 	v.Prompt = promptParts(s, at, limit)

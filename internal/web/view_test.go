@@ -58,6 +58,24 @@ func made(t *testing.T, log *thread.Thread, base *prompt.Prompt, budget int) web
 	}
 }
 
+// TestOwnCompactions: what stood before a compaction of the agent's own was sent no more behind it.
+func TestOwnCompactions(t *testing.T) {
+	s := shown(t, "fix-retry.claude-code.jsonl", 1_000_000)
+	s.Plans = nil
+	before := web.View(s)
+	const at = 100
+	s.Marks = []view.Mark{{At: at}}
+	for n, step := range web.View(s).Steps {
+		want := before.Steps[n].Sent
+		for i := 0; i < at && step.At >= at; i++ {
+			want -= s.Result.Sizes[i]
+		}
+		if step.Sent != want || step.Whole != before.Steps[n].Whole {
+			t.Fatalf("request %d at message %d: %d tokens sent of %d, want %d", n, step.At, step.Sent, step.Whole, want)
+		}
+	}
+}
+
 // TestGolden: the view of a sample session, as the page gets it.
 func TestGolden(t *testing.T) {
 	s := shown(t, "small.openai-chat.json", 2_600)

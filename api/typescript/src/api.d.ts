@@ -844,9 +844,13 @@ export type ThreadSpan = {
 
 /** About is what a thread is about, for a list to choose from. */
 export type ViewAbout = {
+  /** Title is how the first request begins. Model got the last request, which was one of API; empty where no step was made. */
+  api?: string
   /** Compacted is when the plan in force was made; missing without one. Before and After are the size of the request when it was made and under it, in tokens. */
   compacted_at?: string
-  /** Title is how the first request begins. */
+  /** Title is how the first request begins. Model got the last request, which was one of API; empty where no step was made. */
+  model?: string
+  /** Title is how the first request begins. Model got the last request, which was one of API; empty where no step was made. */
   title?: string
   /** Compacted is when the plan in force was made; missing without one. Before and After are the size of the request when it was made and under it, in tokens. */
   tokens_after?: number
@@ -987,6 +991,14 @@ export type ViewSessions = {
   items: Array<ViewSession> | null
 }
 
+/** Side is another conversation of the session. */
+export type ViewSide = {
+  /** Title is its name, or how its first request begins. */
+  messages: number
+  /** Title is its name, or how its first request begins. */
+  title?: string
+}
+
 /** Step is one request to the model. */
 export type ViewStep = {
   /** At is the position of the answer. */
@@ -1011,6 +1023,8 @@ export type ViewView = {
   cached?: boolean
   /** Command is the shell command that makes the prompt; empty for a conversation of the daemon. */
   command?: string
+  /** CompactsAt is the size above which the policy compacts by itself; 0 where it names none. */
+  compacts_at?: number
   /** Policy made the plan, Model gets the prompt, Counter counted the tokens. */
   counter: string
   /** Before and After are the size of the whole request with nothing hidden and under the plan, Fixed that of system prompt and tools in both. Budget bounds a request and Window is the model's context window; 0 where they are not known. */
@@ -1033,6 +1047,8 @@ export type ViewView = {
   prompt: Array<ViewPart> | null
   /** Messages are the log, Prompt the parts of the prompt, Records those of the plan. */
   records: Array<ViewRecord> | null
+  /** Side are other conversations of the same session: those of sub-agents, and branches that the user left. */
+  side?: Array<ViewSide>
   /** Marks are the places where the agent compacted by itself, Plans the plans that were in force, Steps the requests as they grew. */
   steps: Array<ViewStep> | null
   /** ThreadID names the conversation. Title is the name that its agent or user gave it, or how its first request begins. Agent is the agent that wrote it, where it is known. */

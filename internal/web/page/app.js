@@ -44,9 +44,48 @@ function figures() {
   }
   const notes = (v.notes || []).map((n) => make('li', {}, n));
   const noted = notes.length ? make('details', { class: 'notes' }, make('summary', {}, plural(notes.length, 'note') + ' of the model'), make('ul', {}, ...notes)) : '';
+  if (m.again.size) {
+    const size = [...m.again].reduce((n, i) => n + v.messages[i].tokens, 0);
+    chips.append(make('button', { class: 'kind', 'data-kind': 'again', 'aria-pressed': state.kind === 'again', title: 'Looked up or read once more after a compaction had taken it.', onclick: () => { state.kind = state.kind === 'again' ? '' : 'again'; figures(); refilter(); } },
+      make('b', {}, 'looked up again'), make('em', {}, number(m.again.size) + ' · ' + short(size))));
+  }
+  if (v.cached) {
+    const paid = (of) => v.steps.slice(0, -1).reduce((n, s) => n + (s[of] || 0), 0), whole = money(paid('whole_usd')), sent = money(paid('sent_usd'));
+    sum.append(make('span', { title: 'What all requests so far cost, with the prompt cache of the provider' }, 'input so far ' + sent + (sent === whole ? '' : ' instead of ' + whole)));
+  }
+  showRoom();
   $('figures').replaceChildren(sum, chips, noted, state.preview ? make('span', { class: 'banner' }, state.preview) : '');
   $('picture').setAttribute('aria-label', number(v.tokens_before) + ' tokens were said, the model gets ' + number(v.tokens_after) + ': ' +
     Object.entries(kinds).filter(([n]) => m.kinds[n].messages).map(([n, k]) => plural(m.kinds[n].messages, 'message') + ' ' + k.word).join(', '));
+}
+
+// showRoom says what the prompt goes to, how much is free, and when the next compaction is due.
+function showRoom() {
+  const v = state.view, words = { system: 'system', tools: 'tools', rules: 'rules and pinned', summary: 'summary', recent: 'recent' };
+  const colours = { system: 'system', tools: 'tools', rules: 'user', summary: 'summarize', recent: 'kept' };
+  const limit = v.compacts_at || v.budget || v.window, whole = Math.max(v.tokens_after, limit || 0);
+  const bar = make('div', { class: 'room-bar', 'aria-hidden': 'true' }), key = make('p', { class: 'keyline' });
+  for (const [name, word] of Object.entries(words)) {
+    const tokens = state.m.rooms[name];
+    if (!tokens) continue;
+    const piece = make('i', { title: word }), dot = make('i', { class: 'dot' });
+    piece.style.width = 100 * tokens / whole + '%';
+    piece.style.background = dot.style.background = 'var(--' + colours[name] + ')';
+    bar.append(piece);
+    key.append(make('span', {}, dot, word + ' ', make('b', {}, short(tokens)), ' ' + share(tokens, v.tokens_after)));
+  }
+  if (limit > v.tokens_after) key.append(make('span', {}, 'free ', make('b', {}, short(limit - v.tokens_after)), ' of ' + (v.compacts_at ? '' : v.budget ? 'the budget of ' : 'the window of ') + short(limit)));
+  if (v.compacts_at) key.append(make('span', {}, due(v)));
+  if (v.side && v.side.length) key.append(make('span', { title: v.side.map((s) => plural(s.messages, 'message') + ': ' + s.title).join('\n') }, plural(v.side.length, 'other conversation') + ' of sub-agents or branches'));
+  $('room').replaceChildren(bar, key);
+}
+
+// due says when the policy compacts, at the pace of the last requests.
+function due(v) {
+  const left = v.compacts_at - v.tokens_after, grown = v.steps.slice(-20).map((s) => s.sent).reduce((list, n, i, all) => i && n > all[i - 1] ? [...list, n - all[i - 1]] : list, []);
+  if (left <= 0) return 'the next request is compacted';
+  if (!grown.length) return 'compacts at ' + short(v.compacts_at);
+  return 'compacts at ' + short(v.compacts_at) + ', in about ' + plural(Math.max(1, Math.round(left * grown.length / grown.reduce((a, b) => a + b))), 'request');
 }
 
 function refilter() {
@@ -65,6 +104,7 @@ function look(v) {
   state.view = v;
   state.m = derive(v);
   if (state.record >= v.records.length) state.record = -1;
+  if (state.kind && !(state.kind === 'again' ? state.m.again.size : state.m.kinds[state.kind].messages)) state.kind = '';
   $('title').textContent = v.title || v.thread_id;
   document.title = (v.title || v.thread_id) + ' · Palimpsest';
   $('meta').textContent = [v.agent, v.model, v.policy && 'policy ' + v.policy, plural(v.messages.length, 'message'), plural(v.messages.length ? v.messages[v.messages.length - 1].turn : 0, 'turn'), 'counted with ' + v.counter].filter(Boolean).join(' · ');
@@ -84,6 +124,7 @@ function tab(name) {
   for (const id of ['session', 'time', 'home']) $(id).hidden = id !== name;
   for (const id of ['session', 'time']) $('tab-' + id).setAttribute('aria-selected', id === name);
   $('figures').hidden = home;
+  $('room').hidden = name !== 'session';
   document.body.classList.toggle('at-home', home);
   if (name === 'time') overtime.show();
   if (name === 'session') redraw();

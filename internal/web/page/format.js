@@ -37,6 +37,18 @@ function make(tag, props, ...children) {
   return el;
 }
 
+// marked is a text as nodes, with each place of what is searched for marked, up to 500.
+function marked(text, query) {
+  const out = [], lower = text.toLowerCase(), q = query.toLowerCase();
+  let at = 0;
+  if (q && lower.length === text.length) for (let i = lower.indexOf(q); i >= 0 && out.length < 1000; i = lower.indexOf(q, at)) {
+    out.push(text.slice(at, i), make('mark', {}, text.slice(i, i + q.length)));
+    at = i + q.length;
+  }
+  out.push(text.slice(at));
+  return out;
+}
+
 // kinds are what can become of a message, in the order of the legend.
 const kinds = {
   summarize: { word: 'summarised', verb: 'A summary stands in its place.' },

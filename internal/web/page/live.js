@@ -102,6 +102,13 @@ const live = (() => {
       if (/(stale-version|version-conflict)$/.test(err.type)) await load().catch(failed);
     }
   }
+  // dissolves asks before more than the message itself comes back.
+  const dissolves = (msg) => {
+    const r = state.view.records[msg.record];
+    if (r.messages === 1) return true;
+    return sure('Take the summary away?'.replace('summary', r.action === 'summarize' ? 'summary' : 'record'), 'With this message ' + plural(r.messages - 1, 'other') + ' of ' + turns(r) + ' come back as they were said, until the next compaction: ' +
+      short(r.tokens_after) + ' tokens become ' + short(r.tokens_before) + '. It becomes a new plan, which can be undone.');
+  };
   const chosen = () => {
     if (state.chosen < 0) return null;
     const i = state.side === 'log' ? state.chosen : counterpart('prompt', state.chosen);
@@ -238,8 +245,9 @@ const live = (() => {
     const found = home.threads.filter(has);
     const none = !home.all ? 'Not all threads were read.' : q ? 'No thread matches.' : 'No threads yet: point an agent at this daemon, or compact a file.';
     $('threads').replaceChildren(rows(found.slice(0, most), none,
-      (t) => [t.about && t.about.title, (t.labels && t.labels.agent) || '', number(t.version), t.about && t.about.compacted_at ? short(t.about.tokens_before) + ' → ' + short(t.about.tokens_after) : '', t.about && t.about.compacted_at ? ago(t.about.compacted_at) : 'never', ago(t.changed_at)],
-      ['Title', 'Agent', 'Messages', 'Tokens', 'Last compaction', 'Changed'], (t) => '#/thread/' + encodeURIComponent(t.id)));
+      (t) => [t.about && t.about.title, (t.labels && t.labels.agent) || '', t.about && t.about.model, t.about && t.about.api, number(t.version), t.about && t.about.compacted_at ? short(t.about.tokens_before) + ' → ' + short(t.about.tokens_after) : '', t.about && t.about.compacted_at ? ago(t.about.compacted_at) : 'never', ago(t.changed_at)],
+      ['Title', 'Agent', 'Model', 'API', 'Messages', 'Tokens', 'Last compaction', 'Changed'], (t) => '#/thread/' + encodeURIComponent(t.id)));
+    if (found.length) $('threads').append(make('p', { class: 'totals' }, plural(found.length, 'thread') + ' with ' + plural(found.reduce((n, t) => n + t.version, 0), 'message') + '; compacted: ' + number(found.filter((t) => t.plan_version).length)));
     if (found.length > most) $('threads').append(make('p', { class: 'none' }, 'These are the newest ' + most + ' of ' + number(found.length) + ': a search finds the others.'));
     $('sessions').replaceChildren(rows(home.sessions.filter(has), q ? 'No session matches.' : 'No sessions of agents were found.',
       (s) => [s.title, s.agent, short(s.bytes) + 'B', s.project || '', ago(s.changed_at)], ['Title', 'Agent', 'Size', 'Project', 'Changed'], (s) => '#/session/' + encodeURIComponent(s.id)));
@@ -339,12 +347,12 @@ const live = (() => {
     },
     expand: async () => {
       const msg = chosen();
-      if (!msg || msg.record < 0) return;
+      if (!msg || msg.record < 0 || !await dissolves(msg)) return;
       await changed('/expand', { message_id: msg.id }, 'Shown again as it was said');
     },
     pin: async () => {
       const msg = chosen();
-      if (msg) await changed('/pin', { message_id: msg.id, free: !!msg.pinned }, msg.pinned ? 'Unpinned' : 'Pinned: no plan takes it away');
+      if (msg && (msg.pinned || msg.record < 0 || await dissolves(msg))) await changed('/pin', { message_id: msg.id, free: !!msg.pinned }, msg.pinned ? 'Unpinned' : 'Pinned: no plan takes it away');
     },
     filterHome: showHome,
     keys: () => source.kind !== 'thread' ? { v: openTry } : {

@@ -40,8 +40,37 @@ function derive(v) {
     if (p.role !== 'system' && p.role !== 'tools' || p.from >= 0) m.kinds[actionOf(v, p.record)].after += p.tokens;
   });
   m.from.push(sum);
+  m.rooms = rooms(v);
+  m.again = again(v);
   m.total = Math.max(m.at[v.messages.length], m.from[v.prompt.length], 1);
   return m;
+}
+
+// rooms are what the tokens of the prompt go to.
+function rooms(v) {
+  const out = { system: 0, tools: 0, rules: 0, summary: 0, recent: 0 };
+  for (const p of v.prompt) {
+    const msg = p.from >= 0 ? v.messages[p.from] : null;
+    const to = !msg && p.record < 0 ? (p.role === 'tools' ? 'tools' : p.role === 'system' ? 'system' : 'summary') :
+      p.record >= 0 ? 'summary' : msg.pinned || msg.role === 'system' || msg.role === 'harness' ? 'rules' : 'recent';
+    out[to] += p.tokens;
+  }
+  return out;
+}
+
+// again are the results that bring back what a compaction took: look-ups, and what was read
+// before it and is read once more behind it.
+function again(v) {
+  const cuts = [...v.plans.map((p) => p.at), ...v.marks.map((mark) => mark.at)].sort((a, b) => a - b), seen = new Map(), found = new Set();
+  let behind = 0;
+  v.messages.forEach((msg, i) => {
+    while (behind < cuts.length && cuts[behind] <= i) behind++;
+    if (msg.role !== 'tool' || !msg.tool) return;
+    const key = msg.tool + ' ' + msg.label, before = seen.get(key);
+    if (/recall|read_artifact/.test(msg.tool) || before !== undefined && before < behind && /read|view|fetch|grep|glob|search/i.test(msg.tool)) found.add(i);
+    seen.set(key, behind);
+  });
+  return found;
 }
 const actionOf = (v, record) => record < 0 ? 'include' : v.records[record].action;
 
@@ -62,17 +91,24 @@ function filter() {
   const v = state.view, q = state.query.toLowerCase();
   const wanted = (i) => {
     const msg = v.messages[i];
-    if (state.kind && actionOf(v, msg.record) !== state.kind) return false;
+    if (state.kind === 'again' ? !state.m.again.has(i) : state.kind && actionOf(v, msg.record) !== state.kind) return false;
     if (state.record >= 0 && msg.record !== state.record) return false;
     return !q || msg.label.toLowerCase().includes(q) || (msg.text || '').toLowerCase().includes(q) || (state.hits && state.hits.has(msg.id));
   };
   const all = !q && !state.kind && state.record < 0;
   state.logRows = [];
   v.messages.forEach((_, i) => { if (all || wanted(i)) state.logRows.push(i); });
+  if (q) { // what has the words themselves goes before what only fits them
+    const exact = (i) => hit(v.messages[i].label + '\n' + (v.messages[i].text || ''));
+    state.logRows = [...state.logRows.filter(exact), ...state.logRows.filter((i) => !exact(i))];
+  }
   const seen = new Set(state.logRows.map((i) => state.m.parts[i]));
   state.promptRows = [];
   v.prompt.forEach((p, n) => { if (all || seen.has(n) || q && ((p.text || '') + labelOf(v, p)).toLowerCase().includes(q)) state.promptRows.push(n); });
 }
+
+// hit reports whether a text has what is searched for, in these words.
+const hit = (text) => text.toLowerCase().includes(state.query.toLowerCase());
 
 // tied is what goes with what is hovered or chosen: messages and parts.
 function tied(side, n) {

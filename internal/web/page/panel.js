@@ -15,7 +15,7 @@ const panel = (() => {
   function body(title, kind, text, cut) {
     const pre = make('pre', { class: kind ? 'stand' : '' });
     if (kind) pre.style.setProperty('--kind', 'var(--' + kind + ')');
-    pre.textContent = text === undefined ? '…' : text || '(nothing readable)';
+    pre.replaceChildren(...marked(text === undefined ? '…' : text || '(nothing readable)', state.query));
     const box = make('div', {}, make('h3', {}, title + (cut ? ' (shortened in this file)' : '')), pre);
     box.pre = pre;
     return box;
@@ -56,7 +56,7 @@ const panel = (() => {
     texts.append(...parts.map((x) => x[0]));
     el.replaceChildren(head(action, title, acts), make('p', { class: 'why' }, record ? (because(record) ? 'Because ' + because(record) + '. ' : '') + k.verb : msg ? k.verb : ''), facts, texts);
     el.scrollTop = 0;
-    for (const [box, ask] of parts) ask().then((text) => { if (turn === asked) box.pre.textContent = text || '(nothing readable)'; }, (err) => { if (turn === asked) box.pre.textContent = String(err.message || err); });
+    for (const [box, ask] of parts) ask().then((text) => { if (turn === asked) box.pre.replaceChildren(...marked(text || '(nothing readable)', state.query)); }, (err) => { if (turn === asked) box.pre.textContent = String(err.message || err); });
   }
 
   async function artifact(id) {
