@@ -186,7 +186,8 @@ const picture = (() => {
     for (const k of blocks) {
       if (named.size > 7) break;
       named.add(k);
-      const at = (y(k.a0) + y(k.a1)) / 2;
+      let at = (y(k.a0) + y(k.a1)) / 2;
+      for (const mark of v.marks) if (Math.abs(y(m.at[mark.at]) - at - 6) < 26) at = y(m.at[mark.at]) + 26; // its words stand there
       c.fillStyle = colours.ink;
       c.font = '600 12px system-ui, sans-serif';
       c.fillText(kinds[k.action].word, x0, at - 7);
@@ -196,7 +197,9 @@ const picture = (() => {
       if (k.record >= 0 && (k.a1 - k.a0) * scale > 60) line(because(v.records[k.record]).split(';')[0], at + 22);
       c.globalAlpha = 1;
     }
-    const end = y(m.from[v.prompt.length]), room = height - foot - end;
+    let end = y(m.from[v.prompt.length]);
+    for (const tokens of [v.budget, v.window].sort((a, b) => a - b)) if (tokens <= m.total * 1.001 && y(tokens) > end - 2 && y(tokens) < end + 50) end = y(tokens);
+    const room = height - foot - end;
     if (room > 60) {
       c.textAlign = 'right';
       c.fillStyle = colours.dim;
