@@ -56,12 +56,16 @@ const live = (() => {
   const failed = (err) => { if (err.name !== 'AbortError') tell(err.message || String(err)); };
   const can = (what) => source.kind === 'thread' && (what === 'read' || !state.preview);
 
+  // sure asks, once the question before is closed: that is told only some time after the key.
+  let asked = Promise.resolve();
   function sure(what, text) {
-    $('sure-what').textContent = what;
-    $('sure-text').textContent = text;
-    $('sure').returnValue = 'no';
-    $('sure').showModal();
-    return new Promise((resolve) => $('sure').addEventListener('close', () => resolve($('sure').returnValue === 'yes'), { once: true }));
+    return asked = asked.then(() => {
+      $('sure-what').textContent = what;
+      $('sure-text').textContent = text;
+      $('sure').returnValue = 'no';
+      $('sure').showModal();
+      return new Promise((resolve) => $('sure').addEventListener('close', () => resolve($('sure').returnValue === 'yes'), { once: true }));
+    });
   }
 
   // load shows the thread or session as it is, or under a plan. An answer that comes
