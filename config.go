@@ -42,7 +42,7 @@ type Config struct {
 	Tools *toolpolicy.Registry
 	// CurrentSource describes the source of a replayable result as it is now: the result
 	// may be cleared when the source has not changed. Nil uses the tool's Capture, or else
-	// the newest result read from the same source.
+	// a later result read from the same source.
 	CurrentSource func(thread.ToolCall) (thread.Determinism, bool)
 
 	// Log and Plans store the threads of sessions and their plans. Nil is a store.Memory.

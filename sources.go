@@ -10,11 +10,11 @@ import (
 )
 
 // source returns the function that describes the source of a replayable result as it is
-// now: Config.CurrentSource, else the tool's Capture, else the newest result in the log
-// that was read from it. It looks at each source once: a plan asks for the same one many
+// now: Config.CurrentSource, else the tool's Capture, else another result in the log that
+// was read from it later. It looks at each source once: a plan asks for the same one many
 // times, which may be slow, and would contradict itself if the answers differed.
 func (c *Compactor) source(t *thread.Thread) func(thread.ToolCall) (thread.Determinism, bool) {
-	look := c.lookAtSource(t)
+	newest := sync.OnceValue(func() map[string]reading { return newestReadings(t) })
 	type answer struct {
 		now   thread.Determinism
 		known bool
@@ -22,6 +22,11 @@ func (c *Compactor) source(t *thread.Thread) func(thread.ToolCall) (thread.Deter
 	var mu sync.Mutex
 	answers := map[[2]string]answer{}
 	return func(call thread.ToolCall) (thread.Determinism, bool) {
+		look := c.look(call)
+		if look == nil {
+			last, known := newest()[toolclass.Source(call)]
+			return last.Determinism, known && last.call != call.ID // its own word proves nothing
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		of := [2]string{call.Name, call.Arguments}
@@ -34,37 +39,44 @@ func (c *Compactor) source(t *thread.Thread) func(thread.ToolCall) (thread.Deter
 	}
 }
 
-// lookAtSource is source without a memory.
-func (c *Compactor) lookAtSource(t *thread.Thread) func(thread.ToolCall) (thread.Determinism, bool) {
+// look is what looks at the source of a call; nil where only the log can tell.
+func (c *Compactor) look(call thread.ToolCall) func(thread.ToolCall) (thread.Determinism, bool) {
 	if c.config.CurrentSource != nil {
 		return c.config.CurrentSource
 	}
-	newest := sync.OnceValue(func() map[string]thread.Determinism { return newestDeterminism(t) })
+	capture := c.config.Tools.Policy(call.Name).Capture
+	if capture == nil {
+		return nil
+	}
 	return func(call thread.ToolCall) (thread.Determinism, bool) {
-		if capture := c.config.Tools.Policy(call.Name).Capture; capture != nil {
-			now, err := capture(call)
-			return now, err == nil
-		}
-		now, known := newest()[toolclass.Source(call)]
-		return now, known
+		now, err := capture(call)
+		return now, err == nil
 	}
 }
 
-// newestDeterminism is what each source looked like when it was last read. After a write
-// nobody knows.
-func newestDeterminism(t *thread.Thread) map[string]thread.Determinism {
-	newest, calls := map[string]thread.Determinism{}, map[string]thread.ToolCall{}
+// reading is what a source looked like when a call read it.
+type reading struct {
+	thread.Determinism
+	call string
+}
+
+// newestReadings are the last ones of each source. After a write, a command or the work of
+// another agent nobody knows any more.
+func newestReadings(t *thread.Thread) map[string]reading {
+	newest, calls := map[string]reading{}, map[string]thread.ToolCall{}
 	for _, m := range t.All() {
 		for _, call := range m.Calls() {
 			calls[call.ID] = call
 			switch toolclass.ClassOf(call.Name) {
 			case toolclass.Edit, toolclass.Write:
 				delete(newest, toolclass.Source(call))
+			case toolclass.Shell, toolclass.Agent:
+				clear(newest)
 			}
 		}
 		if r, ok := m.Result(); ok && r.Determinism != nil {
 			if call, known := calls[r.CallID]; known {
-				newest[toolclass.Source(call)] = *r.Determinism
+				newest[toolclass.Source(call)] = reading{*r.Determinism, call.ID}
 			}
 		}
 	}

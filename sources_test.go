@@ -3,6 +3,8 @@ package palimpsest_test
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
@@ -77,6 +79,51 @@ func TestCaptureOfTools(t *testing.T) {
 		}
 		if now == "same" && cleared == 0 {
 			t.Error("nothing was cleared: the test shows nothing")
+		}
+	}
+}
+
+// TestReadingsProve: where no tool tells what a source looks like, only a later reading of it proves that an
+// earlier one could be had again, and none does once a command has run or the file was written. A7
+func TestReadingsProve(t *testing.T) {
+	read := func(id, file, hash string) []thread.Message {
+		return []thread.Message{
+			{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: id, Name: "Read", Arguments: fmt.Sprintf(`{"file_path":%q}`, file)}}},
+			{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: id, Tool: "Read", Determinism: &thread.Determinism{ContentHash: hash}, Content: []thread.Part{thread.Text{Text: strings.Repeat(file+" holds the prices.\n", 100)}}}}},
+		}
+	}
+	ran := func(tool, arguments string) []thread.Message {
+		return []thread.Message{
+			{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: "w", Name: tool, Arguments: arguments}}},
+			{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "w", Tool: tool, Content: []thread.Part{thread.Text{Text: "ok"}}}}},
+		}
+	}
+	for _, tt := range []struct {
+		name    string
+		then    [][]thread.Message
+		cleared bool
+	}{
+		{"read once", nil, false},
+		{"read again", [][]thread.Message{read("c2", "a.go", "h")}, true},
+		{"read again, and changed", [][]thread.Message{read("c2", "a.go", "i")}, false},
+		{"read again, then a command", [][]thread.Message{read("c2", "a.go", "h"), ran("Bash", `{"command":"sed -i s/1/2/ a.go"}`)}, false},
+		{"a command, then read again", [][]thread.Message{ran("Bash", `{"command":"sed -i s/1/2/ b.go"}`), read("c2", "a.go", "h")}, true},
+		{"read again, then written", [][]thread.Message{read("c2", "a.go", "h"), ran("Edit", `{"file_path":"a.go"}`)}, false},
+		{"read again, then another written", [][]thread.Message{read("c2", "a.go", "h"), ran("Edit", `{"file_path":"b.go"}`)}, true},
+		{"read again, then an agent", [][]thread.Message{read("c2", "a.go", "h"), ran("Task", `{"prompt":"Tidy up."}`)}, false},
+	} {
+		c, err := palimpsest.New(palimpsest.Config{Policy: policy.Ladder{DisableSummarization: true, DisableDropping: true, ExternalizeThreshold: 50_000}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := append([]thread.Message{plain(thread.User, "Look.")}, read("c1", "a.go", "h")...)
+		log = append(append(log, slices.Concat(tt.then...)...), read("c3", "b.go", "h")...)
+		p, err := c.Session("t").Compact(t.Context(), palimpsest.Step{Budget: 700, Messages: append(log, plain(thread.User, "Go on."))}, "")
+		if err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		if (len(p.Clearings) > 0) != tt.cleared {
+			t.Errorf("%s: %d cleared, %d externalized", tt.name, len(p.Clearings), len(p.Externalizations))
 		}
 	}
 }

@@ -14,10 +14,10 @@ import (
 
 // clearable reports whether the result at i may be cleared: an ephemeral or anchoring one
 // always, a replayable one only while its source verifiably has not changed, a
-// non-replayable one never.
+// non-replayable one never, nor one that is expensive to have again.
 func (v *View) clearable(i int) bool {
 	r, ok := v.messages[i].Result()
-	if !ok {
+	if !ok || v.Tools.Policy(r.Tool).ReplayCost == toolpolicy.Expensive {
 		return false
 	}
 	switch v.Tools.Durability(r) {
@@ -25,8 +25,7 @@ func (v *View) clearable(i int) bool {
 		return true
 	case thread.Replayable:
 		changed, known := v.drifted(i, r)
-		// What is expensive could be had again, but at a price.
-		return known && !changed && v.Tools.Policy(r.Tool).ReplayCost != toolpolicy.Expensive
+		return known && !changed
 	}
 	return false
 }

@@ -93,6 +93,15 @@ func TestDurabilityOverride(t *testing.T) {
 	if got := proposed(v, strategy.Externalize{}); !slices.Equal(got, []int{2, 4}) {
 		t.Errorf("externalize from 100 tokens proposes %v", got)
 	}
+	for _, d := range []thread.Durability{thread.Ephemeral, thread.Anchoring} {
+		v.Tools = toolpolicy.New(map[string]toolpolicy.Policy{"web_fetch": {Durability: d, ReplayCost: toolpolicy.Expensive}})
+		if got := proposed(v, strategy.Clear{}); len(got) != 0 {
+			t.Errorf("%s, but expensive to have again: %v would be cleared", d, got)
+		}
+		if got := proposed(v, strategy.Externalize{}); !slices.Contains(got, 2) {
+			t.Errorf("%s, but expensive to have again: %v would be externalized", d, got)
+		}
+	}
 }
 
 // TestCleared: nothing is kept of an ephemeral result but its failure, key

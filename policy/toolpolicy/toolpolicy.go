@@ -46,8 +46,9 @@ type Policy struct {
 	// number is.
 	TTL time.Duration `json:"ttl,omitempty" file:"ttl" bases:"auto ladder" unit:"duration" range:"1s..8760h" words:"forever=-1" about:"for how long externalized results may be read"`
 	// Capture describes the source of a call as it is now, to check whether a replayable result is
-	// still current. If it is nil, the newest result from the same source is used, if it has
-	// determinism metadata; otherwise a replayable result counts as changed.
+	// still current. If it is nil, a later result from the same source is used, if it has
+	// determinism metadata and no write, command or other agent came after it; otherwise a
+	// replayable result counts as changed.
 	Capture func(thread.ToolCall) (thread.Determinism, error) `json:"-"`
 }
 
@@ -59,8 +60,8 @@ var byClass = map[toolclass.Class]Policy{
 	toolclass.Search:   {Durability: thread.Ephemeral, ReplayCost: Free},
 	toolclass.List:     {Durability: thread.Ephemeral, ReplayCost: Free},
 	toolclass.Shell:    {Durability: thread.Anchoring, ReplayCost: Cheap},
-	toolclass.Edit:     {Durability: thread.Anchoring, ReplayCost: Expensive},
-	toolclass.Write:    {Durability: thread.Anchoring, ReplayCost: Expensive},
+	toolclass.Edit:     {Durability: thread.Anchoring, ReplayCost: Cheap}, // its result is the file, which can be read
+	toolclass.Write:    {Durability: thread.Anchoring, ReplayCost: Cheap},
 	toolclass.Fetch:    {Durability: thread.NonReplayable, ReplayCost: Cheap},
 	toolclass.Web:      {Durability: thread.NonReplayable, ReplayCost: Expensive},
 	toolclass.Agent:    {Durability: thread.NonReplayable, ReplayCost: Expensive},
