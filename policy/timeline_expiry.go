@@ -81,7 +81,7 @@ const replacementHead = 240
 func (l Timeline) placeholder(s *Situation, i int) (r plan.Clearing, saves bool) {
 	m := s.Thread.At(i)
 	r = plan.Clearing{
-		Span: s.Thread.Range(i, i+1), PreservedFields: thread.Fields{"path": blockPath(m), "hidden": hiddenReason},
+		Span: s.Thread.Range(i, i+1), PreservedFields: thread.Fields{"hidden": hiddenReason},
 		Origin: plan.Origin{Strategy: l.Name(), Reason: hiddenReason, TokensBefore: s.ChangedSizes[i]},
 	}
 	switch {
@@ -90,7 +90,7 @@ func (l Timeline) placeholder(s *Situation, i int) (r plan.Clearing, saves bool)
 		r.PreservedFields = nil // the placeholder is the call itself, with shorter arguments
 	default:
 		head := clip.Sentences(m.Text(), replacementHead)
-		r.PreservedFields[plan.ReplacementField] = strings.TrimSpace(fmt.Sprintf("[%s %s: %s]\n%s", blockSaid, blockPath(m), hiddenReason, head))
+		r.PreservedFields[plan.ReplacementField] = strings.TrimSpace(fmt.Sprintf("[%s: %s]\n%s", blockSaid, hiddenReason, head))
 	}
 	replacement := s.Profile.Replacement(*m, r, true)[0]
 	r.TokensAfter = s.Count(&replacement)

@@ -22,6 +22,9 @@ func TestTimelinePruning(t *testing.T) {
 	for i := range messages {
 		messages[i].Time = fixedNow().Add(time.Duration(i-len(messages)) * time.Minute)
 	}
+	own, _ := messages[2].Result() // what the tool itself gave stays
+	own.KeyFields = thread.Fields{"path": "shop/report1.md"}
+	messages[2].Parts = []thread.Part{own}
 	th := threadOf(t, messages...)
 	l := policy.Timeline{MaxTokens: 100_000, TTL: 10 * time.Minute}
 	s := stateOf(t, th, nil)
@@ -39,7 +42,7 @@ func TestTimelinePruning(t *testing.T) {
 	if n := len(f.Plan.Clearings); n != 5 || len(f.Plan.Summarizations) != 0 || f.Tokens >= s.PromptTokens {
 		t.Fatalf("%d results are hidden", n)
 	}
-	if r, _ := f.Prompt.Messages[2].Result(); r.Text() != "[Read: success]\nKey data: {\"hidden\": \"older than the cache\", \"path\": \"tc:turn_1.c1_0.result\"}" {
+	if r, _ := f.Prompt.Messages[2].Result(); r.Text() != "[Read: success]\nKey data: {\"hidden\": \"older than the cache\", \"path\": \"shop/report1.md\"}" {
 		t.Errorf("%q", r.Text())
 	}
 	sendable(t, th, f.Plan)
@@ -49,7 +52,7 @@ func TestTimelinePruning(t *testing.T) {
 		t.Error("due again")
 	}
 	after.Forced = true
-	l.KeepRecent = 200
+	l.KeepRecent, l.SummaryTokens, l.PrefixTokens = 100, 240, 60
 	f, err = l.Plan(t.Context(), after)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +121,7 @@ func TestTimelineHidesEveryKind(t *testing.T) {
 			t.Errorf("%s: hidden are %v, want %v", name, hidden, want)
 		}
 		shown := promptText(f.Prompt)
-		if !strings.Contains(shown, "[assistant.completion ar:turn_1.assistant.completion: older than the cache]\nFirst, the queue is tidy.") || strings.Contains(shown, "First, the queue is tidy. "+long) {
+		if !strings.Contains(shown, "[assistant.completion: older than the cache]\nFirst, the queue is tidy.") || strings.Contains(shown, "First, the queue is tidy. "+long) {
 			t.Errorf("the words of turn 1 are shown as\n%.600s", f.Prompt.Messages[3].Text())
 		}
 		for _, stays := range []string{"Task 1. " + long, "Task 2. " + long, "Second, the store is tidy. " + long} {
