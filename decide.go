@@ -2,6 +2,7 @@ package palimpsest
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event"
@@ -34,7 +35,42 @@ func (c *Compactor) checkDue(situation *policy.Situation) dueCheck {
 	if (!d.isDue || isBySize(situation.Refusal)) && isTooLarge(situation) {
 		d.isDue, d.reason, d.planner = true, "the provider takes no more pictures or bytes", smaller{c.config.Policy}
 	}
+	if limit := windowLimit(c.config.Policy, situation); !d.isDue && limit > 0 && situation.PromptTokens > limit {
+		d.isDue, d.reason, d.planner = true, "the request does not fit the window", asItIs{c.config.Policy}
+	}
 	return d
+}
+
+// asItIs is the policy for a request that is not due, and only has to fit the window.
+type asItIs struct{ policy.Policy }
+
+// Plan makes no plan of its own.
+func (asItIs) Plan(context.Context, *policy.Situation) (*policy.Fitted, error) {
+	return nil, policy.ErrNothing
+}
+
+// intoWindow shortens results where what a policy left is larger than the window. Where that
+// is not enough, the request stays as the policy has it.
+func intoWindow(ctx context.Context, p policy.Policy, situation *policy.Situation, f *policy.Fitted, failed error) (*policy.Fitted, error) {
+	limit := windowLimit(p, situation)
+	if limit == 0 || failed != nil && !errors.Is(failed, policy.ErrNothing) {
+		return f, failed
+	}
+	base, tokens := situation.Current, situation.PromptTokens
+	if failed == nil {
+		base, tokens = f.Plan, f.Tokens
+	}
+	if tokens <= limit {
+		return f, failed
+	}
+	shorter, err := situation.Shorten(ctx, p.Name(), base, limit)
+	if err != nil {
+		return f, failed
+	}
+	if failed == nil {
+		shorter.Summaries, shorter.Tail, shorter.Pinned = f.Summaries, f.Tail, f.Pinned
+	}
+	return shorter, nil
 }
 
 // bySize reports whether the request is too large in another way than by its tokens.
@@ -58,6 +94,7 @@ func decide(ctx context.Context, s *Session, situation *policy.Situation, due du
 	}
 	start := s.c.config.Now()
 	f, err := due.planner.Plan(ctx, situation)
+	f, err = intoWindow(ctx, s.c.config.Policy, situation, f, err)
 	if err == nil {
 		f, err = makeValid(ctx, due.planner, situation, f)
 	}

@@ -189,9 +189,21 @@ func (c *Compactor) namer(ctx context.Context) artifact.Namer {
 	return name
 }
 
-// requestLimit is how large a request may be, in tokens: the smallest of the policy's limit, the
-// budget, and what the window leaves beside the answer; 0 where none is known.
+// requestLimit is how large a request may be, in tokens: the smaller of windowLimit and the
+// policy's own limit; 0 where none is known.
 func requestLimit(p policy.Policy, situation *policy.Situation) int {
+	limit := windowLimit(p, situation)
+	if bounded, ok := policy.As[policy.Bounded](p); ok {
+		if own := bounded.Limit(situation); own > 0 && (limit == 0 || own < limit) {
+			limit = own
+		}
+	}
+	return limit
+}
+
+// windowLimit is the smaller of the budget and what the window leaves beside the answer, in
+// tokens; 0 where neither is known.
+func windowLimit(p policy.Policy, situation *policy.Situation) int {
 	window := situation.Window
 	if w, ok := policy.As[policy.Windowed](p); ok {
 		window = w.ContextWindow(situation)
@@ -199,11 +211,6 @@ func requestLimit(p policy.Policy, situation *policy.Situation) int {
 	limit := max(0, window-situation.Output)
 	if situation.Budget > 0 && (limit == 0 || situation.Budget < limit) {
 		limit = situation.Budget
-	}
-	if bounded, ok := policy.As[policy.Bounded](p); ok {
-		if own := bounded.Limit(situation); own > 0 && (limit == 0 || own < limit) {
-			limit = own
-		}
 	}
 	return limit
 }

@@ -345,17 +345,23 @@ func sentCount(s *Situation) int {
 	return i
 }
 
+// given is what a view of the situation is made from, but for its room.
+func (s *Situation) given() strategy.Given {
+	return strategy.Given{
+		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
+		Count: s.Count, CountText: s.CountText, Sizes: s.ChangedSizes,
+		Tools: s.Tools, Current: s.CurrentSource, Summarizer: s.Summarizer, Correction: s.Correction, Name: s.Namer,
+		Answers: s.Answers, Instructions: s.Instructions, InstructionsBy: s.InstructionsBy, Sent: cachedRequest(s), Pins: s.pinnedPositions(),
+	}
+}
+
 // fit makes the plan of a candidate.
 func (c *fitter) fit(ctx context.Context, one candidate) (*Fitted, error) {
 	s, budget := c.situation, one.budget
 	var failed error
 	var withDrops *Fitted // the first that fits but leaves something out
-	input := strategy.Given{
-		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
-		Count: s.Count, CountText: s.CountText, Sizes: s.ChangedSizes,
-		Tools: s.Tools, Current: s.CurrentSource, Summarizer: s.Summarizer, Correction: s.Correction, Name: s.Namer,
-		Answers: s.Answers, Instructions: s.Instructions, InstructionsBy: s.InstructionsBy, Sent: cachedRequest(s), Pins: s.pinnedPositions(), Grows: c.grows,
-	}
+	input := s.given()
+	input.Grows = c.grows
 	levels := strategy.Protections()
 	if len(one.unseen) > 0 {
 		levels = levels[:strategy.LastStep] // less protects too little of what was said before

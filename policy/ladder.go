@@ -116,7 +116,11 @@ func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	if s.UncompactedTokens() <= budget {
 		return nil, fmt.Errorf("policy ladder: the request takes %s tokens with nothing hidden, the budget is %s: %w", clip.Number(s.UncompactedTokens()), clip.Number(budget), ErrNothing)
 	}
-	return Fit(ctx, s, l.Name(), l.Rungs(), budget, budgets...)
+	whole := max(budget, l.Limit(s)) // what the model has not seen yet arrives whole as long as it fits the request
+	if s.Forced {
+		whole = budget
+	}
+	return Fit(ctx, s, l.Name(), l.Rungs(), whole, budgets...)
 }
 
 // Rungs is the ladder with the policy's settings. strategy/ladder.go has the order of the

@@ -272,6 +272,26 @@ func (v *View) Keep(p *plan.Plan, summaries bool) {
 	v.inForce = len(v.records)
 }
 
+// Hold takes over the records of a plan as they are, with tight only those that hide messages,
+// and protects the messages at the positions of whole. What came after the model's last answer
+// is the tail. It stands in the place of Keep and Protect; a nil plan has no records.
+func (v *View) Hold(p *plan.Plan, tight bool, whole []int) {
+	if p != nil {
+		for _, ref := range p.Refs() {
+			if !tight || ref.Action == plan.Summarize || ref.Action == plan.Drop {
+				v.apply(p.Record(ref))
+			}
+		}
+	}
+	v.inForce, v.level = len(v.records), LastStep
+	for v.Tail > 0 && v.messages[v.Tail-1].Role != thread.Assistant {
+		v.Tail--
+	}
+	for _, i := range whole {
+		v.pin(i)
+	}
+}
+
 // stillCleared reports whether the results that a record clears may still be cleared.
 func (v *View) stillCleared(r plan.Clearing) bool {
 	return !slices.ContainsFunc(v.positions(r.Span), func(i int) bool { return v.messages[i].Role == thread.Tool && !v.clearable(i) })

@@ -54,7 +54,7 @@ func estimated(t *testing.T, m neutral.Message) int {
 // data, count as seed B says: the step by which they reach floor((30,000 − 11,000) × 0.80)
 // compacts, and none before it. B1, B2
 func TestSessionEstimateOverHTTP(t *testing.T) {
-	k := talking(t, palimpsest.Config{Policy: policy.Session{ContextLimit: 30_000}}, api.Step{Window: 30_000, Output: 1_000})
+	k := talking(t, palimpsest.Config{Policy: policy.Session{ContextLimit: 30_000}}, api.Step{Window: 60_000, Output: 1_000})
 	total := estimated(t, said("system", k.step.Base.System[0].Text))
 	news := []neutral.Message{said("user", "Zähle die Kisten: \"alle\" <jetzt> 👍.")}
 	for n := range 80 {

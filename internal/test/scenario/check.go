@@ -29,6 +29,7 @@ var words = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\S+`)
 //	line "a" "b" "c"               each line that has the first has one of the others
 //	message 0 user is "a"          the first message (-1 is the last), its role and text; or "begins", or "has"
 //	size 0 tokens N                its size, in tokens or characters
+//	tokens <= N                    the size of the request
 //	unchanged                      the request is that of the step before
 //	tools recall read_artifact     these, and none beside the agent's own, are offered
 //	compacted-tools recall         the same once there is a plan, and none before
@@ -93,6 +94,8 @@ func (r *runner) check(l line, text string) {
 		if m := r.message(l, args[0]); m != nil {
 			r.number(l, utf8.RuneCountInString(textOf(m)), args[2:])
 		}
+	case kind == "tokens" && len(args) > 0:
+		r.number(l, r.count.Prompt(r.shown), args)
 	case kind == "unchanged":
 		if r.before == nil || !reflect.DeepEqual(r.before.Messages, r.shown.Messages) || !reflect.DeepEqual(r.before.System, r.shown.System) {
 			r.wrong(l, "it is\n%.2500s\n", all)
