@@ -86,6 +86,20 @@ func (r *removedContent) digest(path string) *plan.Range {
 	return r.digests[path]
 }
 
+// artifactsOf are the artifacts that plans made of a message, in order.
+func (r *removedContent) artifactsOf(message thread.ID) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var ids []string
+	for id, messages := range r.pointers {
+		if slices.Contains(messages, message) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 func (r *removedContent) copyPointers() map[string][]thread.ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +107,8 @@ func (r *removedContent) copyPointers() map[string][]thread.ID {
 }
 
 // search finds removed messages by words, and by meaning where there is an Embedder. When
-// that fails, words alone decide.
+// that fails, words alone decide. What has expired, and what only an explicit reading may
+// show, is left out.
 func search(ctx context.Context, s *Session, log *thread.Thread, p *plan.Plan, version int, query string, o recall.Options) ([]recall.Hit, error) {
 	index, err := indexFor(ctx, s, log, p, version)
 	if err != nil {
@@ -102,10 +117,25 @@ func search(ctx context.Context, s *Session, log *thread.Thread, p *plan.Plan, v
 	if s.c.search != nil {
 		hits, err := s.c.search.Search(ctx, index, query, &o)
 		if err == nil || ctx.Err() != nil {
-			return hits, ctx.Err()
+			return quotable(ctx, s, hits), ctx.Err()
 		}
 	}
-	return index.Search(query, &o), nil
+	return quotable(ctx, s, index.Search(query, &o)), nil
+}
+
+// quotable are the hits whose text may be shown.
+func quotable(ctx context.Context, s *Session, hits []recall.Hit) []recall.Hit {
+	return slices.DeleteFunc(hits, func(h recall.Hit) bool {
+		of := s
+		if h.ThreadID != s.id {
+			of = s.c.Session(h.ThreadID)
+		}
+		if readAllPlans(ctx, of) != nil {
+			return true
+		}
+		class, err := logSource{session: of}.access(ctx, h.Tool, h.MessageID)
+		return err != nil || !s.c.searchable(class)
+	})
 }
 
 // removedEarlier are the messages of earlier threads that this one, under plan p, does not
@@ -211,7 +241,7 @@ func startIndex(ctx context.Context, s *Session, r *removedContent, log *thread.
 		// At last, since whoever has waited for it may make the next one at once.
 		defer close(x.done)
 		bytes := 0
-		x.index, bytes, x.err = buildIndex(context.WithoutCancel(ctx), s.c.config.Log, s.earlier, log, p)
+		x.index, bytes, x.err = buildIndex(context.WithoutCancel(ctx), s, log, p)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.building != x {
@@ -227,17 +257,17 @@ func startIndex(ctx context.Context, s *Session, r *removedContent, log *thread.
 
 // buildIndex builds the index and returns the size of its texts in bytes. A text that
 // makes it panic is an error of the search, and must not end the program.
-func buildIndex(ctx context.Context, logs store.Log, earlier []string, log *thread.Thread, p *plan.Plan) (made *recall.Index, bytes int, err error) {
+func buildIndex(ctx context.Context, s *Session, log *thread.Thread, p *plan.Plan) (made *recall.Index, bytes int, err error) {
 	defer func() {
 		if broken := recover(); broken != nil {
 			err = fmt.Errorf("build the recall index: %v", broken)
 		}
 	}()
-	lost, err := removedEarlier(ctx, logs, earlier, log, p)
+	lost, err := removedEarlier(ctx, s.c.config.Log, s.earlier, log, p)
 	if err != nil {
 		return nil, 0, err
 	}
-	entries := append(lost, recall.Removed(log, p)...)
+	entries := slices.DeleteFunc(append(lost, recall.Removed(log, p)...), func(e recall.Entry) bool { return !s.c.searchable(s.c.declared(e.Tool)) })
 	for i := range entries {
 		bytes += len(entries[i].Text)
 	}

@@ -118,6 +118,15 @@ const defaultMediaType = "text/plain; charset=utf-8"
 // maxTTL is 1,000 years: no sum of times overflows.
 const maxTTL = 1000 * 366 * 24 * 60 * 60
 
+// Permits reports whether the requester's clearance allows to read the content. The error
+// wraps ErrForbidden. It looks neither at the tenant nor at the time.
+func (m Metadata) Permits(who Requester) error {
+	if m.Sensitivity.above(who.Clearance) {
+		return fmt.Errorf("it is %s, and the requester may read up to %s: %w", m.Sensitivity, who.Clearance, ErrForbidden)
+	}
+	return nil
+}
+
 // Expires returns when the content expires. It is false if it never does.
 func (m Metadata) Expires() (time.Time, bool) {
 	if m.TTLSeconds <= 0 {

@@ -196,8 +196,8 @@ func (s *Store) read(ctx context.Context, who Requester, id string) (Metadata, s
 	if err := s.readable(who, m); err != nil {
 		return Metadata{}, "", err
 	}
-	if m.Sensitivity.above(who.Clearance) {
-		return Metadata{}, "", fmt.Errorf("it is %s, and the requester may read up to %s: %w", m.Sensitivity, who.Clearance, ErrForbidden)
+	if err := m.Permits(who); err != nil {
+		return Metadata{}, "", err
 	}
 	content, err := s.open(ctx, m, id, data)
 	return m, content, err
