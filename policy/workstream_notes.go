@@ -100,17 +100,19 @@ func (w *workstreamStep) askModel(ctx context.Context, task string, n workstream
 	return &a, nil
 }
 
-// applyAnswer replaces the notes by what can be used of the answer. A constraint must be
-// the user's own words, and is pinned then; what the model pinned does not count. The
+// applyAnswer replaces the notes by what can be used of the answer. A constraint in the user's
+// own words is pinned, any other only taken from a model that is trusted; what the model pinned
+// does not count. The
 // model reads few tools, but all messages may back a statement.
 func (w *workstreamStep) applyAnswer(ctx context.Context, n workstreamNotes, a *workstreamAnswer) (workstreamNotes, error) {
 	g := w.newGrounds(ctx, w.newMessages, n.text)
 	d := a.Delta.Unpinned()
 	said := saidByUser(ctx, w.newMessages)
-	d.ActiveConstraints.Set = slices.DeleteFunc(d.ActiveConstraints.Set, func(it state.Item) bool { return !said(it.Text) })
 	for i := range d.ActiveConstraints.Set {
-		d.ActiveConstraints.Set[i].Pinned = true
+		it := &d.ActiveConstraints.Set[i]
+		it.Pinned = said(it.Text)
 	}
+	d.ActiveConstraints.Set = slices.DeleteFunc(d.ActiveConstraints.Set, func(it state.Item) bool { return g != nil && !it.Pinned })
 	for _, c := range []*state.Change{&d.KeyDecisions, &d.Tasks, &d.OpenQuestions, &d.Risks, &d.Artifacts, &d.AgentContributions} {
 		c.Set = slices.DeleteFunc(c.Set, func(it state.Item) bool { return g != nil && !g.Holds(it.Text) })
 	}

@@ -45,6 +45,39 @@ func between(text, tag string) string {
 	return text
 }
 
+// TestWorkstreamConstraintsOfTheModel: of the constraints of a model those in the user's words are in the state,
+// pinned, and the others only where the policy trusts the model. D5
+func TestWorkstreamConstraintsOfTheModel(t *testing.T) {
+	for trust, want := range map[policy.Trust]int{policy.TrustChecked: 1, policy.TrustModel: 2} {
+		model := llmtest.Script(noted([]string{"The till is in cents."}, []string{"The till was built."}, nil,
+			map[string][]string{"active_constraints": {"Never sell tea_leaf_7.", "Prices stay below ten"}}))
+		k := talking(t, palimpsest.Config{Policy: policy.Workstream{Model: model, Trust: trust, ContextSize: 6_000, OutputReserve: 500, SafetyMargin: 500}}, api.Step{Window: 100_000, Output: 500})
+		k.add(said("user", "Build the till. Never sell tea_leaf_7."), said("assistant", "The till is in cents. The till was built. "+strings.Repeat("The shop is open all day. ", 600)))
+		for n := range 6 {
+			k.add(said([]string{"user", "assistant"}[n%2], fmt.Sprintf("newest %d. Paint the door.", n)))
+		}
+		k.ask(said("user", "And the door?"))
+		found := 0
+		for _, it := range k.inForce().Summarizations[0].State.ActiveConstraints {
+			switch {
+			case strings.Contains(it.Text, "Prices stay below ten"):
+				found++
+				if it.Pinned {
+					t.Errorf("%s: the model has pinned %q", trust, it.Text)
+				}
+			case strings.Contains(it.Text, "tea_leaf_7"):
+				found++
+				if !it.Pinned {
+					t.Errorf("%s: the user's %q is not pinned", trust, it.Text)
+				}
+			}
+		}
+		if found != want {
+			t.Errorf("%s: %+v", trust, k.inForce().Summarizations[0].State.ActiveConstraints)
+		}
+	}
+}
+
 // TestWorkstreamAsksOverHTTP: through the daemon the model is given text, no reasoning,
 // and of tools those of the document's list alone, as a numbered transcript; in the next
 // round the summary and the state of the one before, and the messages that came since.
