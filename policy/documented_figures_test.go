@@ -170,7 +170,7 @@ func TestWorkstreamRollupMark(t *testing.T) {
 func TestLadderDueAtTheMark(t *testing.T) {
 	l := policy.Ladder{MaxInputTokens: 10_000}
 	for _, over := range []int{0, 1} {
-		s := &policy.Situation{Thread: thread.New("t"), Fixed: 100, MessageTokens: 8_500 - 100 - 500 - 2_000 + over}
+		s := &policy.Situation{Thread: thread.New("t"), Fixed: 600, SentFixed: 100, MessageTokens: 8_500 - 100 - 500 - 2_000 + over}
 		if due, why := l.Due(s); due != (over > 0) {
 			t.Errorf("%d over: due %v %s", over, due, why)
 		}

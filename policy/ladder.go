@@ -60,16 +60,13 @@ func (l Ladder) Defaults() Ladder {
 	return l
 }
 
-// budget is the seed's budget for the step.
-func (l Ladder) budget(s *Situation) token.Budget {
+// budget is the seed's budget for the step, beside system and tools of that size.
+func (l Ladder) budget(s *Situation, fixed int) token.Budget {
 	return token.Budget{
-		MaxInput: l.Limit(s), Soft: l.SoftThreshold, System: s.Fixed,
+		MaxInput: l.Limit(s), Soft: l.SoftThreshold, System: fixed,
 		Safety: l.SafetyBuffer, RehydrationReserve: l.RehydrationReserve, MaxRehydrated: l.MaxRehydrated,
 	}
 }
-
-// room is what the seed calls "available for messages".
-func (l Ladder) room(s *Situation) int { return l.budget(s).Available() }
 
 // Limit is MaxInputTokens, or less where the step's budget or window leaves less.
 func (l Ladder) Limit(s *Situation) int {
@@ -82,13 +79,14 @@ func (l Ladder) Limit(s *Situation) int {
 
 // Reserve is RehydrationReserve and MaxRehydrated.
 func (l Ladder) Reserve(s *Situation) (tokens, artifacts int) {
-	b := l.budget(s).Resolved()
+	b := l.budget(s, s.Fixed).Resolved()
 	return b.RehydrationReserve, b.MaxRehydrated
 }
 
-// Due reports whether the messages take more than the budget leaves for them.
+// Due reports whether the messages take more than the budget leaves for them beside system and
+// tools as they are: those that come with the first plan do not count before it.
 func (l Ladder) Due(s *Situation) (bool, string) {
-	room, messages := l.room(s), s.MessageTokens
+	room, messages := l.budget(s, s.SentFixed).Available(), s.MessageTokens
 	if messages <= room {
 		return false, ""
 	}
@@ -102,7 +100,7 @@ func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	if s.Fill {
 		return fill(ctx, s, l.Name(), l.Rungs())
 	}
-	budget := s.Fixed + l.room(s)
+	budget := s.Fixed + l.budget(s, s.Fixed).Available()
 	target := s.Fixed + int(float64(budget-s.Fixed)*l.Defaults().Target)
 	// With rungs switched off, or beside long messages of the user's, what must stay may be
 	// more than the target: the seed asks for the budget alone.

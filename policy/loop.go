@@ -99,7 +99,7 @@ type loopBudget struct {
 func (l Loop) budget(s *Situation, entries []entry) loopBudget {
 	b := loopBudget{ContextLimit: l.limit(s), MaxOutputTokens: l.maxOutput(s)}
 	system := 0
-	for n, block := range s.Base.System {
+	for n, block := range cmp.Or(s.SentBase, s.Base).System {
 		system += len(block.Text) + min(n, 1) // blocks are joined by newlines
 	}
 	b.SystemTokens = system / 4

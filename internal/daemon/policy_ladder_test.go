@@ -183,9 +183,16 @@ func (k *talk) wellFormed(p *plan.Plan, log []neutral.Message, at map[thread.ID]
 // 2,000, and not with a token less; the sizes that the daemon tells are those of the
 // whole request. A12, A13
 func TestLadderMarkOverHTTP(t *testing.T) {
+	for _, r := range []*palimpsest.Recall{nil, {}} { // whose tools come with the first plan
+		ladderMark(t, r)
+	}
+}
+
+func ladderMark(t *testing.T, r *palimpsest.Recall) {
+	t.Helper()
 	counter := o200k(t)
 	base := &neutral.Prompt{Model: "m", System: []neutral.System{{Text: strings.Repeat("You look after a shop. ", 40)}}, Tools: []neutral.Tool{{Name: "inspect", Description: "looks", Schema: json.RawMessage(`{"type":"object"}`)}}}
-	k := talking(t, palimpsest.Config{Policy: policy.Ladder{}}, api.Step{Base: base, Window: 200_000, Output: 1_000})
+	k := talking(t, palimpsest.Config{Policy: policy.Ladder{}, Recall: r}, api.Step{Base: base, Window: 200_000, Output: 1_000})
 	value, err := base.Value("base")
 	if err != nil {
 		t.Fatal(err)
