@@ -15,7 +15,8 @@ import (
 
 // StreamedEvent is an event of a thread, with its id in the stream.
 type StreamedEvent struct {
-	// ID resumes the stream after this event: give it to Events.
+	// ID resumes the stream after this event: give it to Events. It is empty for events that are
+	// not stored, which only streams that are open get.
 	ID string
 	// Event is what happened. It never holds content.
 	Event event.Event

@@ -16,37 +16,48 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// hub wakes the event streams of a thread when the store has something new for them.
+// hub wakes the event streams of a thread when the store has something new for them, and
+// hands them what is not stored.
 type hub struct {
 	mu       sync.Mutex
-	watchers map[string]map[chan struct{}]bool
+	watchers map[string]map[*watcher]bool
 	watching int
 }
 
-func newHub() *hub { return &hub{watchers: map[string]map[chan struct{}]bool{}} }
+// watcher is an open stream: wake says that the store has something new, passing are events
+// that are not stored.
+type watcher struct {
+	wake    chan struct{}
+	passing chan event.Event
+}
 
-// watch returns a channel that receives when the thread has something new, or nil when
-// there are too many watchers.
-func (h *hub) watch(threadID string, most int) chan struct{} {
+// maxPassing is how many events that are not stored wait for a stream; one that is slower
+// misses some.
+const maxPassing = 256
+
+func newHub() *hub { return &hub{watchers: map[string]map[*watcher]bool{}} }
+
+// watch returns a watcher of the thread, or nil when there are too many.
+func (h *hub) watch(threadID string, most int) *watcher {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.watching >= most {
 		return nil
 	}
 	h.watching++
-	wake := make(chan struct{}, 1)
+	w := &watcher{make(chan struct{}, 1), make(chan event.Event, maxPassing)}
 	if h.watchers[threadID] == nil {
-		h.watchers[threadID] = map[chan struct{}]bool{}
+		h.watchers[threadID] = map[*watcher]bool{}
 	}
-	h.watchers[threadID][wake] = true
-	return wake
+	h.watchers[threadID][w] = true
+	return w
 }
 
-func (h *hub) unwatch(threadID string, wake chan struct{}) {
+func (h *hub) unwatch(threadID string, w *watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.watching--
-	delete(h.watchers[threadID], wake)
+	delete(h.watchers[threadID], w)
 	if len(h.watchers[threadID]) == 0 {
 		delete(h.watchers, threadID)
 	}
@@ -55,10 +66,22 @@ func (h *hub) unwatch(threadID string, wake chan struct{}) {
 func (h *hub) notify(threadID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for wake := range h.watchers[threadID] {
+	for w := range h.watchers[threadID] {
 		select {
-		case wake <- struct{}{}:
+		case w.wake <- struct{}{}:
 		default: // it is awake already
+		}
+	}
+}
+
+// pass hands an event to the streams that are open now.
+func (h *hub) pass(e event.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.watchers[e.ThreadID] {
+		select {
+		case w.passing <- e:
+		default:
 		}
 	}
 }
@@ -72,7 +95,8 @@ const recordTimeout = 2 * time.Second
 func (t *tenant) recordEvent(ctx context.Context, e event.Event) {
 	switch e.Type {
 	case event.CheckStarted, event.ProposalGenerated, event.Asked, event.PromptPrepared:
-		return // they come with every step, and are only counted
+		t.hub.pass(e) // they come with every step, and are not stored
+		return
 	case event.Externalized, event.Summarized, event.Cleared, event.Retrieved, event.Dropped,
 		event.PlanCommitted, event.Completed, event.SessionStart, event.Boundary:
 		return // the commit of a plan stores them with it
@@ -113,11 +137,11 @@ func (h eventStreams) follow(c *call, info store.Info) (any, error) {
 		}
 		after = n
 	}
-	wake := c.tenant.hub.watch(info.ID, h.limit)
-	if wake == nil {
+	watcher := c.tenant.hub.watch(info.ID, h.limit)
+	if watcher == nil {
 		return nil, retryLater(api.TooManyRequests, "more than %d open streams of events; close some", h.limit)
 	}
-	defer c.tenant.hub.unwatch(info.ID, wake)
+	defer c.tenant.hub.unwatch(info.ID, watcher)
 	h.open.Inc()
 	defer h.open.Dec()
 	header := c.w.Header()
@@ -132,7 +156,11 @@ func (h eventStreams) follow(c *call, info store.Info) (any, error) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
-		n, err := s.send(c.r.Context(), c.tenant.Events, info.ID, after)
+		err := s.sendPassing(watcher)
+		n := 0
+		if err == nil { // what passed came before what was stored since
+			n, err = s.send(c.r.Context(), c.tenant.Events, info.ID, after)
+		}
 		if err != nil {
 			return answerWritten{}, nil // the reader is gone
 		}
@@ -143,7 +171,11 @@ func (h eventStreams) follow(c *call, info store.Info) (any, error) {
 			return answerWritten{}, nil // the thread was deleted
 		}
 		select {
-		case <-wake:
+		case <-watcher.wake:
+		case e := <-watcher.passing:
+			if s.writeEvent("", e) != nil {
+				return answerWritten{}, nil
+			}
 		case <-beat.C:
 			if s.write(":\n\n") != nil {
 				return answerWritten{}, nil
@@ -181,15 +213,33 @@ func (s *eventStream) send(ctx context.Context, events store.Events, id string, 
 		return 0, err
 	}
 	for n, e := range page {
-		data, err := json.Marshal(e)
-		if err != nil {
-			return n, err
-		}
-		if err := s.write(fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", after+n+1, e.Type, data)); err != nil {
+		if err := s.writeEvent(fmt.Sprintf("id: %d\n", after+n+1), e); err != nil {
 			return n, err
 		}
 	}
 	return len(page), nil
+}
+
+// sendPassing writes the events that wait and are not stored. They have no id.
+func (s *eventStream) sendPassing(w *watcher) error {
+	for {
+		select {
+		case e := <-w.passing:
+			if err := s.writeEvent("", e); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+func (s *eventStream) writeEvent(id string, e event.Event) error {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	return s.write(fmt.Sprintf("%sevent: %s\ndata: %s\n\n", id, e.Type, data))
 }
 
 // watchedPlans are the plans of a tenant, which wake the streams of a thread when it gets
