@@ -83,6 +83,15 @@ func (c *Compactor) compactionEvents(l snapshot, situation *policy.Situation, d 
 	if hits, misses := cacheCounts(f); hits+misses > 1 {
 		details["cache_hits"], details["cache_misses"] = hits, misses
 	}
+	var asked summarize.Report
+	for _, r := range f.Summaries {
+		asked = asked.With(r)
+	}
+	for name, value := range asked.Event().Details {
+		if n, counts := value.(int); counts { // sentences of models
+			details[name] = n
+		}
+	}
 	addExpectedSavings(details, situation, f.Tokens)
 	events = append(events,
 		event.Event{Type: event.PlanCommitted, Details: map[string]any{"version": l.version + 1, "attempt": attempt}},

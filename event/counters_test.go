@@ -22,12 +22,12 @@ func TestCounters(t *testing.T) {
 	for _, e := range []event.Event{
 		{Type: event.Cleared, Strategy: "clear", TokensFreed: 6, Cache: event.Hit},
 		{Type: event.Completed, Duration: time.Millisecond}, // on a bound: within it
-		{Type: event.Completed, Err: "rate_limited", Details: map[string]any{"fallback": "extractive"}},
+		{Type: event.Completed, Err: "rate_limited", Details: map[string]any{"fallback": "extractive", "proposed": 13, "kept": 10, "dropped_number": 2, "dropped_user": 1}},
 		{Type: event.Failed, Duration: time.Hour},
 		{Type: event.Failed, Duration: time.Minute, Details: map[string]any{"where": "proxy_invalid"}}, // of a request
 		{Type: event.RequestProxied, Details: map[string]any{"action": "passed", "reason": "fault", "status": 200}},
 		{Type: "of a later version"},
-		{Type: event.Asked, Details: map[string]any{"proposed": 13, "kept": 10, "dropped_number": 2, "dropped_user": 1}},
+		{Type: event.Asked, Details: map[string]any{"proposed": 13, "kept": 10, "dropped_number": 2, "dropped_user": 1}}, // which need not be in a plan
 	} {
 		event.Emit(t.Context(), &c, e)
 	}

@@ -63,8 +63,8 @@ var metrics = []*Metric{
 	{Name: "records", Unit: "{record}", Help: "Records of plans.", Labels: []string{"policy", "strategy", "record"}, types: records},
 	{Name: "rehydrations", Unit: "{artifact}", Help: "Artifacts that were shown again (outcome shown), or not (blocked).", Labels: []string{"outcome"}, types: []Type{Rehydrated, Blocked}},
 	{
-		Name: "summary_left_out", Unit: "{sentence}", Help: "Sentences of models that were not used in summaries, by cause.",
-		Labels: []string{"cause"}, types: []Type{Asked}, each: func(e *Event, add func(n float64, cause string)) {
+		Name: "summary_left_out", Unit: "{sentence}", Help: "Sentences of models that completed compactions did not use in summaries, by cause.",
+		Labels: []string{"cause"}, types: []Type{Completed}, each: func(e *Event, add func(n float64, cause string)) {
 			for key := range e.Details {
 				if cause, ok := strings.CutPrefix(key, "dropped_"); ok {
 					add(e.number(key), cause)
@@ -72,7 +72,7 @@ var metrics = []*Metric{
 			}
 		},
 	},
-	{Name: "summary_sentences", Unit: "{sentence}", Help: "Sentences of models that were proposed for summaries.", types: []Type{Asked}, value: func(e *Event) float64 { return e.number("proposed") }},
+	{Name: "summary_sentences", Unit: "{sentence}", Help: "Sentences of models that were proposed for the summaries of completed compactions.", types: []Type{Completed}, value: func(e *Event) float64 { return e.number("proposed") }},
 	{Name: "tokens_freed", Unit: "{token}", Help: "Tokens freed by completed compactions, each counted once: what the request took before, less what it took after.", Labels: []string{"policy"}, types: []Type{Completed}, value: (*Event).freed},
 	{Name: "tokens_spared", Unit: "{token}", Help: "By how many tokens the prompts that were handed out were smaller than their whole conversations, added up.", Labels: []string{"policy"}, types: []Type{PromptPrepared}, value: (*Event).freed},
 }

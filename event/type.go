@@ -19,7 +19,8 @@ const (
 	// artifact, tokens; for a removed message that matched the user's last one: message_id,
 	// trigger "recall".
 	Rehydrated Type = "compaction_rehydrated"
-	// Completed: the compaction ended, with its sizes.
+	// Completed: the compaction ended, with its sizes. Details: proposed, kept and dropped_ with a
+	// cause, as Asked has them, of all models that it asked.
 	Completed Type = "compaction_completed"
 )
 
