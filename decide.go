@@ -36,20 +36,12 @@ func (c *Compactor) checkDue(situation *policy.Situation) dueCheck {
 		d.isDue, d.reason, d.planner = true, "the provider takes no more pictures or bytes", smaller{c.config.Policy}
 	}
 	if limit := windowLimit(c.config.Policy, situation); !d.isDue && limit > 0 && situation.PromptTokens > limit {
-		d.isDue, d.reason, d.planner = true, "the request does not fit the window", asItIs{c.config.Policy}
+		d.isDue, d.reason = true, "the request does not fit the window"
 	}
 	return d
 }
 
-// asItIs is the policy for a request that is not due, and only has to fit the window.
-type asItIs struct{ policy.Policy }
-
-// Plan makes no plan of its own.
-func (asItIs) Plan(context.Context, *policy.Situation) (*policy.Fitted, error) {
-	return nil, policy.ErrNothing
-}
-
-// intoWindow shortens results where what a policy left is larger than the window. Where that
+// intoWindow shortens results where what a policy leaves is larger than the window. Where that
 // is not enough, the request stays as the policy has it.
 func intoWindow(ctx context.Context, p policy.Policy, situation *policy.Situation, f *policy.Fitted, failed error) (*policy.Fitted, error) {
 	limit := windowLimit(p, situation)
