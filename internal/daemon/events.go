@@ -156,11 +156,7 @@ func (h eventStreams) follow(c *call, info store.Info) (any, error) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
-		err := s.sendPassing(watcher)
-		n := 0
-		if err == nil { // what passed came before what was stored since
-			n, err = s.send(c.r.Context(), c.tenant.Events, info.ID, after)
-		}
+		n, err := s.send(c.r.Context(), c.tenant.Events, info.ID, after, watcher)
 		if err != nil {
 			return answerWritten{}, nil // the reader is gone
 		}
@@ -206,9 +202,13 @@ func (s *eventStream) write(text string) error {
 	return s.control.Flush()
 }
 
-// send writes the events after a position and returns how many there were.
-func (s *eventStream) send(ctx context.Context, events store.Events, id string, after int) (int, error) {
+// send writes the events after a position, behind those that passed before they were stored,
+// and returns how many there were.
+func (s *eventStream) send(ctx context.Context, events store.Events, id string, after int, w *watcher) (int, error) {
 	page, err := events.Events(ctx, id, after, 0)
+	if err == nil {
+		err = s.sendPassing(w)
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -66,7 +66,7 @@ func TestEventsOfAStep(t *testing.T) {
 		types = append(types, e.Event.Type)
 	}
 	at := -1
-	for _, want := range []event.Type{event.CheckStarted, event.PreCompact, event.ProposalGenerated, event.Summarized} {
+	for _, want := range []event.Type{event.CheckStarted, event.ProposalGenerated, event.Summarized} {
 		n := slices.Index(types[at+1:], want)
 		if n < 0 {
 			t.Fatalf("no %s behind the others in %q", want, types)
