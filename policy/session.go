@@ -197,7 +197,7 @@ func (p Session) Plan(ctx context.Context, now *Situation) (f *Fitted, err error
 			}
 			return form.formatAnswer(model, model.newGrounds(ctx, messagesOf(o.entries), o.previous), answer, &sum)
 		},
-		func(error) (string, error) { return form.format(form.sectionBodies(&sum)), nil },
+		func(error) (string, error) { return form.formatWithRequests(form.sectionBodies(&sum)), nil },
 		func(error) bool { return s.Refusals == 0 })
 	if err != nil {
 		return nil, fmt.Errorf("summary of round %d: %w", form.round, err)
@@ -362,9 +362,14 @@ func (f sessionForm) formatAnswer(model *summaryModel, g *summarize.Grounds, ans
 		return "", err
 	}
 	texts[0] = f.task
+	return f.formatWithRequests(texts), nil
+}
+
+// formatWithRequests is format with what the user asked for and the sections lack.
+func (f sessionForm) formatWithRequests(texts []string) string {
 	texts[3] = joinBlocks(strings.Join(missingEntries(strings.Join(texts, "\n"), f.latestRequests), "\n"), texts[3])
 	texts[3] = joinBlocks(userBlock(requestsHeading, strings.Join(texts, "\n"), f.requests), texts[3])
-	return f.format(texts), nil
+	return f.format(texts)
 }
 
 // stripCodeFence removes a code block around the whole answer.
