@@ -198,6 +198,7 @@ func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
 func (p *serving) newCompactor(counter *token.Counter, models token.ModelSet) (palimpsest.Config, error) {
 	c, logger := p.settings, p.daemon.Logger
 	made := p.chosen.Config(counter)
+	made.Counter = p.counter
 	made.Memory, made.Patience = palimpsest.NewMemory(p.memory.sessions), c.Duration("patience")
 	made.Events = slogsink.New(logger)
 	if c.Text("log-format") == "text" { // programs read the events themselves

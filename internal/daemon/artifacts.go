@@ -98,7 +98,7 @@ func answerTool(c *call, info store.Info, q *neutral.Part) (any, error) {
 			return nil, err
 		}
 	}
-	result, ok, err := c.tenant.compactorBy(c.who.rights).Session(info.ID).Answer(c.r.Context(), c.tenant.keptPrepared(info.ID), calls[0])
+	result, ok, err := c.tenant.compactorBy(c.r.Context(), info.ID, c.who.rights).Session(info.ID).Answer(c.r.Context(), c.tenant.keptPrepared(info.ID), calls[0])
 	if err == nil && !ok {
 		err = problemAt(api.NotFound, "tool", "the daemon answers calls of read_artifact and recall, when its setting recall is tools, and with context-tools those of context_status, context_note and compact_now; run other tools yourself")
 	}
@@ -122,7 +122,7 @@ func searchThread(c *call, info store.Info) (any, error) {
 	default:
 		return nil, badField("role", "want system, user, assistant or tool, got %.40q", o.Role)
 	}
-	found, err := c.tenant.compactorBy(c.who.rights).Session(info.ID).Recall(c.r.Context(), q, &o)
+	found, err := c.tenant.compactorBy(c.r.Context(), info.ID, c.who.rights).Session(info.ID).Recall(c.r.Context(), q, &o)
 	if err != nil {
 		return nil, err
 	}

@@ -34,13 +34,16 @@ type Config struct {
 	// the user of this process. Without a key only the socket is open. Empty for none.
 	OwnKey string
 	// Compactor is how threads are compacted. Its stores, artifacts, jobs and
-	// requester are set for each tenant; a sink given here is told as well.
+	// requester are set for each tenant; a sink given here is told as well. Without a Counter
+	// each thread is counted as the model of its last step counts, by o200k where that is unknown.
 	Compactor palimpsest.Config
 	// Models are the known models; the zero value is the built-in table.
 	Models *token.ModelSet
 	// Window is the context window of models that are not in Models, in tokens; 0
 	// leaves such threads to the policy's own limits.
 	Window int
+	// countsByModel is set where Compactor has no counter.
+	countsByModel bool
 	// Counters add up events for /metrics. Other parts of the program may count in the
 	// same ones; nil makes them.
 	Counters *event.Counters
@@ -108,7 +111,7 @@ func (c Config) withDefaults() (Config, error) {
 		if err != nil {
 			return c, err
 		}
-		c.Compactor.Counter = counter
+		c.Compactor.Counter, c.countsByModel = counter, true
 	}
 	c.Drain = cmp.Or(max(c.Drain, 0), 30*time.Second)
 	c.Counters = cmp.Or(c.Counters, &event.Counters{})

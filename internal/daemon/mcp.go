@@ -139,7 +139,7 @@ func (t *threadSessions) Compact(ctx context.Context, id string, budget int, kee
 	if last.Base != nil {
 		step.Base, step.Fixed, step.Profile = last.Base, last.Fixed, last.Profile
 	}
-	compactor := t.tenant.compactorBy(t.who.rights)
+	compactor := t.tenant.compactorBy(ctx, id, t.who.rights)
 	session := compactor.Session(id)
 	made := &mcp.Compaction{Log: log, Budget: budget}
 	if keep {

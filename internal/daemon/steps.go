@@ -139,7 +139,7 @@ func (r stepReader) readCompact(c *call, id string, q *api.Compact) (*palimpsest
 	if err != nil {
 		return nil, step, err
 	}
-	compactor, err := r.compactor(c.tenant, q)
+	compactor, err := r.compactor(c.tenant, step.Base.Model, q)
 	return compactor, step, err
 }
 
@@ -168,7 +168,7 @@ func (h steps) prepare(c *call, info store.Info, q *api.Step) (any, error) {
 	if step.Messages, err = linkToThread(c, info.ID, step.Messages); err != nil {
 		return nil, err
 	}
-	session := c.session(info.ID)
+	session := c.withCondition(c.tenant.compactors.of(step.Base.Model).online.Session(info.ID))
 	if q.Force {
 		if session, err = forceCompact(c, session, info.ID, step, q.Instructions); err != nil {
 			return nil, err
@@ -200,7 +200,7 @@ func dropLogged(c *call, id string, messages []thread.Message) ([]thread.Message
 // nothing. It returns the session that the step goes on with, without the condition of
 // the request, which has been checked.
 func forceCompact(c *call, session *palimpsest.Session, id string, step palimpsest.Step, instructions string) (*palimpsest.Session, error) {
-	ctx, unconditional := c.r.Context(), c.tenant.compactor.Session(id)
+	ctx, unconditional := c.r.Context(), c.tenant.compactors.of(step.Base.Model).online.Session(id)
 	step.OwnTarget = true
 	_, err := session.Compact(ctx, step, instructions)
 	if errors.Is(err, policy.ErrNothing) && step.Budget == 0 {
@@ -287,7 +287,7 @@ func finishStep(c *call, info store.Info, q *api.Answer) (any, error) {
 		return nil, err
 	}
 	// The answer is in the log; FinishStep learns what the prompt before it used.
-	if err := c.tenant.compactor.Session(info.ID).FinishStep(c.r.Context(), c.tenant.keptPrepared(info.ID), usage); err != nil {
+	if err := c.compactor(info.ID).Session(info.ID).FinishStep(c.r.Context(), c.tenant.keptPrepared(info.ID), usage); err != nil {
 		return nil, err
 	}
 	return answerAppended(c, appended), nil
@@ -335,7 +335,7 @@ func (h steps) overflowed(c *call, info store.Info, q *api.Step) (any, error) {
 }
 
 func (h steps) outcome(c *call, info store.Info, q *quality.Outcome) (any, error) {
-	s := c.tenant.compactor.Session(info.ID)
+	s := c.compactor(info.ID).Session(info.ID)
 	switch q.Task {
 	case thread.Success, thread.Failure, thread.Partial:
 		s.TaskFinished(q.Task)
@@ -369,7 +369,7 @@ func (h steps) dryRun(c *call, info store.Info, q *api.Step) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.tenant.compactor.Session(info.ID).Plan(c.r.Context(), step)
+	p, err := c.tenant.compactors.of(step.Base.Model).online.Session(info.ID).Plan(c.r.Context(), step)
 	if err != nil {
 		return nil, err
 	}
@@ -393,7 +393,7 @@ func (h steps) render(c *call, info store.Info, q *api.Render) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := c.tenant.compactor.Render(p, palimpsest.Request{Thread: log, Base: step.Base, Profile: step.Profile})
+	res, err := c.tenant.compactors.of(step.Base.Model).online.Render(p, palimpsest.Request{Thread: log, Base: step.Base, Profile: step.Profile})
 	if err != nil {
 		return nil, err
 	}

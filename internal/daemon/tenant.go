@@ -25,11 +25,10 @@ import (
 // prompts of its threads.
 type tenant struct {
 	store.Tenant
-	name      string
-	compactor *palimpsest.Compactor
-	offline   *palimpsest.Compactor // for keys that may only read: it asks no provider
-	config    palimpsest.Config     // of compactor
-	hub       *hub
+	name       string
+	compactors compactors
+	config     palimpsest.Config // of the usual compactor
+	hub        *hub
 	// searchCache is that of agents, over all tenants.
 	searchCache *mcp.Memory
 
@@ -67,7 +66,12 @@ func (t *tenant) keptPrepared(id string) *palimpsest.Prepared {
 
 // session is the conversation of a thread, whose writes keep to the version in If-Match.
 func (c *call) session(id string) *palimpsest.Session {
-	return c.withCondition(c.tenant.compactor.Session(id))
+	return c.withCondition(c.compactor(id).Session(id))
+}
+
+// compactor is that of a thread.
+func (c *call) compactor(id string) *palimpsest.Compactor {
+	return c.tenant.compactorOf(c.r.Context(), id)
 }
 
 func (c *call) withCondition(s *palimpsest.Session) *palimpsest.Session {
@@ -80,13 +84,27 @@ func (c *call) withCondition(s *palimpsest.Session) *palimpsest.Session {
 	return s.OnlyIf(palimpsest.Condition{Plans: &c.version})
 }
 
+// compactorOf is that of a thread: it counts as the model of the last step does.
+func (t *tenant) compactorOf(ctx context.Context, id string) *palimpsest.Compactor {
+	return t.compactors.of(t.modelOf(ctx, id)).online
+}
+
 // compactorBy answers calls that a key may make which may only read: for such a key it asks
 // no provider.
-func (t *tenant) compactorBy(rights apikey.Rights) *palimpsest.Compactor {
+func (t *tenant) compactorBy(ctx context.Context, id string, rights apikey.Rights) *palimpsest.Compactor {
 	if rights.Has(apikey.Write) {
-		return t.compactor
+		return t.compactorOf(ctx, id)
 	}
-	return t.offline
+	return t.compactors.of(t.modelOf(ctx, id)).offline
+}
+
+// modelOf is the model of a thread's last step; empty if it is not known.
+func (t *tenant) modelOf(ctx context.Context, id string) string {
+	last, err := t.lastStep(ctx, id)
+	if err != nil || last.Base == nil {
+		return ""
+	}
+	return last.Base.Model
 }
 
 // lastStep is the agent's last request in a thread, without its messages. Of system and
@@ -95,7 +113,7 @@ func (t *tenant) lastStep(ctx context.Context, id string) (palimpsest.Step, erro
 	if p := t.keptPrepared(id); p != nil {
 		return p.Step, nil
 	}
-	return t.compactor.Session(id).LastStep(ctx)
+	return t.compactors.usual.online.Session(id).LastStep(ctx)
 }
 
 // lastPrepared is the last prompt of a thread; when this process has none, one that holds
@@ -149,12 +167,9 @@ func (ts *tenants) get(name string) (*tenant, error) {
 		event.Multi(ts.config.Counters, event.Func(t.recordEvent), ts.config.Compactor.Events).Emit(ctx, e)
 	})
 	c.Now = ts.config.Now
-	var err error
-	if t.compactor, err = palimpsest.New(c); err != nil {
-		return nil, err
-	}
 	t.config = c
-	if t.offline, err = palimpsest.New(offlineConfig(c, t.Answers)); err != nil {
+	var err error
+	if t.compactors, err = newCompactors(ts.config, c, t.Answers); err != nil {
 		return nil, err
 	}
 	ts.byName[name] = t
@@ -194,7 +209,11 @@ func (ts *tenants) runJob(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	return t.compactor.Work(ctx, j)
+	_, _, model, err := palimpsest.ParseJob(j)
+	if err != nil {
+		return err
+	}
+	return t.compactors.of(model).online.Work(ctx, j)
 }
 
 // runProxyJob does a compaction of a proxied conversation in the background.

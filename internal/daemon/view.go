@@ -54,7 +54,7 @@ func (h views) render(c *call, id string, version int) (*palimpsest.Result, pali
 		return nil, q, step, err
 	}
 	q = renderRequest(log, step)
-	res, err := web.Render(c.tenant.compactor, p, q)
+	res, err := web.Render(c.compactor(id), p, q)
 	return res, q, step, err
 }
 
@@ -80,7 +80,7 @@ func (h views) input(c *call, info store.Info, version int) (*web.Input, error) 
 			if err != nil {
 				return nil, err
 			}
-			if under, err = web.Render(c.tenant.compactor, p, q); err != nil {
+			if under, err = web.Render(c.compactor(info.ID), p, q); err != nil {
 				continue // it no longer fits the log
 			}
 		}
@@ -154,7 +154,7 @@ func (h views) preview(c *call, info store.Info, q *api.Compact) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if shown.Result, err = web.Render(c.tenant.compactor, p, renderRequest(shown.Thread, step)); err != nil {
+	if shown.Result, err = web.Render(c.compactor(info.ID), p, renderRequest(shown.Thread, step)); err != nil {
 		return nil, err
 	}
 	shown.Version, shown.Budget, shown.UnstoredTokens = 0, step.Budget, step.Fixed
@@ -168,9 +168,9 @@ func (h views) preview(c *call, info store.Info, q *api.Compact) (any, error) {
 const maxPreviewTexts = 4 << 20
 
 // compactor is the tenant's compactor, with the policy that a request names.
-func (r stepReader) compactor(t *tenant, q *api.Compact) (*palimpsest.Compactor, error) {
+func (r stepReader) compactor(t *tenant, model string, q *api.Compact) (*palimpsest.Compactor, error) {
 	if q.Policy == "" && q.Favor == "" {
-		return t.compactor, nil
+		return t.compactors.of(model).online, nil
 	}
 	if r.policies == nil {
 		return nil, badField("policy", "this daemon uses only the policy that it was started with")
