@@ -93,7 +93,8 @@ func (l Ladder) Due(s *Situation) (bool, string) {
 	return true, fmt.Sprintf("the messages take %d tokens, %d are available", messages, room)
 }
 
-// Plan climbs the ladder until the messages take at most Target of their room. A forced
+// Plan climbs the ladder until the messages take at most Target of their room, or up to three
+// quarters of it where the turns that stay take as much. A forced
 // compaction (Situation.Forced) makes the request at least a quarter smaller; one with a
 // budget (Situation.Fill) fills that.
 func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
@@ -101,7 +102,11 @@ func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		return fill(ctx, s, l.Name(), l.Rungs())
 	}
 	budget := s.Fixed + l.budget(s, s.Fixed).Available()
-	target := s.Fixed + int(float64(budget-s.Fixed)*l.Defaults().Target)
+	room := budget - s.Fixed
+	target := s.Fixed + int(float64(room)*l.Defaults().Target)
+	if recent := l.recentTokens(s) + room/besideRecent; recent <= room/4*3 { // with more the next compaction would follow at once
+		target = max(target, s.Fixed+recent)
+	}
 	// With rungs switched off, or beside long messages of the user's, what must stay may be
 	// more than the target: the seed asks for the budget alone.
 	budgets := []int{target, (target + budget) / 2, budget}
@@ -119,6 +124,19 @@ func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		whole = budget
 	}
 	return Fit(ctx, s, l.Name(), l.Rungs(), whole, budgets...)
+}
+
+// besideRecent is the part of the room, as a divisor, that a compaction leaves to what comes
+// before the turns that stay, where these take more than Target.
+const besideRecent = 8
+
+// recentTokens is what the newest turns take that are not summarized.
+func (l Ladder) recentTokens(s *Situation) int {
+	tokens := 0
+	for i := (cut.LastTurns{N: l.Defaults().PreserveRecentTurns}).Cut(cut.Legal(s.Thread, s.Pairs()), nil); i < len(s.ChangedSizes); i++ {
+		tokens += s.ChangedSizes[i]
+	}
+	return tokens
 }
 
 // Rungs is the ladder with the policy's settings. strategy/ladder.go has the order of the

@@ -259,7 +259,7 @@ func (v *View) Keep(p *plan.Plan, summaries bool) {
 				v.apply(r)
 			}
 		case plan.Clearing:
-			if v.stillCleared(r) {
+			if stillCleared(v, r) {
 				v.apply(r)
 			}
 		case plan.Externalization:
@@ -293,7 +293,7 @@ func (v *View) Hold(p *plan.Plan, tight bool, whole []int) {
 }
 
 // stillCleared reports whether the results that a record clears may still be cleared.
-func (v *View) stillCleared(r plan.Clearing) bool {
+func stillCleared(v *View, r plan.Clearing) bool {
 	return !slices.ContainsFunc(v.positions(r.Span), func(i int) bool { return v.messages[i].Role == thread.Tool && !v.clearable(i) })
 }
 
