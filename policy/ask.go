@@ -202,9 +202,16 @@ func (a *summaryModel) generate(ctx context.Context, system prompt.System, user 
 	return reply, nil
 }
 
-// reportCut reports the end of a text that was cut off.
+// reportCut reports the end of a text that was cut off, with the number of its sentences.
 func (a *summaryModel) reportCut(end string) {
-	a.report = a.report.With(summarize.Report{By: a.model.Model(), Proposed: 1, Dropped: map[string]int{"cut": 1},
+	n := 0
+	for line := range strings.Lines(end) {
+		if line = strings.TrimSpace(line); line != "" {
+			n += 1 + strings.Count(line, ". ")
+		}
+	}
+	n = max(n, 1)
+	a.report = a.report.With(summarize.Report{By: a.model.Model(), Proposed: n, Dropped: map[string]int{"cut": n},
 		Left: []summarize.Left{{Text: clip.Head(strings.TrimSpace(end), 200), Cause: "cut"}}})
 }
 

@@ -181,6 +181,9 @@ func TestSummariesKeepTheirLimit(t *testing.T) {
 				for _, r := range f.Summaries {
 					cut += r.Dropped["cut"]
 				}
+				if (name == "loop" || name == "session") && long && (taken+cut < 299 || taken+cut > 301) {
+					t.Errorf("%s, %s: %d sentences of 300 are taken and %d are told to be cut", name, trust, taken, cut)
+				}
 				// A timeline's summary of a short beginning of a turn is cut at half of that.
 				if (name == "loop" || name == "session") && (cut > 0) != long || name == "timeline" && long && cut == 0 {
 					t.Errorf("%s, %s: %d cuts are reported, the text was too long: %v", name, trust, cut, long)
