@@ -1,12 +1,15 @@
 package palimpsest
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -136,6 +139,39 @@ func quotable(ctx context.Context, s *Session, hits []recall.Hit) []recall.Hit {
 		class, err := logSource{session: of}.access(ctx, h.Tool, h.MessageID)
 		return err != nil || !s.c.searchable(class)
 	})
+}
+
+// access says how sensitive it is what a message holds, and why it may not be read. What a
+// plan has externalized is what the store makes of it, under any id; all else has the class
+// that its tool declares, and does not expire.
+func (f logSource) access(ctx context.Context, tool string, message thread.ID) (artifact.Sensitivity, error) {
+	c, who := f.session.c, f.session.c.config.Requester
+	m := artifact.Metadata{Sensitivity: c.declared(tool)}
+	if c.config.Artifacts != nil {
+		for _, id := range f.session.state().removedContent.artifactsOf(message) {
+			var err error
+			if m, err = c.config.Artifacts.Metadata(ctx, who, id); errors.Is(err, artifact.ErrNotFound) {
+				err = fmt.Errorf("%s is deleted: %w", id, artifact.ErrExpired) // it was stored before the plan came into force
+			}
+			if err != nil {
+				return "", err
+			}
+		}
+	}
+	return m.Sensitivity, m.Permits(who)
+}
+
+// declared is the class of the results of a tool.
+func (c *Compactor) declared(tool string) artifact.Sensitivity {
+	m := artifact.Metadata{Sensitivity: cmp.Or(c.config.Sensitivity, artifact.Internal)}
+	describeArtifact(c.config.Tools, &m, tool)
+	return m.Sensitivity
+}
+
+// searchable reports whether a search may quote what has that class: what may come back
+// without being asked for by its id.
+func (c *Compactor) searchable(class artifact.Sensitivity) bool {
+	return slices.Contains(cmp.Or(c.config.Recall, &Recall{}).Rehydrate.Defaults().Sensitivities, class)
 }
 
 // removedEarlier are the messages of earlier threads that this one, under plan p, does not
