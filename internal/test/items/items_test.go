@@ -20,12 +20,13 @@ import (
 // TestItems: each example is sent on as it came, its words can be read, and docs/items.md says what
 // the codecs make of it.
 func TestItems(t *testing.T) {
-	var doc strings.Builder
+	var tables [][]entry // of each API, in their order
+	var names []string
 	api, bodies := "", items.Bodies()
 	for n, item := range items.All {
 		if item.API != api {
 			api = item.API
-			fmt.Fprintf(&doc, "\n### %s\n\n| place | type | role | part | unit | after a compaction |\n|---|---|---|---|---|---|\n", items.Names[api])
+			names, tables = append(names, items.Names[api]), append(tables, nil)
 		}
 		body := fmt.Sprintf(bodies[api], item.At(n))
 		p, err := apicodec.For(api).Decode(body)
@@ -51,9 +52,30 @@ func TestItems(t *testing.T) {
 		if found := strings.Contains(words, items.Word(n)); found == item.Bare {
 			t.Errorf("%s %s: readable %t: %s", api, item.Type, found, words)
 		}
-		doc.WriteString(row(&item, p.Messages, len(p.System) > 0))
+		last := &tables[len(tables)-1]
+		place, made := item.Place, row(&item, p.Messages, len(p.System) > 0)
+		n := slices.IndexFunc(*last, func(e entry) bool { return e.place == place && e.made == made })
+		if n < 0 {
+			n = len(*last)
+			*last = append(*last, entry{place: place, made: made})
+		}
+		(*last)[n].types = append((*last)[n].types, "`"+item.Type+"`")
+	}
+	var doc strings.Builder
+	for n, table := range tables {
+		fmt.Fprintf(&doc, "\n### %s\n\n| place | type | role | part | unit | after a compaction |\n|---|---|---|---|---|---|\n", names[n])
+		for _, e := range table {
+			fmt.Fprintf(&doc, "| %s | %s | %s |\n", e.place, strings.Join(e.types, ", "), e.made)
+		}
 	}
 	golden.Section(t, "../../../docs/items.md", "items", doc.String()+"\n")
+}
+
+// entry is a row of the page: the types of a place of which the same is made.
+type entry struct {
+	place string
+	types []string
+	made  string
 }
 
 // row says what the codec made of an item.
@@ -95,7 +117,7 @@ func row(item *items.Item, messages []thread.Message, system bool) string {
 			after = "stays"
 		}
 	}
-	return fmt.Sprintf("| %s | `%s` | %s | %s | %s | %s |\n", item.Place, item.Type, role, part, cmp.Or(unit, "none"), after)
+	return fmt.Sprintf("%s | %s | %s | %s", role, part, cmp.Or(unit, "none"), after)
 }
 
 // holding is the part that was read from the item, or nil.
