@@ -180,6 +180,41 @@ func TestDocumentedLinks(t *testing.T) {
 	}
 }
 
+// TestPromisesNameTests: each promise of the page on security names tests that hold it, and these exist.
+func TestPromisesNameTests(t *testing.T) {
+	_, rest, _ := strings.Cut(pages(t)["docs/security.md"], "\n## What is promised\n")
+	promised, _, _ := strings.Cut(rest, "\n## ")
+	promises := strings.Split(promised, "\n- **")[1:]
+	if len(promises) < 12 {
+		t.Errorf("only %d promises were found", len(promises))
+	}
+	named := regexp.MustCompile("`([a-z/]+)\\.(Test[A-Za-z]+)`")
+	for _, promise := range promises {
+		tests := named.FindAllStringSubmatch(promise, -1)
+		if len(tests) == 0 {
+			t.Errorf("no test is named: %s", promise)
+		}
+		for _, test := range tests {
+			if folder := strings.TrimPrefix(test[1], "palimpsest"); !hasTest(t, "../../"+folder, test[2]) {
+				t.Errorf("%s has no %s", test[1], test[2])
+			}
+		}
+	}
+}
+
+// hasTest says whether a folder has a test of a name.
+func hasTest(t *testing.T, folder, name string) bool {
+	t.Helper()
+	paths, err := filepath.Glob(folder + "/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(paths, func(path string) bool {
+		data, err := os.ReadFile(path)
+		return err == nil && bytes.Contains(data, []byte("\nfunc "+name+"(t *testing.T)"))
+	})
+}
+
 // anchorOf is the anchor that GitHub makes of a heading.
 func anchorOf(heading string) string {
 	heading = regexp.MustCompile("[^a-z0-9 _-]").ReplaceAllString(strings.ToLower(heading), "")
