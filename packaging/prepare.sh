@@ -7,7 +7,7 @@ rm -rf completions man
 mkdir -p completions
 program=$(mktemp)
 trap 'rm -f "$program"' EXIT
-CGO_ENABLED=0 go build -o "$program" ./cmd/palimpsest
+CGO_ENABLED=0 GOWORK=off go build -trimpath -o "$program" ./cmd/palimpsest # as the release does, which finds it built
 for shell in bash zsh fish; do
 	"$program" completion "$shell" >"completions/palimpsest.$shell"
 done
