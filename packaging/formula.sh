@@ -21,6 +21,11 @@ each() { # each SYSTEM MACHINE
 	END
 }
 
+# Where one is missing, this ends here.
+mac_intel=$(each darwin amd64)
+mac_arm=$(each darwin arm64)
+linux_intel=$(each linux amd64)
+linux_arm=$(each linux arm64)
 cat <<END
 class Palimpsest < Formula
   desc "Keeps LLM agents inside their context window without losing the conversation"
@@ -29,12 +34,12 @@ class Palimpsest < Formula
   license "Apache-2.0"
 
   on_macos do
-$(each darwin amd64)
-$(each darwin arm64)
+$mac_intel
+$mac_arm
   end
   on_linux do
-$(each linux amd64)
-$(each linux arm64)
+$linux_intel
+$linux_arm
   end
 
   def install
