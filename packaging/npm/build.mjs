@@ -26,9 +26,10 @@ for (const a of built) {
   mkdirSync(dir, { recursive: true })
   copyFileSync(existsSync(a.path) ? a.path : join(dist, '..', a.path), join(dir, program))
   chmodSync(join(dir, program), 0o755)
-  copyFileSync(join(here, '../../LICENSE'), join(dir, 'LICENSE'))
+  const files = [program, ...['LICENSE', 'THIRD_PARTY_LICENSES'].filter((f) => existsSync(join(here, '../..', f)))] // the second is made for a release
+  for (const file of files.slice(1)) copyFileSync(join(here, '../..', file), join(dir, file))
   const { license, homepage, repository } = main
-  write(dir, { name, version, description: `palimpsest for ${os} on ${cpu}`, license, homepage, repository, os: [os], cpu: [cpu], files: [program, 'LICENSE'] })
+  write(dir, { name, version, description: `palimpsest for ${os} on ${cpu}`, license, homepage, repository, os: [os], cpu: [cpu], files })
   main.optionalDependencies[name] = version
 }
 const dir = join(out, 'palimpsest')
