@@ -101,7 +101,8 @@ func TestBadFiles(t *testing.T) {
 // TestRelativePaths: a path in a file is relative to the file's folder, and an environment can be
 // told for another folder.
 func TestRelativePaths(t *testing.T) {
-	path := file(t, "store: sqlite:a.db\npolicy: mine.yaml\nmaster-key: keys/m\nmodels: /m.json\n")
+	models := filepath.Join(t.TempDir(), "m.json")
+	path := file(t, "store: sqlite:a.db\npolicy: mine.yaml\nmaster-key: keys/m\nmodels: "+models+"\n")
 	c, err := config.Load(config.Sources{File: path, Environ: []string{"PALIMPSEST_TLS_KEY=k.pem"}})
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +110,7 @@ func TestRelativePaths(t *testing.T) {
 	dir := filepath.Dir(path)
 	for name, want := range map[string]string{
 		"store": "sqlite:" + filepath.Join(dir, "a.db"), "policy": filepath.Join(dir, "mine.yaml"), "master-key": filepath.Join(dir, "keys", "m"),
-		"models": "/m.json", "tls-cert": "", "tls-key": "k.pem",
+		"models": models, "tls-cert": "", "tls-key": "k.pem",
 	} {
 		if got := c.Text(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
