@@ -56,6 +56,9 @@ var floors = map[string]arch.Package{
 	// 7: what is put into the agents of this machine.
 	"internal/install": {Floor: 7, Same: []string{"internal/sessions"}, External: []string{gjson}},
 
+	// 1: what a model notes of its own context.
+	"internal/notes": {Floor: 1},
+
 	// 4: what a compaction lost.
 	"internal/lost": {Floor: 4},
 
@@ -180,15 +183,17 @@ var floors = map[string]arch.Package{
 	"proxy/internal/identify": {Floor: 1, Same: []string{"wire", "internal/hosted", "internal/injected"}, External: []string{gjson, sjson}},
 
 	// 0: values.
-	"thread":              {Floor: 0, Same: []string{"internal/canonjson"}},
-	"prompt":              {Floor: 0, Same: []string{"thread"}},
-	"plan/state":          {Floor: 0, Same: []string{"thread"}},
-	"plan/summary":        {Floor: 0, Same: []string{"thread", "plan/state", "internal/glyph"}},
-	"internal/glyph":      {Floor: 0},
-	"plan":                {Floor: 0, Same: []string{"thread", "plan/summary", "plan/state"}},
-	"policy/toolpolicy":   {Floor: 0, Same: []string{"thread", "internal/toolclass"}},
-	"internal/toolclass":  {Floor: 0, Same: []string{"thread", "internal/clip", "internal/scan", "internal/shell"}, External: []string{gjson}},
-	"internal/canonjson":  {Floor: 0},
+	"thread":             {Floor: 0, Same: []string{"internal/canonjson"}},
+	"prompt":             {Floor: 0, Same: []string{"thread"}},
+	"plan/state":         {Floor: 0, Same: []string{"thread"}},
+	"plan/summary":       {Floor: 0, Same: []string{"thread", "plan/state", "internal/glyph"}},
+	"internal/glyph":     {Floor: 0},
+	"plan":               {Floor: 0, Same: []string{"thread", "plan/summary", "plan/state"}},
+	"policy/toolpolicy":  {Floor: 0, Same: []string{"thread", "internal/toolclass"}},
+	"internal/toolclass": {Floor: 0, Same: []string{"thread", "internal/clip", "internal/scan", "internal/shell"}, External: []string{gjson}},
+	"internal/canonjson": {Floor: 0},
+	// What is secret in texts.
+	"internal/secret":     {Floor: 0, Same: []string{"thread", "prompt", "internal/lazyregexp"}},
 	"internal/redact":     {Floor: 2},
 	"internal/suggest":    {Floor: 0},
 	"internal/clip":       {Floor: 0, External: []string{uax29}},
@@ -263,17 +268,17 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9296},
-		{Of: "floor 1", Floor: 1, Most: 20770},
-		{Of: "floor 2", Floor: 2, Most: 22373},
-		{Of: "floor 3", Floor: 3, Most: 11118},
-		{Of: "floor 4", Floor: 4, Most: 2963},
-		{Of: "floor 5", Floor: 5, Most: 9649},
-		{Of: "floor 6", Floor: 6, Most: 12327},
-		{Of: "floor 7", Floor: 7, Most: 19993},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13815},
+		{Of: "floor 0", Floor: 0, Most: 9638},
+		{Of: "floor 1", Floor: 1, Most: 21255},
+		{Of: "floor 2", Floor: 2, Most: 23060},
+		{Of: "floor 3", Floor: 3, Most: 11372},
+		{Of: "floor 4", Floor: 4, Most: 2996},
+		{Of: "floor 5", Floor: 5, Most: 10203},
+		{Of: "floor 6", Floor: 6, Most: 12395},
+		{Of: "floor 7", Floor: 7, Most: 20861},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13812},
 	},
-	Packages: 99, Public: 45, Names: 749,
+	Packages: 101, Public: 45, Names: 751,
 	Methods: 25, Types: map[string]int{
 		"summarize/internal/work.fold":   27,
 		"summarize.selection":            29,

@@ -196,7 +196,7 @@ func (t *tenant) readAbout(ctx context.Context, info store.Info) (*view.About, e
 	if p != nil {
 		out.Compacted, out.Before, out.After = p.CreatedAt, p.OriginalTokens, p.CompactedTokens
 	}
-	step, err := t.compactorOf(ctx, info.ID).Session(info.ID).LastStep(ctx)
+	step, err := t.lastStep(ctx, info.ID)
 	if step.Base != nil {
 		out.Model = glyph.Visible(step.Base.Model)
 	}
