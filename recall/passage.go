@@ -258,14 +258,23 @@ func (c *passageChooser) chooseBest(order []int, scores []float64, limit int) {
 		if len(c.spans) >= limit || c.tokensLeft <= 0 && len(c.spans) > 0 {
 			return
 		}
-		best := int(c.x.rowStarts[i])
-		for row := best; c.sameEntry(row, best); row++ {
-			if c.density[row] > c.density[best] {
-				best = row
-			}
-		}
-		c.take(best, scores[i])
+		c.take(c.bestRow(int(c.x.rowStarts[i])), scores[i])
 	}
+}
+
+// bestRow is the row of an entry around which most of the question stands, each term counted once:
+// lines that repeat one of them tell less than the one that has all.
+func (c *passageChooser) bestRow(first int) int {
+	best, most := first, 0.0
+	for row := first; c.sameEntry(row, first); row++ {
+		if c.rowTermStarts[row] == c.rowTermStarts[row+1] {
+			continue
+		}
+		if value := c.passageValue(row); value > most || value == most && c.density[row] > c.density[best] {
+			best, most = row, value
+		}
+	}
+	return best
 }
 
 // choose chooses passages until there are limit, the best first, and between equals those

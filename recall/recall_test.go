@@ -242,6 +242,19 @@ func TestExcerpt(t *testing.T) {
 
 // FuzzSearch: any texts and any query give hits in order, whole excerpts and the
 // same again.
+// TestExcerptHasAllOfTheQuestion: lines that repeat one word of a question are not shown in place of the
+// line that has all of them.
+func TestExcerptHasAllOfTheQuestion(t *testing.T) {
+	var all []string
+	for n := range 22 {
+		all = append(all, fmt.Sprintf("gate %d: the code is K%d\n", n+1, 7919*(n+1))+strings.Repeat(fmt.Sprintf("line of gate %d\n", n+1), 400))
+	}
+	hits := recall.NewIndex(texts(all...)).Search("the code of gate 1", nil)
+	if len(hits) == 0 || !strings.Contains(hits[0].Excerpt, "K7919") {
+		t.Errorf("got %+v", hits)
+	}
+}
+
 func FuzzSearch(f *testing.F) {
 	f.Add("HTTPServer_test.go /a/b.c __x__ A", "b", "httpserver \"a/b\"")
 	f.Add("漢字かな\nไทย K\xff", "\n\n", "K 字")
