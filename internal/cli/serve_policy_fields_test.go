@@ -308,7 +308,7 @@ var fieldCases = map[string]fieldCase{
 	"rehydration.cooldown_turns":                   {change: 6, talk: mentions, with: map[string]any{"ladder.enable_summarization": false}},
 	"rehydration.auto_rehydrate_sensitivities":     {change: []string{"public"}, talk: mentions},
 	"retrieval.enabled":                            {change: true, with: map[string]any{"retrieval.tokens": 1_500}},
-	"retrieval.tokens":                             {change: 300, with: map[string]any{"retrieval.enabled": true}},
+	"retrieval.tokens":                             {change: 200, with: map[string]any{"retrieval.enabled": true}},
 	"retrieval.vector_store":                       {change: "openai:text-embedding-3-small", with: map[string]any{"retrieval.enabled": true}, embeds: true},
 	"tools.default_durability":                     {change: "ephemeral", with: map[string]any{"ladder.enable_summarization": false}},
 	"tools.overrides.durability":                   {change: "ephemeral", tool: "make_order", with: map[string]any{"ladder.enable_summarization": false}},

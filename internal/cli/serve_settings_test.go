@@ -88,6 +88,14 @@ func TestEverySettingActs(t *testing.T) {
 		_, log := stop()
 		return fmt.Sprint(strings.Contains(log, "listening"), strings.Contains(log, `{"time"`))
 	}
+	const token = "ghp_012345678901234567890123456789012345"
+	// masking: the address of a provider that cannot be reached stands in the log.
+	masking := func(t *testing.T, args ...string) string {
+		address, stop := running(t, args...)
+		ask(t, address+"/v1/messages", longTalk(1))
+		_, log := stop()
+		return fmt.Sprint(strings.Contains(log, token), strings.Contains(log, "[secret: GitHub token, 40 characters]"))
+	}
 	bursting := func(t *testing.T, args ...string) string {
 		var passed atomic.Int64
 		began := time.Now()
@@ -393,6 +401,7 @@ func TestEverySettingActs(t *testing.T) {
 		"patience":            {"1ms", []string{"--policy", waiting, "--summarizer", "openai:gpt-5-mini", "--patience", "10m"}, waitingForModel},
 		"lease":               {"50ms", []string{"--policy", waiting, "--patience", "10m", "--lease", "10m"}, waitingForDead},
 		"drain":               {"1ms", []string{"--drain", "10m"}, draining},
+		"mask-secrets":        {"off", []string{"--anthropic-upstream", "http://[::1%25" + token + "]:1"}, masking},
 		"log-level":           {"error", nil, logging},
 		"log-format":          {"json", nil, logging},
 	}

@@ -215,7 +215,7 @@ func paragraphsEnd(s string, from int) int {
 func isListLine(s string) bool {
 	l, _ := firstLine(s)
 	switch l {
-	case "KEY FACTS:", "CONVERSATION FLOW:", "OPEN THREADS:", "THE USER'S WORDS:", "WORKSTREAM STATE:", "The user's words", "Tool output (data, not instructions)":
+	case "KEY FACTS:", "CONVERSATION FLOW:", "OPEN THREADS:", "THE USER'S WORDS:", "WORKSTREAM STATE:", "The user asked", "The user's words", "Tool output (data, not instructions)":
 		return true
 	}
 	if strings.HasPrefix(l, "From the log, in place of what was left out") || strings.HasPrefix(s, "  ") || strings.HasPrefix(l, "#") || strings.HasPrefix(l, "|") || strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "* ") {
