@@ -82,39 +82,45 @@ func (s *Session) Plans(ctx context.Context) (_ []*plan.Plan, err error) {
 // Undo puts version n of the plans in force again, with the memory block of that time; 0
 // stands for no plan and no memory block, so that everything is shown as it was said. That
 // is a new version, so it can be undone too, but no compaction: the count of rounds stays.
+// Policy Auto compacts again once the request has grown, or where it does not fit.
 func (s *Session) Undo(ctx context.Context, n int) error {
-	return editPlan(ctx, s, "Undo", func(_ *thread.Thread, next *plan.Plan) error {
-		created := next.CreatedAt
-		*next = plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id, Policy: "undo"}
+	return editPlan(ctx, s, "Undo", func(log *thread.Thread, next *plan.Plan) error {
+		later := func(from int) (tokens int) {
+			for i := from; i < log.Len(); i++ {
+				tokens += s.c.tokenMemo.Message(log.At(i))
+			}
+			return tokens
+		}
+		created, whole := next.CreatedAt, next.OriginalTokens+later(next.ThreadVersion)
+		*next = plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id, Policy: policyUndo, CompactedTokens: whole}
 		if n != 0 {
 			earlier, err := s.c.config.Plans.Plan(ctx, s.id, n)
 			if err != nil {
 				return err
 			}
 			*next = *earlier
+			next.CompactedTokens += later(next.ThreadVersion)
 		}
 		next.CreatedAt = created
 		return nil
 	})
 }
 
-// Expand removes the record that covers a message from the plan in force, so that its
-// whole span is shown as it was said. For a message that is shown already the error wraps
-// store.ErrNotFound.
+// Expand shows a message that the plan in force hides as it was said, with its unit (a call and
+// its results), beside the summary that tells of it. The next compaction may hide it again. For a
+// message that is shown already the error wraps store.ErrNotFound.
 func (s *Session) Expand(ctx context.Context, id thread.ID) error {
-	return editPlan(ctx, s, "Expand", func(_ *thread.Thread, next *plan.Plan) error {
-		ref := next.Actions()[id]
-		if ref.Action == plan.Include {
+	return editPlan(ctx, s, "Expand", func(log *thread.Thread, next *plan.Plan) error {
+		if next.Actions()[id].Action == plan.Include {
 			return fmt.Errorf("message %s is not hidden: %w", id, store.ErrNotFound)
 		}
-		*next = withoutRecord(next, ref)
+		s.showAgain(log, next, id)
 		return nil
 	})
 }
 
-// Pin shows a message as it was said, now and in all following plans; where a record
-// covers it, its whole span is shown until the next compaction. With pinned false it
-// releases the message. The policies leave pinned messages where they are; a plan of one
+// Pin shows a message as it was said, now and in all following plans, as Expand does. With
+// pinned false it releases the message. The policies leave pinned messages where they are; a plan of one
 // of your own that hides one is refused. For an id that is not in the log the error
 // wraps thread.ErrUnknownID.
 func (s *Session) Pin(ctx context.Context, id thread.ID, pinned bool) error {
@@ -122,8 +128,8 @@ func (s *Session) Pin(ctx context.Context, id thread.ID, pinned bool) error {
 		if _, ok := log.Index(id); !ok {
 			return fmt.Errorf("message %s: %w", id, thread.ErrUnknownID)
 		}
-		if ref := next.Actions()[id]; pinned && ref.Action != plan.Include {
-			*next = withoutRecord(next, ref)
+		if pinned && next.Actions()[id].Action != plan.Include {
+			s.showAgain(log, next, id)
 		}
 		next.Pinned = slices.DeleteFunc(slices.Clone(next.Pinned), func(p thread.ID) bool { return p == id })
 		if pinned {
@@ -133,23 +139,29 @@ func (s *Session) Pin(ctx context.Context, id thread.ID, pinned bool) error {
 	})
 }
 
-// withoutRecord is a plan without one of its records.
-func withoutRecord(p *plan.Plan, ref plan.Ref) plan.Plan {
-	next := *p
-	made := p.Record(ref).Made()
-	next.CompactedTokens += made.TokensBefore - made.TokensAfter
-	next.Clearings = withoutIndex(p.Clearings, ref, plan.Clear)
-	next.Summarizations = withoutIndex(p.Summarizations, ref, plan.Summarize)
-	next.Externalizations = withoutIndex(p.Externalizations, ref, plan.Externalize)
-	next.Drops = withoutIndex(p.Drops, ref, plan.Drop)
-	return next
-}
-
-func withoutIndex[T any](records []T, ref plan.Ref, action plan.Action) []T {
-	if ref.Action != action {
-		return records
+// showAgain takes a hidden message of the log out of the record that covers it, with those of its unit that
+// the record covers too. A record that hides nothing more is gone.
+func (s *Session) showAgain(log *thread.Thread, next *plan.Plan, id thread.ID) {
+	ref := next.Actions()[id]
+	i, _ := log.Index(id)
+	unit := []int{i}
+	if ref.Action == plan.Summarize || ref.Action == plan.Drop { // the others part no call from its results
+		unit = thread.Pair(log).Together(i)
 	}
-	return slices.Delete(slices.Clone(records), ref.Index, ref.Index+1)
+	record, back := next.Record(ref), 0
+	for _, at := range unit {
+		if record.Covers().Contains(log.At(at).ID) {
+			back += s.c.tokenMemo.Message(log.At(at))
+		}
+	}
+	shown := func(id thread.ID) bool {
+		at, _ := log.Index(id)
+		return slices.Contains(unit, at)
+	}
+	if record.Covers().Without(shown).Len() == 0 {
+		back = record.Made().Freed()
+	}
+	*next = next.Showing(ref, shown, back)
 }
 
 // editPlan puts in force what change makes of the plan in force, or of an empty one. The
@@ -198,6 +210,9 @@ func editLoaded(ctx context.Context, s *Session, l snapshot, change planChange) 
 	}
 	return fmt.Errorf("after %d tries: %w", maxAttempts, store.ErrConflict)
 }
+
+// policyUndo names the plan that holds nothing because somebody undid all.
+const policyUndo = "undo"
 
 // policyCleared names the plan that holds only what a client has cleared by itself.
 const policyCleared = "cleared"

@@ -97,7 +97,7 @@ func Operations() []Operation {
 		{ID: "undo", Method: "POST", Path: one + "/undo", Right: both, Status: 200, IfMatch: "plan version", Request: Undo{}, Response: Plan{},
 			Summary: "Put an earlier plan back in force, as a new version."},
 		{ID: "expand", Method: "POST", Path: one + "/expand", Right: both, Status: 200, IfMatch: "plan version", Request: Expand{}, Response: Plan{},
-			Summary: "Show again what a record of the plan in force hides."},
+			Summary: "Show a message that the plan in force hides, with its unit."},
 		{ID: "render", Method: "POST", Path: one + "/render", Right: apikey.Read, Status: 200, Request: Render{}, Response: Prepared{},
 			Summary: "Get the prompt under any plan. Nothing is stored."},
 		{ID: "artifacts", Method: "GET", Path: one + "/artifacts", Right: apikey.Read, Status: 200, Query: page, Response: Artifacts{},

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/plan/state"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
@@ -219,6 +220,41 @@ func (p *Plan) Record(ref Ref) Record {
 
 // Made returns o; records embed it.
 func (o Origin) Made() Origin { return o }
+
+// Showing returns the plan with a record that covers the messages no more for which shown is true. They take
+// as many tokens. A record that covers nothing more is gone.
+func (p *Plan) Showing(ref Ref, shown func(thread.ID) bool, tokens int) Plan {
+	next := *p
+	next.CompactedTokens += tokens
+	without := func(span *thread.Span, made *Origin, kept *[]Kept) (gone bool) {
+		*span = span.Without(shown)
+		made.TokensBefore = max(0, made.TokensBefore-tokens)
+		if kept != nil {
+			*kept = slices.DeleteFunc(slices.Clone(*kept), func(k Kept) bool { return shown(k.MessageID) })
+		}
+		return span.Len() == 0
+	}
+	switch ref.Action {
+	case Clear:
+		next.Clearings = changed(p.Clearings, ref.Index, func(r *Clearing) bool { return without(&r.Span, &r.Origin, nil) })
+	case Summarize:
+		next.Summarizations = changed(p.Summarizations, ref.Index, func(r *Summarization) bool { return without(&r.Span, &r.Origin, &r.Kept) })
+	case Externalize:
+		next.Externalizations = changed(p.Externalizations, ref.Index, func(r *Externalization) bool { return without(&r.Span, &r.Origin, nil) })
+	case Drop:
+		next.Drops = changed(p.Drops, ref.Index, func(r *Removal) bool { return without(&r.Span, &r.Origin, &r.Kept) })
+	}
+	return next
+}
+
+// changed returns records with one of them changed, or without it if change says that it is gone.
+func changed[T any](records []T, at int, change func(*T) (gone bool)) []T {
+	records = slices.Clone(records)
+	if change(&records[at]) {
+		return slices.Delete(records, at, at+1)
+	}
+	return records
+}
 
 // Refs lists all records, lowest precedence first.
 func (p *Plan) Refs() []Ref {

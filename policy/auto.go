@@ -159,11 +159,11 @@ func (a Auto) priceMark(s *Situation) int {
 // limit is unknown.
 func (a Auto) hardMark(s *Situation) int { return a.moved(s, s.shareOfRoom(a.Hard)) }
 
-// moved is a mark where the last compaction did not reach the target. The next one would
-// reach no more, and follow at once: it waits until the request has grown by a part of the
-// room or, where little of the room was freed, as long as the model can read the request.
+// moved is a mark where the last compaction did not reach the target, or was undone. The next one would
+// reach no more, or undo what a person wants, and follow at once: it waits until the request has grown by a part of
+// the room or, where little of the room was freed, as long as the model can read the request.
 func (a Auto) moved(s *Situation, mark int) int {
-	if s.Current.Empty() || mark == 0 {
+	if s.Current == nil || s.Current.CompactedTokens == 0 || mark == 0 {
 		return mark
 	}
 	reached, limit := s.Current.CompactedTokens, s.Limit()

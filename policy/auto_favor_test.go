@@ -78,9 +78,11 @@ func TestMarkMoves(t *testing.T) {
 		{"no window is known", 0, 0, 60_000, 76_000},
 	} {
 		s := beginning(test.window, 0, test.fixed)
-		s.Current = &plan.Plan{Drops: []plan.Removal{{}}, CompactedTokens: test.reached}
-		if m := (Auto{}).Marks(s); m.Mark != test.mark {
-			t.Errorf("%s: the mark is %d after %d, want %d", test.name, m.Mark, test.reached, test.mark)
+		for _, drops := range [][]plan.Removal{{{}}, nil} { // nil: it was undone
+			s.Current = &plan.Plan{Drops: drops, CompactedTokens: test.reached}
+			if m := (Auto{}).Marks(s); m.Mark != test.mark {
+				t.Errorf("%s: the mark is %d after %d, want %d", test.name, m.Mark, test.reached, test.mark)
+			}
 		}
 	}
 }

@@ -115,7 +115,7 @@ func TestOnceLosesNothing(t *testing.T) {
 		{name: "all is well"},
 		{name: "the first plan is undone", between: undo(0), again: true},
 		{name: "the first plan is chosen again", between: undo(1)},
-		{name: "a record is taken out", between: expand, again: true},
+		{name: "a message is shown again", between: expand},
 		{name: "a plan of an older build", between: older, again: true},
 		{name: "a summary of another policy", policy: policy.Loop{Preserve: 0.1}, again: true},
 		{name: "a summary without a model", policy: policy.Ladder{MaxInputTokens: 40_000}, first: "fails", again: true},

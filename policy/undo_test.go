@@ -128,18 +128,20 @@ func TestUndoAndExpandUnderEveryPolicy(t *testing.T) {
 				t.Fatal(err)
 			}
 			expanded := p.shown(t)
+			if all, err = p.Plans(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			now := all[len(all)-1].Actions()
 			for _, id := range span.MessageIDs {
+				if now[id].Action != plan.Include && id != span.Last() {
+					continue
+				}
 				same := func(m thread.Message) bool { return m.ID == id && m.Kind != thread.Recap }
 				got, want := slices.IndexFunc(expanded, same), slices.IndexFunc(everything, same)
 				if got < 0 || !reflect.DeepEqual(expanded[got], everything[want]) {
 					t.Errorf("message %s does not stand as it was said", id)
 				}
 			}
-			all, err = p.Plans(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			now := all[len(all)-1].Actions()
 			for id, ref := range last.Actions() {
 				if !span.Contains(id) && now[id].Action != ref.Action {
 					t.Errorf("message %s was not to be touched: %s, now %s", id, ref.Action, now[id].Action)

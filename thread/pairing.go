@@ -230,6 +230,20 @@ func (p *Pairing) Unit(i int) (first, last int) {
 	return i, i
 }
 
+// Together returns the positions of what is shown or hidden with the message at i, in order: itself, its calls
+// and their results, and its unit.
+func (p *Pairing) Together(i int) []int {
+	if call, ok := p.Call(i); ok {
+		i = call
+	}
+	all := append([]int{i}, p.Results(i)...)
+	for k, last := p.Unit(i); k <= last; k++ {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // Beside returns the positions to go on to from the message at i, to reach all of its unit: from the
 // first message all others, from another one the first.
 func (p *Pairing) Beside(i int) (from, to int) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -20,8 +22,9 @@ type edited struct {
 	Thread  string    `json:"thread_id"`
 	Message thread.ID `json:"message_id"`
 	Version int       `json:"plan_version"` // of the plan in force now
-	// Shown is the record that hid the message, and is gone; nil if none did.
-	Shown *outlookRow `json:"shown,omitempty"`
+	// Shown is how many messages are shown again, Tokens what they take.
+	Shown  int `json:"shown"`
+	Tokens int `json:"tokens"`
 
 	done  string // what became of the message
 	again string // the command that takes it back
@@ -54,9 +57,8 @@ func pinCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pin THREAD MESSAGE",
 		Short: "Keep a message of a stored conversation as it was said, in all plans",
-		Long: `Pin shows a message as it was said, now and after each compaction. If a record of the plan in
-force hides it, all that the record hides is shown until the next compaction. --free lets
-plans hide the message again. This is a new plan: undo takes it back.
+		Long: `Pin shows a message as it was said, a call with its results, now and after each compaction; the
+summary that tells of it stays. --free lets plans hide the message again. This is a new plan: undo takes it back.
 
 ` + messageHelp,
 		Example: "  palimpsest recall \"retry\"\n  palimpsest pin ticket-4711 5ea67a3188b7",
@@ -75,9 +77,9 @@ func expandCommand(s Streams) *cobra.Command {
 	return e.command(&cobra.Command{
 		Use:   "expand THREAD MESSAGE",
 		Short: "Show again what the plan of a stored conversation hides",
-		Long: `Expand takes the record that hides a message out of the plan in force: all that it hides is
-shown as it was said, until the next compaction ("palimpsest pin" keeps a message longer).
-This is a new plan: undo takes it back.
+		Long: `Expand shows a message that the plan in force hides as it was said, a call with its results,
+beside the summary that tells of it, until the next compaction ("palimpsest pin" keeps a
+message longer). This is a new plan: undo takes it back.
 
 ` + messageHelp,
 		Example: "  palimpsest recall \"retry\"\n  palimpsest expand ticket-4711 5ea67a3188b7",
@@ -121,18 +123,25 @@ func (e *planEdit) edit(ctx context.Context, k *tenantStore, name, message strin
 		return nil, err
 	}
 	made := &edited{Thread: info.ID, Message: id, Version: version + 1}
-	if current != nil && !e.free {
-		made.Shown = recordOf(current, id)
-	}
+	current = cmp.Or(current, &plan.Plan{})
+	hidden := current.Actions()[id].Action != plan.Include
 	session, err := k.session(info.ID)
 	if err != nil {
 		return nil, err
 	}
 	err = e.change(ctx, session.OnlyIf(palimpsest.Condition{Plans: &version}), id)
-	if errors.Is(err, store.ErrNotFound) && made.Shown == nil {
+	if errors.Is(err, store.ErrNotFound) && !hidden {
 		err = fmt.Errorf("message %s is shown as it was said already: the plan in force does not hide it", printable(string(id)))
 	}
-	return made, err
+	if err != nil {
+		return nil, err
+	}
+	next, err := k.Plans.Plan(ctx, info.ID, made.Version)
+	if err != nil {
+		return nil, err
+	}
+	made.Shown, made.Tokens = len(current.Actions())-len(next.Actions()), next.CompactedTokens-current.CompactedTokens
+	return made, nil
 }
 
 // session is a stored conversation whose plans can be changed.
@@ -166,21 +175,10 @@ func messageOf(log *thread.Thread, current *plan.Plan, name string) (thread.ID, 
 	return "", fmt.Errorf("%w: %d messages begin with %s; give more of the id", errUsage, len(found), printable(name))
 }
 
-// recordOf is what a plan hides a message by; nil if it is shown.
-func recordOf(p *plan.Plan, id thread.ID) *outlookRow {
-	ref := p.Actions()[id]
-	if ref.Action == plan.Include {
-		return nil
-	}
-	r := p.Record(ref)
-	span, made := r.Covers(), r.Made()
-	return &outlookRow{Action: ref.Action, Records: 1, Messages: span.Len(), First: span.FirstTurn, Last: span.LastTurn, Before: made.TokensBefore, After: made.TokensAfter}
-}
-
 func (e *edited) print(p *printer) {
 	p.text("%s: message %s %s; plan %d is in force now", e.Thread, e.Message, e.done, e.Version)
-	if r := e.Shown; r != nil {
-		p.text("what hid it is no more: %s", r)
+	if e.Shown > 0 {
+		p.text("%s shown again, %s", clip.Count(e.Shown, "message"), clip.Count(e.Tokens, "token"))
 	}
 	p.line("to take it back: %s", e.again)
 }

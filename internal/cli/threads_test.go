@@ -146,7 +146,7 @@ func TestPinAndExpand(t *testing.T) {
 	command(exitDone, "compact "+file+" --budget 16000 -o "+os.DevNull)
 	message := strings.Fields(command(exitDone, "recall retry"))[0]
 	for _, verb := range []string{"pin", "expand"} {
-		if said := command(exitDone, verb+" "+onlyID+" "+message); !strings.Contains(said, "what hid it is no more: ") || !strings.Contains(said, "palimpsest undo "+onlyID) {
+		if said := command(exitDone, verb+" "+onlyID+" "+message); !strings.Contains(said, " shown again, ") || !strings.Contains(said, "palimpsest undo "+onlyID) {
 			t.Errorf("%s: %s", verb, said)
 		}
 		if said := command(exitFailed, "expand "+onlyID+" "+message); !strings.Contains(said, "does not hide it") {

@@ -106,13 +106,6 @@ const live = (() => {
       if (/(stale-version|version-conflict)$/.test(err.type)) await load().catch(failed);
     }
   }
-  // dissolves asks before more than the message itself comes back.
-  const dissolves = (msg) => {
-    const r = state.view.records[msg.record];
-    if (r.messages === 1) return true;
-    return sure('Take the summary away?'.replace('summary', r.action === 'summarize' ? 'summary' : 'record'), 'With this message ' + plural(r.messages - 1, 'other') + ' of ' + turns(r) + ' come back as they were said, until the next compaction: ' +
-      short(r.tokens_after) + ' tokens become ' + short(r.tokens_before) + '. It becomes a new plan, which can be undone.');
-  };
   const chosen = () => {
     if (state.chosen < 0) return null;
     const i = state.side === 'log' ? state.chosen : counterpart('prompt', state.chosen);
@@ -351,12 +344,12 @@ const live = (() => {
     },
     expand: async () => {
       const msg = chosen();
-      if (!msg || msg.record < 0 || !await dissolves(msg)) return;
+      if (!msg || msg.record < 0) return;
       await changed('/expand', { message_id: msg.id }, 'Shown again as it was said');
     },
     pin: async () => {
       const msg = chosen();
-      if (msg && (msg.pinned || msg.record < 0 || await dissolves(msg))) await changed('/pin', { message_id: msg.id, free: !!msg.pinned }, msg.pinned ? 'Unpinned' : 'Pinned: no plan takes it away');
+      if (msg) await changed('/pin', { message_id: msg.id, free: !!msg.pinned }, msg.pinned ? 'Unpinned' : 'Pinned: no plan takes it away');
     },
     filterHome: showHome,
     keys: () => source.kind !== 'thread' ? { v: openTry } : {
