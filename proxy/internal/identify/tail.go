@@ -113,7 +113,12 @@ func decodeTail(codec wire.Codec, elements string, before []thread.Message) ([]t
 	if strings.TrimSpace(elements) == "" {
 		return nil, true
 	}
-	p, err := codec.Decode(`{"` + messagesMember[codec.API()] + `":[` + elements + `]}`)
+	name, array := messagesMember[codec.API()], "["+elements+"]"
+	body := `{"` + name + `":` + array + `}`
+	if gjson.Get(body, name).Raw != array {
+		return nil, false // the messages end before, and another member is a list too
+	}
+	p, err := codec.Decode(body)
 	if err != nil || len(p.System) > 0 || len(p.Messages) == 0 {
 		return nil, false // instructions at the beginning would not be instructions here
 	}
