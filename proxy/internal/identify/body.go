@@ -225,7 +225,11 @@ func (c *Comparison) End(rest string) Similar {
 	} else {
 		rest = rest[same-at:]
 	}
-	s := Similar{Body: NewBody(append(r.Body.cut(0, same), rest)...), Objects: r.objects + strings.Count(rest, "{"), entry: best.number, same: same}
+	body := NewBody(append(r.Body.cut(0, same), rest)...)
+	if r.holdsTooMuchFor(body, len(rest)) {
+		body = NewBody(body.String())
+	}
+	s := Similar{Body: body, Objects: r.objects + strings.Count(rest, "{"), entry: best.number, same: same}
 	if r.unmarked {
 		s.searched = same
 	}
@@ -233,6 +237,12 @@ func (c *Comparison) End(rest string) Similar {
 		s.model = r.Prompt.Model
 	}
 	return s
+}
+
+// holdsTooMuchFor reports whether a body that shares what it can with this request, and adds so many bytes, would hold
+// more than twice its own: the other bytes of bodies that were longer. Then it is better copied.
+func (r *Request) holdsTooMuchFor(body *Body, added int) bool {
+	return r.heldBytes+added > 2*body.Len()
 }
 
 // Model is the model that the body names; empty if it names none.

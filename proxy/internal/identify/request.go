@@ -143,6 +143,7 @@ type Request struct {
 	hashes                     []uint64 // of the pieces of Body (see Comparison)
 	objects                    int      // at most so many JSON objects are in Body up to the end of its messages
 	decodedBytes               int      // about what the messages take beside the body
+	heldBytes                  int      // of the bodies that parts of Body are cut from, at most
 	messagesStart, messagesEnd int      // of the messages array in Body, without its brackets
 	frameEnds                  []int    // the ends of the frames in Body
 	messagesUpTo               []int    // how many messages there are up to each of them
@@ -250,7 +251,7 @@ var messagesMember = map[string]string{wire.Anthropic: "messages", wire.Chat: "m
 // locateMessages finds the messages of a decoded body in its bytes.
 func locateMessages(body string, p *prompt.Prompt, members map[string]gjson.Result) *Request {
 	p = detachPrompt(p)
-	r := &Request{Body: NewBody(body), Prompt: p, Members: members, SystemDigest: systemDigest(p), decodedBytes: decodedFactor * len(body)}
+	r := &Request{Body: NewBody(body), Prompt: p, Members: members, SystemDigest: systemDigest(p), decodedBytes: decodedFactor * len(body), heldBytes: len(body)}
 	name := messagesMember[p.Source.API]
 	array, there := members[name]
 	if !there || !array.IsArray() || array.Index == 0 {

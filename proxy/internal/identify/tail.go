@@ -34,6 +34,9 @@ func (r *Request) extend(codec wire.Codec, body *Body, same int, canceled Cancel
 		return nil
 	}
 	from, kept := r.frameEnds[n-1], r.messagesUpTo[n-1]
+	if r.holdsTooMuchFor(body, end-from) {
+		return nil
+	}
 	added := body.slice(from, end)
 	rest, more := strings.CutPrefix(strings.TrimLeft(added, " \t\r\n"), ",")
 	if more == (strings.TrimSpace(rest) == "") {
@@ -61,6 +64,7 @@ func (r *Request) extend(codec wire.Codec, body *Body, same int, canceled Cancel
 		Prompt: &p, IDs: ids, Members: r.Members, SystemDigest: r.SystemDigest,
 		separable:     r.separable && isSeparable(codec.API(), nil, news, end-from),
 		decodedBytes:  r.decodedBytes*from/r.Body.Len() + decodedFactor*len(rest),
+		heldBytes:     r.heldBytes + len(added),
 		messagesStart: r.messagesStart, messagesEnd: end, frameEnds: slices.Clip(r.frameEnds[:n]), messagesUpTo: slices.Clip(r.messagesUpTo[:n]),
 	}
 	if !next.locateFrames(added, from, news, kept) {
