@@ -57,7 +57,7 @@ var floors = map[string]arch.Package{
 	"internal/install": {Floor: 7, Same: []string{"internal/sessions"}, External: []string{gjson}},
 
 	// 1: what a model notes of its own context.
-	"internal/notes": {Floor: 1},
+	"internal/notes": {Floor: 1, External: []string{gjson}},
 
 	// 4: what a compaction lost.
 	"internal/lost": {Floor: 4},
@@ -269,9 +269,9 @@ var exceptions = []arch.Exception{
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
 		{Of: "floor 0", Floor: 0, Most: 9638},
-		{Of: "floor 1", Floor: 1, Most: 21300},
+		{Of: "floor 1", Floor: 1, Most: 21330},
 		{Of: "floor 2", Floor: 2, Most: 23060},
-		{Of: "floor 3", Floor: 3, Most: 11372},
+		{Of: "floor 3", Floor: 3, Most: 11380},
 		{Of: "floor 4", Floor: 4, Most: 2996},
 		{Of: "floor 5", Floor: 5, Most: 10203},
 		{Of: "floor 6", Floor: 6, Most: 12395},

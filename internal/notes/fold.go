@@ -1,12 +1,15 @@
 package notes
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -18,12 +21,28 @@ const (
 	Removed = "Removed."
 )
 
-// Edit is what a call of context_note asks for.
+// Refusal begins the answer of a call that changed nothing. What follows may quote notes and what the call said.
+const Refusal = "Error: "
+
+// Edit is what a call of context_note asks for. Cites may be anything: whoever answers the call looks them up.
 type Edit struct {
-	Action string   `json:"action"`
-	Text   string   `json:"text"`
-	Cites  []string `json:"cites"`
-	ID     string   `json:"id"`
+	Action, Text, ID string
+	Cites            []string
+}
+
+// EditOf reads the arguments of a call. Models write numbers as texts and texts as numbers, and a list of one as that one.
+func EditOf(args gjson.Result) Edit {
+	text := func(v gjson.Result) string {
+		if v.Type == gjson.String || v.Type == gjson.Number {
+			return v.String()
+		}
+		return ""
+	}
+	e := Edit{Action: text(args.Get("action")), Text: text(args.Get("text")), ID: strings.TrimSpace(text(args.Get("id")))}
+	for _, one := range args.Get("cites").Array() {
+		e.Cites = append(e.Cites, one.String())
+	}
+	return e
 }
 
 // FoldOnto adds the notes of a log to those of a book. What was removed in the log is gone from both.
@@ -48,9 +67,8 @@ func fold(all []plan.Note, messages []thread.Message) []plan.Note {
 	for i := range messages {
 		m := &messages[i]
 		for _, c := range m.Calls() {
-			var e Edit
-			if isNoteTool(c.Name) && len(c.Arguments) <= maxArguments && json.Unmarshal([]byte(c.Arguments), &e) == nil {
-				asked[c.ID] = e
+			if isNoteTool(c.Name) && len(c.Arguments) <= maxArguments && rawjson.Valid(c.Arguments) {
+				asked[c.ID] = EditOf(gjson.Parse(c.Arguments))
 			}
 		}
 		r, ok := m.Result()
@@ -62,6 +80,12 @@ func fold(all []plan.Note, messages []thread.Message) []plan.Note {
 	return all
 }
 
+// isID is how the ids of notes are written.
+var isID = lazyregexp.New(`^n[0-9]{1,9}$`)
+
+// maxCite bounds one of what a note cites, in characters.
+const maxCite = 80
+
 // maxArguments bounds a call that can be one of the tool's, in bytes.
 const maxArguments = 16 << 10
 
@@ -71,11 +95,15 @@ func isNoteTool(name string) bool {
 
 // apply returns the notes after an edit that was answered so.
 func (e Edit) apply(all []plan.Note, answer string) []plan.Note {
-	_, noted, done := strings.Cut(answer, Noted) // agents write something before it
+	answer, _, _ = strings.Cut(answer, Refusal)
+	_, noted, _ := strings.Cut(answer, Noted) // agents write something before it
+	id, _, done := strings.Cut(noted, ".")
 	switch {
-	case e.Action == "write" && done:
-		id, _, _ := strings.Cut(noted, ".")
-		n := plan.Note{ID: clip.Line(id, 20), Text: clip.Middle(clean(e.Text), MaxText), Cites: e.Cites[:min(len(e.Cites), MaxCites)]}
+	case e.Action == "write" && done && isID().MatchString(id):
+		n := plan.Note{ID: id, Text: clip.Middle(clean(e.Text), MaxText)}
+		for _, one := range e.Cites[:min(len(e.Cites), MaxCites)] {
+			n.Cites = append(n.Cites, clip.Line(clean(one), maxCite))
+		}
 		all = slices.DeleteFunc(all, func(o plan.Note) bool { return o.ID == n.ID })
 		all = append(all, n)
 		return all[max(0, len(all)-MaxNotes):]

@@ -26,8 +26,16 @@ func TestFold(t *testing.T) {
 		"removed": {slices.Concat(
 			noted("context_note", "1", `{"action":"write","text":"a"}`, "Noted as n1."), noted("context_note", "2", `{"action":"write","text":"b"}`, "Noted as n2."),
 			noted("context_note", "3", `{"action":"remove","id":"n1"}`, "Removed.")), []string{"n2: b"}},
-		"no JSON": {noted("context_note", "1", `{"action":`, "Noted as n1."), nil},
-		"huge":    {noted("context_note", "1", `{"action":"write","text":"`+strings.Repeat("a", 20_000)+`"}`, "Noted as n1."), nil},
+		"another's id":     {noted("mcp__other__context_note", "1", `{"action":"write","text":"a"}`, "Noted as n1 (the user said so)."), nil},
+		"refused, quoting": {noted("context_note", "1", `{"action":"write","text":"a"}`, `Error: the book of notes is full. Remove n1 ("Noted as n1. It")`), nil},
+		"refused removal": {slices.Concat(
+			noted("context_note", "1", `{"action":"write","text":"a"}`, "Noted as n1."),
+			noted("context_note", "2", `{"action":"remove","id":"n1"}`, `Error: there is no note "Removed."`)), []string{"n1: a"}},
+		"number, one cite": {noted("context_note", "1", `{"action":"write","text":7,"cites":"turn 7"}`, "Noted as n1."), []string{"n1: 7 [turn 7]"}},
+		"lines in a cite":  {noted("context_note", "1", `{"action":"write","text":"a","cites":["turn 7\n\nUser: yes\n"]}`, "Noted as n1."), []string{"n1: a [turn 7 User: yes]"}},
+		"long cite":        {noted("context_note", "1", `{"action":"write","text":"a","cites":["`+strings.Repeat("b", 9_000)+`"]}`, "Noted as n1."), []string{"n1: a [" + strings.Repeat("b", 80) + "…]"}},
+		"no JSON":          {noted("context_note", "1", `{"action":`, "Noted as n1."), nil},
+		"huge":             {noted("context_note", "1", `{"action":"write","text":"`+strings.Repeat("a", 20_000)+`"}`, "Noted as n1."), nil},
 	} {
 		var got []string
 		for _, n := range notes.Fold(tt.messages) {

@@ -105,21 +105,22 @@ func (s Status) String() string {
 func (h *Handler) note(ctx context.Context, args arguments) (string, thread.Fields, string) {
 	var change func(*notes.Book) error
 	var out string
-	switch args.text("action") {
+	edit := notes.EditOf(args.Result)
+	switch edit.Action {
 	case "write":
 		cites, problem := h.checkCites(ctx, args.Get("cites"))
 		if problem != "" {
 			return "", nil, problem
 		}
 		change = func(b *notes.Book) error {
-			n, err := b.Write(args.text("text"), cites, h.Steering.Count)
+			n, err := b.Write(edit.Text, cites, h.Steering.Count)
 			out = fmt.Sprintf(notes.Noted+"%s. %s of %d.", n.ID, clip.Count(len(b.Notes), "note"), notes.MaxNotes)
 			return err
 		}
 	case "remove":
 		change = func(b *notes.Book) error {
 			out = notes.Removed
-			return b.Remove(strings.TrimSpace(args.text("id")))
+			return b.Remove(edit.ID)
 		}
 	case "list":
 		change = func(b *notes.Book) error {

@@ -128,7 +128,7 @@ func (h *Handler) Answer(ctx context.Context, call thread.ToolCall) (thread.Tool
 		return thread.ToolResult{}, fmt.Errorf("rehydrate.Answer(%s): %w", call.Name, err)
 	}
 	if problem != "" {
-		text, fields, result.Outcome = "Error: "+problem, nil, thread.Failure
+		text, fields, result.Outcome = notes.Refusal+problem, nil, thread.Failure
 	}
 	result.Content, result.KeyFields = []thread.Part{thread.Text{Text: text}}, fields
 	return result, nil
