@@ -17,6 +17,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+	"github.com/palimpsest-ai/palimpsest/internal/failsafe"
 	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
@@ -59,6 +60,8 @@ const (
 	// maxLanes bounds the lanes of a connection, and maxWaiting the requests in them: no more, so that there is an idle lane
 	// for a new one.
 	maxLanes, maxWaiting = 64, 64
+	// maxStreamID bounds a stream_id, in bytes: lanes keep theirs.
+	maxStreamID = 512
 )
 
 // socketMessage is a message of the client; busy says that there was no room for it.
@@ -95,7 +98,7 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request, count func()
 			break
 		}
 		stream := ""
-		if v := gjson.Get(a.text, "stream_id"); v.Type == gjson.String {
+		if v := gjson.Get(a.text, "stream_id"); v.Type == gjson.String && len(v.Str) <= maxStreamID {
 			stream = rawjson.Quote(v.Str)
 		}
 		select {
@@ -121,12 +124,9 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request, count func()
 				<-waiting
 			}()
 			<-before
-			err := ctx.Err()
-			if err == nil {
-				err = l.answer(ctx, a)
-			}
+			goesOn := ctx.Err() == nil && failsafe.OrOnPanic(false, s.emitPanic, func() bool { return l.answer(ctx, a) == nil })
 			a.reserved.release()
-			if err != nil {
+			if !goesOn {
 				cancel() // without the client no answer is needed
 			}
 		})
@@ -134,6 +134,11 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request, count func()
 	if ctx.Err() != nil {
 		conn.Close(websocket.StatusGoingAway, "")
 	}
+}
+
+// emitPanic tells of a panic in a lane, of which nobody else would hear: it has a goroutine of its own.
+func (s *socket) emitPanic(err error) {
+	s.proxy.transport.emitFault(&received{request: s.request, start: time.Now()}, "websocket", err, nil)
 }
 
 // freeLane takes out the lane that is idle longest. Of a request that goes on with its last response the proxy no longer
@@ -194,6 +199,9 @@ func (l *lane) answer(ctx context.Context, a socketMessage) error {
 	}
 	var r *native.Responses
 	err := rawjson.Check(a.text)
+	if err == nil && len(gjson.Get(a.text, "stream_id").Str) > maxStreamID {
+		err = fmt.Errorf("stream_id: at most %d bytes", maxStreamID)
+	}
 	if err == nil {
 		switch kind := gjson.Get(a.text, "type").Str; kind {
 		case "response.create":

@@ -194,3 +194,62 @@ func TestLanesAreFreed(t *testing.T) {
 		}
 	}
 }
+
+// TestLanePanics: a panic on the way of one request ends its connection, and nothing else.
+func TestLanePanics(t *testing.T) {
+	url, _ := lanesUpstream(t, nil)
+	p, err := proxy.New(&proxy.Options{OpenAI: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.ServeCounted(w, r, func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			if asked++; asked == 1 {
+				panic("a fault")
+			}
+			return nil
+		})
+	}))
+	t.Cleanup(server.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	for n := range 2 {
+		c, _, err := websocket.Dial(ctx, strings.Replace(server.URL, "http", "ws", 1)+"/v1/responses", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.CloseNow()
+		if err := c.Write(ctx, websocket.MessageText, []byte(`{"type":"response.create","model":"m","input":"hi"}`)); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := c.Read(ctx); (err != nil) != (n == 0) || ctx.Err() != nil {
+			t.Errorf("connection %d: %v", n, err)
+		}
+	}
+	if n := p.Totals().Faults; n != 1 {
+		t.Errorf("%d faults are counted", n)
+	}
+}
+
+// TestLongStreamID: a lane keeps its stream_id, so that one of any length is refused.
+func TestLongStreamID(t *testing.T) {
+	url, bodies := lanesUpstream(t, nil)
+	p, err := proxy.New(&proxy.Options{OpenAI: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask, next := dialLanes(t, p)
+	for _, length := range []int{512, 513} {
+		ask(`{"type":"response.create","stream_id":"` + strings.Repeat("a", length) + `","model":"m","input":"hi"}`)
+		if e := next(); (e.Get("error.type").Str == "invalid_request_error") != (length > 512) {
+			t.Errorf("%d bytes: %.200s", length, e.Raw)
+		}
+	}
+	if len(bodies()) != 1 {
+		t.Errorf("the provider got %d requests", len(bodies()))
+	}
+}
