@@ -13,7 +13,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-func (m *Memory) counter(name string) (*token.Counter, error) {
+// Counter is the counter of that name (see token.New), made once: who counts alike shares what was counted.
+func (m *Memory) Counter(name string) (*token.Counter, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c := m.counters[name]; c != nil {
@@ -101,5 +102,5 @@ func (ms *models) counter(m token.Model) (*token.Counter, error) {
 	if c := ms.options.Config.Counter; c != nil {
 		return c, nil
 	}
-	return ms.options.Memory.counter(cmp.Or(m.Counter, "o200k"))
+	return ms.options.Memory.Counter(cmp.Or(m.Counter, "o200k"))
 }

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest"
@@ -13,6 +15,8 @@ type compactors struct {
 	usual compactorPair
 	name  string // of the counter of the usual ones
 	make  func(*token.Counter) (compactorPair, error)
+	// counter is that of a name, for all tenants.
+	counter func(name string) (*token.Counter, error)
 	// models say how a model counts; nil where all count alike.
 	models *token.ModelSet
 
@@ -24,7 +28,7 @@ type compactors struct {
 type compactorPair struct{ online, offline *palimpsest.Compactor }
 
 func newCompactors(o *Config, c palimpsest.Config, known store.Answers) (compactors, error) {
-	cs := compactors{name: c.Counter.Name(), mu: &sync.Mutex{}, byCounter: map[string]compactorPair{}}
+	cs := compactors{name: c.Counter.Name(), counter: o.Memory.Counter, mu: &sync.Mutex{}, byCounter: map[string]compactorPair{}}
 	if o.countsByModel {
 		cs.models = o.Models
 	}
@@ -59,7 +63,7 @@ func (cs *compactors) of(model string) compactorPair {
 		return pair
 	}
 	pair := cs.usual
-	if counter, err := token.New(m.Counter, nil); err == nil && counter.Name() != cs.name {
+	if counter, err := cs.counter(m.Counter); err == nil && counter.Name() != cs.name {
 		if own, err := cs.make(counter); err == nil {
 			pair = own
 		}
@@ -72,7 +76,7 @@ func (cs *compactors) of(model string) compactorPair {
 func (cs *compactors) release(id string) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	for _, pair := range cs.byCounter {
+	for _, pair := range append(slices.Collect(maps.Values(cs.byCounter)), cs.usual) {
 		pair.online.Session(id).Release()
 		pair.offline.Session(id).Release()
 	}
