@@ -45,11 +45,13 @@ func (t *tenant) keepPrepared(id string, made *palimpsest.Prepared) {
 	kept, bytes := *made, 1<<10 // beside its texts
 	kept.Prompt, kept.Manifest, kept.Compacted = nil, nil, nil
 	if base := kept.Step.Base; base != nil {
+		const each = 128 // of a block or a tool, beside its texts
+		bytes += len(base.Model)
 		for _, s := range base.System {
-			bytes += len(s.Text)
+			bytes += each + len(s.Text)
 		}
 		for _, t := range base.Tools {
-			bytes += len(t.Description) + len(t.Schema)
+			bytes += each + len(t.Name) + len(t.Description) + len(t.Schema)
 		}
 		if base.Source != nil {
 			bytes += len(base.Source.Body)

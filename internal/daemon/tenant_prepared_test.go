@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -29,5 +30,22 @@ func TestPreparedIsBounded(t *testing.T) {
 	}
 	if p := (&tenant{name: "0", prepared: shared}).keptPrepared(fmt.Sprint(tenants*threads - 1)); p != nil {
 		t.Error("a tenant has the prompt of another")
+	}
+}
+
+// TestPreparedCountsAll: what a client can make long of a step counts, also the number of its tools.
+func TestPreparedCountsAll(t *testing.T) {
+	const long = 1 << 20
+	for name, base := range map[string]*prompt.Prompt{
+		"model":  {Model: strings.Repeat("m", long)},
+		"name":   {Tools: []prompt.Tool{{Name: strings.Repeat("n", long)}}},
+		"tools":  {Tools: make([]prompt.Tool, long/int(reflect.TypeFor[prompt.Tool]().Size()))},
+		"system": {System: make([]prompt.System, long/int(reflect.TypeFor[prompt.System]().Size()))},
+	} {
+		of := &tenant{prepared: lru.New[[2]string, *palimpsest.Prepared](preparedBytes)}
+		of.keepPrepared("t", &palimpsest.Prepared{Step: palimpsest.Step{Base: base}})
+		if _, bytes := of.prepared.Stats(); bytes < long {
+			t.Errorf("%s: %d bytes are counted", name, bytes)
+		}
 	}
 }
