@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -72,12 +73,28 @@ func (cs *compactors) of(model string) compactorPair {
 	return pair
 }
 
-// release frees what the compactors remember of a thread.
-func (cs *compactors) release(id string) {
+// all are those that were made, each once and always in the same order.
+func (cs *compactors) all() []compactorPair {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	for _, pair := range append(slices.Collect(maps.Values(cs.byCounter)), cs.usual) {
-		pair.online.Session(id).Release()
-		pair.offline.Session(id).Release()
+	all := []compactorPair{cs.usual}
+	for _, name := range slices.Sorted(maps.Keys(cs.byCounter)) {
+		if pair := cs.byCounter[name]; pair != cs.usual {
+			all = append(all, pair)
+		}
 	}
+	return all
+}
+
+// delete calls remove, which deletes a thread from the stores, while no compactor has a step of it at work, and then
+// frees what all remember of it.
+func (cs *compactors) delete(ctx context.Context, id string, remove func(context.Context) error) error {
+	for _, pair := range cs.all() {
+		inner := remove
+		remove = func(ctx context.Context) error {
+			defer pair.offline.Session(id).Release()
+			return pair.online.Session(id).Delete(ctx, inner)
+		}
+	}
+	return remove(ctx)
 }

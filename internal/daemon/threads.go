@@ -221,8 +221,7 @@ func getThread(c *call, info store.Info) (any, error) {
 // remove deletes a thread. It waits for a step or compaction at work, whose writes would
 // come after it otherwise.
 func deleteThread(c *call, info store.Info) (any, error) {
-	defer c.tenant.compactors.release(info.ID)
-	err := c.compactor(info.ID).Session(info.ID).Delete(c.r.Context(), func(ctx context.Context) error {
+	err := c.tenant.compactors.delete(c.r.Context(), info.ID, func(ctx context.Context) error {
 		if c.tenant.config.Jobs != nil {
 			waiting, cancel := context.WithTimeout(ctx, removeTimeout)
 			defer cancel()

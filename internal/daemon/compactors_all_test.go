@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
@@ -10,8 +11,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// TestReleaseAll: of a thread that is deleted, no compactor remembers anything, whichever model it was counted for.
-func TestReleaseAll(t *testing.T) {
+// TestDeletedForAll: a thread is not deleted while a step of it is at work, whichever model that is counted for, and then no
+// compactor remembers anything of it.
+func TestDeletedForAll(t *testing.T) {
 	counter, err := token.New("o200k", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -36,8 +38,20 @@ func TestReleaseAll(t *testing.T) {
 		if memory.Bytes() == 0 {
 			t.Fatal("nothing is remembered")
 		}
-		if cs.release("t"); memory.Bytes() > 0 {
-			t.Errorf("counts by model: %v: %d bytes are remembered", byModel, memory.Bytes())
+		removed := false
+		remove := func(context.Context) error {
+			removed = true
+			return nil
+		}
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, pair := range cs.all() { // at work on the thread
+			if err := pair.online.Session("t").Delete(t.Context(), func(context.Context) error { return cs.delete(canceled, "t", remove) }); err == nil || removed {
+				t.Errorf("counts by model: %v: it is removed while a step is at work: %v", byModel, err)
+			}
+		}
+		if err := cs.delete(t.Context(), "t", remove); err != nil || !removed || memory.Bytes() > 0 {
+			t.Errorf("counts by model: %v: %v, %d bytes are remembered", byModel, err, memory.Bytes())
 		}
 	}
 }
