@@ -14,7 +14,8 @@ func Messages(all []thread.Message) (masked []thread.Message, changed int) {
 	masked = slices.Clone(all)
 	for i := range masked {
 		m := &masked[i]
-		if parts, ok := maskParts(m.Parts); ok {
+		parts, ok := maskParts(m.Parts)
+		if ok || m.Frame != nil && Mask(m.Frame.Raw()) != m.Frame.Raw() { // it may have more than the parts say
 			m.Parts, m.Frame, m.Index, m.Final = parts, nil, 0, false
 			changed++
 		}
@@ -77,12 +78,15 @@ func maskPart(p thread.Part) (masked thread.Part, changed bool) {
 	return p, false
 }
 
-// maskInto masks texts of a part, whose raw form then says something else.
+// maskInto masks texts of a part, whose raw form then says something else, or has a secret beside them.
 func maskInto(from *thread.Source, texts ...*string) (changed bool) {
 	for _, text := range texts {
 		if masked := Mask(*text); masked != *text {
-			*text, from.Raw, changed = masked, "", true
+			*text, changed = masked, true
 		}
+	}
+	if changed || Mask(from.Raw) != from.Raw {
+		from.Raw, changed = "", true
 	}
 	return changed
 }

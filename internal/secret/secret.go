@@ -46,12 +46,25 @@ type kind struct {
 	example string // <> around the secret
 }
 
-// longest is how far a match may reach, in bytes: the largest keys in use take half of it.
+// longest is how far a match may reach, in bytes, but for private keys.
 const longest = 8 << 10
+
+// What follows the first line of a private key: lines, which may stand behind numbers, marks of a diff or a comment,
+// and the name of the file. Behind quotes, as in code and JSON, they go on.
+const (
+	privateKey = "private key"
+	lineEnd    = `(?:\s|\\+[nrt])`
+	lineBegin  = `(?:[\w./-]{1,100}[:-])?[ \t]{0,20}L?[0-9]{0,6}[ \t]{0,20}(?:→|//|[-+|:>#*;]|\\+t|\\+u003e){0,3}[ \t]{0,20}`
+	keyLines   = `(?:(?:` + lineEnd + `+` + lineBegin + `){0,3}(?:[A-Z0-9+/=]{16,}|(?:Proc-Type|DEK-Info|Version|Comment): ?[^\n\\"]{1,80}))*` +
+		`(?:` + lineEnd + `*` + lineBegin + `(?:[A-Z0-9+/=]{1,80}` + lineEnd + `*` + lineBegin + `)?-----END [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z ]{0,30}-----)?`
+)
+
+// keyGoesOn matches a line of a private key behind the quotes after another one.
+var keyGoesOn = at("(?:[\\s\"'`,+.]|\\\\+[nrt\"']){1,60}([A-Z0-9+/=]{32,}" + keyLines + ")")
 
 // Between a name and its value in code, JSON, YAML and headers; quotes may be escaped.
 const (
-	quote  = `\\*["']?`
+	quote  = `(?:\\*["'])?`
 	assign = quote + `\s{0,20}(?::=|=>|=|:)\s{0,20}` + quote
 	value  = "[^\\s\"'`\\\\$<>{}()\\[\\]|;&,*]" // not what a shell or a template fills in
 )
@@ -60,9 +73,7 @@ func at(pattern string) func() *regexp.Regexp { return lazyregexp.New(`^(?i:` + 
 
 // kinds is the table of all kinds.
 var kinds = []kind{
-	{"private key", []string{"-----begin "}, true, at(`(-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z ]{0,30}-----` +
-		`(?:(?:\s|\\+[nrt])+|[A-Z0-9+/=]{16,}|[0-9]+(?:→|\|)|(?:Proc-Type|DEK-Info|Version|Comment): ?[^\n\\"]{1,80})*` +
-		`(?:(?:[A-Z0-9+/=]{1,15}(?:\s|\\+[nrt])*)?-----END [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z ]{0,30}-----)?)`), nil,
+	{privateKey, []string{"-----begin "}, true, at(`(-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z ]{0,30}-----` + keyLines + `)`), nil,
 		`<-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEAxGdv3q1sPq1\nAAAA\n-----END RSA PRIVATE KEY----->`},
 	{"GitHub token", []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"}, false, at(`([a-z_]+_[A-Z0-9_]{22,255})`), random,
 		`git clone https://<ghp_q1W2e3R4t5Y6u7I8o9P0a1S2d3F4g5H6j7K8>`},
@@ -101,20 +112,42 @@ func (k *kind) mask(text, lower, word string) string {
 		if !k.inWord && !beginsWord(text, start) {
 			continue
 		}
-		found := k.match().FindStringSubmatchIndex(text[start:min(len(text), start+longest)])
-		if found == nil {
+		found := k.find(k.match(), text[start:])
+		if found == nil { // nor will it in the rest of the same name
+			for from < len(lower) && inName(lower[from-1]) && inName(lower[from]) {
+				from++
+			}
 			continue
 		}
-		from = start + found[1]
-		if secret := text[start+found[2] : start+found[3]]; k.check == nil || k.check(secret) {
-			fmt.Fprintf(&b, "%s[secret: %s, %d characters]", text[done:start+found[2]], k.name, utf8.RuneCountInString(secret))
-			done = start + found[3]
+		for ; found != nil; found = k.more(text[start:]) {
+			from = start + found[1]
+			if secret := text[start+found[2] : start+found[3]]; k.check == nil || k.check(secret) {
+				fmt.Fprintf(&b, "%s[secret: %s, %d characters]", text[done:start+found[2]], k.name, utf8.RuneCountInString(secret))
+				done = start + found[3]
+			}
+			start = from
 		}
 	}
 	if done == 0 {
 		return text
 	}
 	return b.String() + text[done:]
+}
+
+// find matches the beginning of a text. A private key is what it is long: all that is looked at is in it.
+func (k *kind) find(match *regexp.Regexp, text string) []int {
+	if k.name != privateKey {
+		text = text[:min(len(text), longest)]
+	}
+	return match.FindStringSubmatchIndex(text)
+}
+
+// more finds how a private key goes on.
+func (k *kind) more(text string) []int {
+	if k.name != privateKey {
+		return nil
+	}
+	return k.find(keyGoesOn(), text)
 }
 
 // beginsWord reports whether no word goes on at a place: the letter of a JSON escape is none.
@@ -129,6 +162,9 @@ func beginsWord(text string, i int) bool {
 		return c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
 	}
 }
+
+// inName reports whether a small letter or another byte is part of a name, as the kinds' matches have it.
+func inName(c byte) bool { return c == '_' || c == '-' || c >= 'a' && c <= 'z' }
 
 // lowerASCII is text with the same length in lower case.
 func lowerASCII(text string) string {

@@ -2,8 +2,13 @@ package secret
 
 import (
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // TestKinds: the example of each kind is masked, alone, in a line of its own, and in JSON, and nothing else of it.
@@ -58,5 +63,83 @@ func TestNoSecrets(t *testing.T) {
 		if masked := Mask(text); masked != text {
 			t.Errorf("%q became %q", text, masked)
 		}
+	}
+}
+
+// TestKeyLines: nothing of a private key stays, however a tool shows its lines, and however long it is.
+func TestKeyLines(t *testing.T) {
+	const line = "MIIEpAIBAAKCAQEAxGdv3q1sPq1aB3dE4fG5hI6jK7lM8nO9pQ0rS1tU2vW3xY4z"
+	for _, form := range []string{"%[2]s", "%6[1]d\t%[2]s", "%6[1]d→%[2]s", "%05[1]d| %[2]s", "L%[1]d: %[2]s", "%[1]d:%[2]s", "keys/id_rsa:%[1]d:%[2]s", "id_rsa-%[1]d-%[2]s",
+		"-%[2]s", "+%[2]s", "> %[2]s", "# %[2]s", "// %[2]s", "  \"%[2]s\",", "\"%[2]s\\n\" +", "'%[2]s\\n'"} {
+		for _, lines := range []int{5, 400} {
+			key := fmt.Sprintf(form, 1, "-----BEGIN RSA PRIVATE KEY-----") + "\n"
+			for n := range lines {
+				key += fmt.Sprintf(form, n+2, line) + "\n"
+			}
+			text := "before\n" + key + fmt.Sprintf(form, lines+2, "-----END RSA PRIVATE KEY-----") + "\nbehind it all"
+			for range 3 { // as it is, in a request, and in one that is quoted in another
+				masked := Mask(text)
+				if strings.Contains(masked, line[40:]) || !strings.Contains(masked, "before") || !strings.Contains(masked, "behind it all") || Mask(masked) != masked {
+					t.Errorf("%s, %d lines: %.300s", form, lines, masked)
+				}
+				text = `"` + jsonText(text) + `"`
+			}
+		}
+	}
+}
+
+// TestStaysJSON: JSON is JSON afterwards, whatever stands beside whatever else.
+func TestStaysJSON(t *testing.T) {
+	pieces := []string{"-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "ABCDEFGHIJKLMNO", "MIIEpAIBAAKCAQEAxGdv3q1sPq1aB3dE4fG5hI6j", "\n", "\t", "\\", `"`, "'", " ", ",", "<", "&", "1",
+		"password", "secret_", "=", ": ", "TOKEN=", "--token ", "hunter2x9", "Authorization: Bearer ", "://u:", "@", " -u a:", "ghp_", "é", "→"}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 6_000 {
+		var b strings.Builder
+		for range 1 + r.IntN(14) {
+			b.WriteString(pieces[r.IntN(len(pieces))])
+		}
+		text := b.String()
+		for range 2 {
+			text = `["` + jsonText(text) + `","` + jsonText(pieces[r.IntN(len(pieces))]) + `"]`
+			if masked := Mask(text); !json.Valid([]byte(masked)) {
+				t.Fatalf("%s is not JSON any more: %s", text, masked)
+			} else if again := Mask(masked); again != masked {
+				t.Fatalf("%s, masked twice: %s", masked, again)
+			}
+		}
+	}
+}
+
+// TestLongNames: what a name begins with again and again is looked at once.
+func TestLongNames(t *testing.T) {
+	spent := func(piece string) time.Duration {
+		text, began := strings.Repeat(piece, 4096), time.Now()
+		Mask(text)
+		return time.Since(began)
+	}
+	spent("password ")
+	for _, name := range []string{"password", "secret", "x_pwd", "PASSWORD"} {
+		if words, one := spent("password "), spent(name); one > 50*words {
+			t.Errorf("%s: one long name takes %v, as many words %v", name, one, words)
+		}
+	}
+}
+
+// TestRawForms: a secret that only the raw form of a part or a message has does not go out with it.
+func TestRawForms(t *testing.T) {
+	const raw = `{"type":"text","text":"read it","citations":[{"url":"https://u:hunter2@example.com/"}]}`
+	text := thread.Text{Text: "read it", Source: thread.Source{API: "x", Raw: raw}}
+	plain := thread.Text{Text: "read it", Source: thread.Source{API: "x", Raw: `{"text":"read it"}`}}
+	result := thread.ToolResult{CallID: "1", Content: []thread.Part{plain}, Source: text.Source}
+	for _, m := range []thread.Message{
+		{Parts: []thread.Part{text}}, {Parts: []thread.Part{result}}, {Parts: []thread.Part{plain}, Frame: thread.NewFrame("x", raw, 0, 1, 1)},
+	} {
+		masked, n := Messages([]thread.Message{m})
+		if n != 1 || masked[0].Frame != nil || strings.Contains(fmt.Sprintf("%+v", masked), "hunter2") || m.Parts[0].From().Raw == "" {
+			t.Errorf("%d changed: %+v", n, masked)
+		}
+	}
+	if _, n := Messages([]thread.Message{{Parts: []thread.Part{plain}, Frame: thread.NewFrame("x", `{"text":"read it"}`, 0, 1, 1)}}); n != 0 {
+		t.Error("a message without a secret was changed")
 	}
 }
