@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // period is a time that a question names; until is not in it.
@@ -16,12 +17,12 @@ var months = formTable(`january jan januar janvier enero, february feb februar f
 	septembre septiembre, october oct oktober octobre octubre, november nov novembre noviembre, december dec dezember
 	décembre diciembre`)
 
-// beforeNow are words for a time before now, with how many days ago it begins and ends.
+// beforeNow are words, as wordsOf gives them, for a time before now, with how many days ago it begins and ends.
 var beforeNow = []struct {
 	words       string
 	from, until int
 }{
-	{"today", 0, -1}, {"this morning", 0, -1}, {"heute", 0, -1}, {"aujourd'hui", 0, -1}, {"hoy", 0, -1},
+	{"today", 0, -1}, {"this morning", 0, -1}, {"heute", 0, -1}, {"aujourd hui", 0, -1}, {"hoy", 0, -1},
 	{"yesterday", 1, 0}, {"last night", 1, 0}, {"gestern", 1, 0}, {"hier soir", 1, 0}, {"ayer", 1, 0},
 	{"this week", 7, -1}, {"diese woche", 7, -1}, {"cette semaine", 7, -1}, {"esta semana", 7, -1},
 	{"last week", 14, 4}, {"letzte woche", 14, 4}, {"semaine dernière", 14, 4}, {"semana pasada", 14, 4},
@@ -39,14 +40,14 @@ const (
 // periodOf returns the time that a question names, as a day, a month or by its distance from now.
 // A month or a day without a year is the last one before now.
 func periodOf(query string, now time.Time) (p period, ok bool) {
-	query = strings.ToLower(query)
+	words := wordsOf(query)
+	whole := " " + strings.Join(words, " ") + " "
 	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	for _, b := range beforeNow {
-		if strings.Contains(query, b.words) {
+		if strings.Contains(whole, " "+b.words+" ") {
 			return period{day.AddDate(0, 0, -b.from), day.AddDate(0, 0, -b.until)}, true
 		}
 	}
-	words := strings.FieldsFunc(query, func(r rune) bool { return strings.ContainsRune(" \t\n,.?!;:()\"'", r) })
 	for n, word := range words {
 		if at, err := time.ParseInLocation(time.DateOnly, word, now.Location()); err == nil {
 			return period{at, at.AddDate(0, 0, 1)}, true
@@ -85,6 +86,13 @@ func periodOf(query string, now time.Time) (p period, ok bool) {
 		return period{from, from.AddDate(0, 1, 0)}, true
 	}
 	return period{}, false
+}
+
+// wordsOf are the words of a question in small letters, and its numbers and dates.
+func wordsOf(query string) []string {
+	return strings.FieldsFunc(strings.ToLower(query), func(r rune) bool {
+		return r != '-' && !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r)
+	})
 }
 
 // monthOf is the month of a name, 0 for other words.

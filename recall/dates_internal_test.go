@@ -21,6 +21,9 @@ func TestPeriodOf(t *testing.T) {
 		"the invoice of January 2022 and of May":     {"2022-01-01", "2022-02-01"},
 		"what may break if we march on to release 3": {},
 		"what did I decide about retries":            {},
+		"which layer of the player renders Ahoy":     {},
+		"yesterday’s plan":                           {"2025-04-20", "2025-04-21"},
+		"qu'est-ce qu'on a dit aujourd'hui ?":        {"2025-04-21", "2025-04-22"},
 		"":                                           {},
 	} {
 		p, ok := periodOf(query, now)
