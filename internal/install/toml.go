@@ -14,7 +14,8 @@ type tomlPart struct {
 }
 
 var (
-	tomlHeader = lazyregexp.New(`(?m)^[ \t]*\[\[?([^\[\]\n=]+)\]\]?[ \t]*(?:#.*)?$`)
+	// tomlBracket matches a bracket, or a string or comment with whatever is in it.
+	tomlBracket = lazyregexp.New(`(?s)"""(?:[^\\]|\\.)*?"""|'''.*?'''|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#[^\n]*|[\[\]]`)
 	// tomlCommand matches the program of a server, inServers and inDocument a server of ours in other forms than a table, or
 	// all servers in one line.
 	tomlCommand = lazyregexp.New(`(?m)^[ \t]*["']?command["']?[ \t]*=[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*')`)
@@ -24,15 +25,35 @@ var (
 
 const servers, ownServer = "mcp_servers", "mcp_servers.palimpsest"
 
-// partsOf parts a TOML document at its headers.
+// partsOf parts a TOML document at its headers: brackets that begin a line, and are in no others.
 func partsOf(doc string) []tomlPart {
 	all := []tomlPart{{}}
-	for _, at := range tomlHeader().FindAllStringSubmatchIndex(doc, -1) {
-		all[len(all)-1].to = at[0]
-		all = append(all, tomlPart{name: strings.NewReplacer(" ", "", "\t", "", `"`, "", "'", "").Replace(doc[at[2]:at[3]]), from: at[0], body: at[1]})
+	depth, header := 0, -1
+	for _, at := range tomlBracket().FindAllStringIndex(doc, -1) {
+		switch doc[at[0]] {
+		case '[':
+			before := strings.TrimRight(doc[:at[0]], " \t")
+			if depth++; depth == 1 && (before == "" || strings.HasSuffix(before, "\n")) {
+				header = len(before)
+			}
+		case ']':
+			if depth = max(0, depth-1); depth > 0 || header < 0 {
+				continue
+			}
+			name := strings.NewReplacer(" ", "", "\t", "", `"`, "", "'", "", "[", "", "]", "").Replace(doc[header:at[1]])
+			all[len(all)-1].to = header
+			all = append(all, tomlPart{name: name, from: header, body: at[1] + len(firstLine(doc[at[1]:]))})
+			header = -1
+		}
 	}
 	all[len(all)-1].to = len(doc)
 	return all
+}
+
+// firstLine is a text up to the end of its first line.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
 }
 
 // table puts the table of our server into a document: into the one that is there goes how this program is started. In
@@ -79,7 +100,7 @@ func (e *Edit) removeTable(doc string, force bool) ([]byte, error) {
 			}
 			end = from
 		}
-		if strings.TrimSpace(doc[p.from:end]) != strings.TrimSpace(e.Value) && !force {
+		if strings.TrimSpace(strings.ReplaceAll(doc[p.from:end], "\r\n", "\n")) != strings.TrimSpace(e.Value) && !force {
 			return []byte(doc), errChanged("the table " + ownServer)
 		}
 		if left += doc[at:p.from]; strings.HasSuffix(left, "\n\n") { // the gap before it

@@ -10,10 +10,11 @@ import (
 // without what others put beside it.
 func TestTable(t *testing.T) {
 	const (
-		own   = "[mcp_servers.palimpsest]\ncommand = \"/new/palimpsest\"\nargs = [\"mcp\", \"--agent\", \"codex\"]\n"
-		moved = "[mcp_servers.palimpsest]\ncommand = \"/old/palimpsest\"\nargs = [\"mcp\", \"--agent\", \"codex\"]\n"
-		env   = "[mcp_servers.palimpsest.env]\nA = \"b\"\n"
-		other = "[mcp_servers.other]\ncommand = \"x\"\n"
+		own     = "[mcp_servers.palimpsest]\ncommand = \"/new/palimpsest\"\nargs = [\"mcp\", \"--agent\", \"codex\"]\n"
+		moved   = "[mcp_servers.palimpsest]\ncommand = \"/old/palimpsest\"\nargs = [\"mcp\", \"--agent\", \"codex\"]\n"
+		env     = "[mcp_servers.palimpsest.env]\nA = \"b\"\n"
+		project = "[projects.\"/home/u/app/[slug]/a=b\"]\ntrust_level = \"trusted\"\n"
+		other   = "[mcp_servers.other]\ncommand = \"x\"\n"
 	)
 	for _, c := range []struct{ name, doc, with, without, forced string }{ // "": left as it is
 		{"none", "", own, "", ""},
@@ -31,6 +32,10 @@ func TestTable(t *testing.T) {
 		{"in the table of all, moved", "[mcp_servers]\npalimpsest = { command = \"/old/palimpsest\" }\n", "", "[mcp_servers]\npalimpsest = { command = \"/old/palimpsest\" }\n", "[mcp_servers]\npalimpsest = { command = \"/old/palimpsest\" }\n"},
 		{"with dots", "mcp_servers.palimpsest.command = \"/old/palimpsest\"\n", "", "mcp_servers.palimpsest.command = \"/old/palimpsest\"\n", "mcp_servers.palimpsest.command = \"/old/palimpsest\"\n"},
 		{"with dots in the table", "[mcp_servers]\npalimpsest.command = \"/old/palimpsest\"\n", "", "[mcp_servers]\npalimpsest.command = \"/old/palimpsest\"\n", "[mcp_servers]\npalimpsest.command = \"/old/palimpsest\"\n"},
+		{"line ends of Windows", strings.ReplaceAll(other+own, "\n", "\r\n"), strings.ReplaceAll(other+own, "\n", "\r\n"), strings.ReplaceAll(other, "\n", "\r\n"), strings.ReplaceAll(other, "\n", "\r\n")},
+		{"a table behind it with a bracket and = in its name", own + "\n" + project, own + "\n" + project, project, project},
+		{"an array of arrays before it", "notify = [\n  [\"a\"]\n]\nmcp_servers.palimpsest.command = \"/old/palimpsest\"\n", "", "notify = [\n  [\"a\"]\n]\nmcp_servers.palimpsest.command = \"/old/palimpsest\"\n", "notify = [\n  [\"a\"]\n]\nmcp_servers.palimpsest.command = \"/old/palimpsest\"\n"},
+		{"a text of several lines", "notes = \"\"\"\n[mcp_servers.palimpsest]\ncommand = \"palimpsest\"\n\"\"\"\n", "notes = \"\"\"\n[mcp_servers.palimpsest]\ncommand = \"palimpsest\"\n\"\"\"\n\n" + own, "notes = \"\"\"\n[mcp_servers.palimpsest]\ncommand = \"palimpsest\"\n\"\"\"\n", "notes = \"\"\"\n[mcp_servers.palimpsest]\ncommand = \"palimpsest\"\n\"\"\"\n"},
 		{"another server with dots", "mcp_servers.other.command = \"x\"\n", "mcp_servers.other.command = \"x\"\n\n" + own, "mcp_servers.other.command = \"x\"\n", "mcp_servers.other.command = \"x\"\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
