@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -27,13 +29,14 @@ type edited struct {
 	Tokens int `json:"tokens"`
 
 	done  string // what became of the message
-	again string // the command that takes it back
+	again string // the command that takes it back; empty where nothing changed
 }
 
 // planEdit is pin or expand.
 type planEdit struct {
 	store storeFlag
-	free  bool
+	pins  bool
+	free  bool // with pins
 	// change makes the new plan; done says what it did to the message.
 	change func(context.Context, *palimpsest.Session, thread.ID) error
 	done   func() string
@@ -44,7 +47,7 @@ MESSAGE what recall shows of one: the id of an artifact or of a message, or the 
 (6 characters or more).`
 
 func pinCommand(s Streams) *cobra.Command {
-	var e planEdit
+	e := planEdit{pins: true}
 	e.change = func(ctx context.Context, session *palimpsest.Session, id thread.ID) error {
 		return session.Pin(ctx, id, !e.free)
 	}
@@ -97,7 +100,9 @@ func (e *planEdit) command(c *cobra.Command, s Streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		made.done, made.again = e.done(), "palimpsest undo "+shellQuote(made.Thread)+e.store.arguments()
+		if made.done == "" {
+			made.done, made.again = e.done(), "palimpsest undo "+shellQuote(made.Thread)+e.store.arguments()
+		}
 		return writeResult(s.Out, c, made, made.print)
 	}
 	e.store.addFlags(c)
@@ -118,13 +123,21 @@ func (e *planEdit) edit(ctx context.Context, k *tenantStore, name, message strin
 	if err != nil {
 		return nil, err
 	}
-	id, err := messageOf(log, current, message)
+	id, err := k.messageOf(ctx, log, message)
 	if err != nil {
 		return nil, err
 	}
 	made := &edited{Thread: info.ID, Message: id, Version: version + 1}
 	current = cmp.Or(current, &plan.Plan{})
 	hidden := current.Actions()[id].Action != plan.Include
+	switch pinned := slices.Contains(current.Pinned, id); {
+	case e.pins && pinned && !e.free && !hidden:
+		made.done, made.Version = "is pinned already", version
+		return made, nil
+	case e.free && !pinned:
+		made.done, made.Version = "is not pinned", version
+		return made, nil
+	}
 	session, err := k.session(info.ID)
 	if err != nil {
 		return nil, err
@@ -156,16 +169,20 @@ func (k *tenantStore) session(id string) (*palimpsest.Session, error) {
 }
 
 // messageOf is the id that a MESSAGE means: one of the log, the only one that begins so, or that of an artifact of
-// the plan in force, which may be nil.
-func messageOf(log *thread.Thread, current *plan.Plan, name string) (thread.ID, error) {
-	if current != nil {
-		for _, e := range current.Externalizations {
-			if e.ArtifactID == name {
-				return e.Span.First(), nil
+// any plan of the conversation.
+func (k *tenantStore) messageOf(ctx context.Context, log *thread.Thread, name string) (thread.ID, error) {
+	found := suggest.ByID(log.Messages(), name, func(m thread.Message) string { return string(m.ID) })
+	if len(found) == 0 {
+		removed, err := k.removedEntries(ctx, log.ID())
+		if err != nil {
+			return "", err
+		}
+		for _, e := range suggest.ByID(removed, name, func(e recall.Entry) string { return e.ArtifactID }) {
+			if i, ok := log.Index(e.MessageID); ok {
+				found = append(found, *log.At(i))
 			}
 		}
 	}
-	found := suggest.ByID(log.Messages(), name, func(m thread.Message) string { return string(m.ID) })
 	switch len(found) {
 	case 0:
 		return "", fmt.Errorf("%s has no message %s: `palimpsest recall WORDS --thread %s` shows their ids: %w", printable(log.ID()), printable(name), printable(log.ID()), thread.ErrUnknownID)
@@ -176,6 +193,10 @@ func messageOf(log *thread.Thread, current *plan.Plan, name string) (thread.ID, 
 }
 
 func (e *edited) print(p *printer) {
+	if e.again == "" {
+		p.text("%s: message %s %s; nothing was changed", e.Thread, e.Message, e.done)
+		return
+	}
 	p.text("%s: message %s %s; plan %d is in force now", e.Thread, e.Message, e.done, e.Version)
 	if e.Shown > 0 {
 		p.text("%s shown again, %s", clip.Count(e.Shown, "message"), clip.Count(e.Tokens, "token"))

@@ -145,6 +145,24 @@ func TestPinAndExpand(t *testing.T) {
 	}
 	command(exitDone, "compact "+file+" --budget 16000 -o "+os.DevNull)
 	message := strings.Fields(command(exitDone, "recall retry"))[0]
+	artifacts := 0 // of messages that are stored outside, and of results that a summary kept: the list shows them by these ids
+	for _, id := range strings.Fields(command(exitDone, "artifact list --thread "+onlyID)) {
+		if strings.HasPrefix(id, "art_") {
+			artifacts++
+			command(exitDone, "pin "+onlyID+" "+id[:10])
+			if again := command(exitDone, "pin "+onlyID+" "+id); !strings.Contains(again, "is pinned already;") {
+				t.Errorf("pinned again: %s", again)
+			}
+			command(exitDone, "pin --free "+onlyID+" "+id)
+			if again := command(exitDone, "pin --free "+onlyID+" "+id); !strings.Contains(again, "is not pinned;") {
+				t.Errorf("freed again: %s", again)
+			}
+			command(exitDone, "undo "+onlyID+" --plan 1")
+		}
+	}
+	if artifacts < 2 {
+		t.Fatalf("%d artifacts are listed", artifacts)
+	}
 	for _, verb := range []string{"pin", "expand"} {
 		if said := command(exitDone, verb+" "+onlyID+" "+message); !strings.Contains(said, " shown again, ") || !strings.Contains(said, "palimpsest undo "+onlyID) {
 			t.Errorf("%s: %s", verb, said)
