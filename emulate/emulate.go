@@ -206,11 +206,3 @@ func (r Request) with(body string) Request {
 	r.Body = body
 	return r
 }
-
-// withHeader is the request with other headers.
-func (r Request) withHeader(h http.Header) Request {
-	own := *r.HTTP
-	own.Header = h
-	r.HTTP = &own
-	return r
-}

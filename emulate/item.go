@@ -19,7 +19,7 @@ func (w work) insertItem(res *http.Response, item string) {
 		if !rawjson.Valid(body) {
 			return body
 		}
-		return prependItem(body, "output", item)
+		return prependItem(body, item)
 	}, inserter.insertInto)
 }
 
@@ -29,8 +29,8 @@ type itemInserter struct {
 	shift int64 // how many events were put before those of the provider
 }
 
-func prependItem(doc, path, item string) string {
-	return jsonedit.Set(doc, path, rawjson.Array(append([]string{item}, rawjson.RawItems(gjson.Get(doc, path), nil)...)))
+func prependItem(response, item string) string {
+	return jsonedit.Set(response, "output", rawjson.Array(append([]string{item}, rawjson.RawItems(gjson.Get(response, "output"), nil)...)))
 }
 
 func (s *itemInserter) insertInto(e sse.Event) (out []byte) {
@@ -54,7 +54,7 @@ func (s *itemInserter) insertInto(e sse.Event) (out []byte) {
 	}
 	switch kind {
 	case "response.completed", "response.incomplete", "response.failed":
-		data = jsonedit.Set(data, "response", prependItem(gjson.Get(data, "response").Raw, "output", s.item))
+		data = jsonedit.Set(data, "response", prependItem(gjson.Get(data, "response").Raw, s.item))
 	}
 	return append(out, e.WithData(data)...)
 }

@@ -58,7 +58,7 @@ func (n messages) withoutBetaHeader() Result {
 	if !namesBetas(n.r.HTTP.Header, emulatedBetas...) {
 		return Result{Request: n.r}
 	}
-	out := Result{Request: n.r.withHeader(withoutBetas(n.r.HTTP.Header, emulatedBetas...))}
+	out := Result{Request: n.r.withoutBetas()}
 	if !n.r.Counts && namesBetas(n.r.HTTP.Header, native.BetaCompact) {
 		n.reshape(&out, &addition{iterate: true})
 	}
@@ -81,7 +81,7 @@ func (n messages) fallback() Result {
 
 // forUpstream is the request as it is now, without what the upstream does not know.
 func (n messages) forUpstream(m *native.Messages) Result {
-	return Result{Request: n.r.with(m.Body()).withHeader(withoutBetas(n.r.HTTP.Header, emulatedBetas...))}
+	return Result{Request: n.r.with(m.Body()).withoutBetas()}
 }
 
 // emulatedBetas are the betas that are done here. Under native.BetaCompact every answer tells
@@ -98,9 +98,12 @@ func namesBetas(h http.Header, betas ...string) bool {
 	return slices.ContainsFunc(betas, func(beta string) bool { return strings.Contains(named, beta) })
 }
 
-// withoutBetas returns headers that do not name some betas.
-func withoutBetas(h http.Header, betas ...string) http.Header {
-	return httpbody.WithoutListed(h, betaHeader, func(beta string) bool { return slices.Contains(betas, beta) })
+// withoutBetas is the request without the emulated betas.
+func (r Request) withoutBetas() Request {
+	own := *r.HTTP
+	own.Header = httpbody.WithoutListed(own.Header, betaHeader, func(beta string) bool { return slices.Contains(emulatedBetas, beta) })
+	r.HTTP = &own
+	return r
 }
 
 // applyEdits does what the request asks for.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -59,12 +58,12 @@ func allTools() []tool {
 
 // find is the tool of that name that the handler answers.
 func (h *Handler) find(name string) (tool, bool) {
-	all := allTools()
-	i := slices.IndexFunc(all, func(t tool) bool { return t.Name == name && t.offered(h) })
-	if i < 0 {
-		return tool{}, false
+	for _, t := range allTools() {
+		if t.Name == name && t.offered(h) {
+			return t, true
+		}
 	}
-	return all[i], true
+	return tool{}, false
 }
 
 // Tools returns read_artifact and recall, for programs that must declare their tools before there is
@@ -103,12 +102,6 @@ const (
 	minExcerpt           = 200
 	maxQuery             = 4000
 )
-
-// Handles reports whether the handler answers the named tool.
-func (h *Handler) Handles(name string) bool {
-	_, ok := h.find(name)
-	return ok
-}
 
 // Answer answers a call. Problems with the call, or with what it asks for, are told in the
 // result, with Outcome Failure; the error is that of ctx, or wraps ErrUnknownTool.
