@@ -73,23 +73,12 @@ func (s *Server) contextNote(ctx context.Context, in noteArgs, _ int) (string, e
 		}
 		book.Notes = notes.Fold(c.Log.Messages())
 	}
-	h := rehydrate.Handler{Artifacts: finder{s, in.Session}, Steering: recorded{book: book, count: s.options.Count}}
+	h := rehydrate.Handler{Artifacts: &contentFinder{s: s, session: in.Session}, Steering: recorded{book: book, count: s.options.Count}}
 	answer, err := h.Answer(ctx, thread.ToolCall{Name: notes.NoteTool, Arguments: string(call)})
 	if err == nil && answer.Outcome == thread.Failure {
 		err = errors.New(answer.Text())
 	}
 	return answer.Text(), err
-}
-
-// finder finds content by its id, once for each.
-type finder struct {
-	s       *Server
-	session string
-}
-
-// Artifact implements rehydrate.Artifacts.
-func (f finder) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
-	return (&contentFinder{s: f.s, session: f.session}).find(ctx, id)
 }
 
 // recorded are the notes in the record of a session: what changes them is the call itself.

@@ -32,10 +32,6 @@ const (
 	noMessageAnswer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"want a request, a notification or a response of JSON-RPC 2.0"}}` + "\n"
 )
 
-func newMessageLines(in io.Reader, out *lockedWriter) *messageLines {
-	return &messageLines{in: bufio.NewReader(in), out: out}
-}
-
 // Read implements io.Reader.
 func (l *messageLines) Read(p []byte) (int, error) {
 	for len(l.pending) == 0 {

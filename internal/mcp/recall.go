@@ -103,11 +103,8 @@ func writeHits(ctx context.Context, query string, hits []recall.Hit, of *searche
 	if err != nil { // unreachable: a text and a number
 		return ""
 	}
-	answer, err := h.Answer(ctx, thread.ToolCall{Name: recall.RecallTool, Arguments: string(arguments)})
-	if err != nil {
-		return ""
-	}
-	return answer.Text()
+	answer, _ := h.Answer(ctx, thread.ToolCall{Name: recall.RecallTool, Arguments: string(arguments)})
+	return answer.Text() // empty if ctx is done
 }
 
 // fixedHits is a rehydrate.Recaller that returns these hits.
@@ -277,10 +274,7 @@ func (s *Server) readArtifact(ctx context.Context, in readArgs, tokens int) (str
 	failed := false
 	text := s.fitTokens(tokens, func(bytes int) string {
 		h := rehydrate.Handler{Artifacts: &content, MaxBytes: bytes}
-		answer, err := h.Answer(ctx, thread.ToolCall{Name: recall.ReadArtifactTool, Arguments: string(call)})
-		if err != nil {
-			return ""
-		}
+		answer, _ := h.Answer(ctx, thread.ToolCall{Name: recall.ReadArtifactTool, Arguments: string(call)}) // empty if ctx is done
 		failed = answer.Outcome == thread.Failure
 		return answer.Text()
 	})
@@ -296,23 +290,24 @@ func (s *Server) readArtifact(ctx context.Context, in readArgs, tokens int) (str
 	return text, nil
 }
 
-// contentFinder finds content by its id, in one session or in the newest ones, and keeps it.
+// contentFinder finds content by its id, in one session or in the newest ones, and keeps the last.
 type contentFinder struct {
 	s       *Server
 	session string
 
+	asked   string // the id of content
 	content *rehydrate.Content
 	err     error
 }
 
 // Artifact implements rehydrate.Artifacts.
 func (f *contentFinder) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
-	if f.content == nil {
+	if f.content == nil || f.asked != id {
 		c, err := f.find(ctx, id)
 		if err != nil {
 			return c, err
 		}
-		f.content = &c
+		f.content, f.asked = &c, id
 	}
 	return *f.content, nil
 }

@@ -6,6 +6,7 @@
 package mcp
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"io"
@@ -107,7 +108,8 @@ const MaxMessage = 1 << 20
 // closes its stream or ctx is done.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	to := &lockedWriter{out: out}
-	return s.sdk.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(newMessageLines(in, to)), Writer: to, MaxLineLength: 2 * MaxMessage})
+	lines := &messageLines{in: bufio.NewReader(in), out: to}
+	return s.sdk.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(lines), Writer: to, MaxLineLength: 2 * MaxMessage})
 }
 
 // ServeHTTP answers a request over streamable HTTP. There are no sessions: each request is
