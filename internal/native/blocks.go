@@ -61,16 +61,15 @@ type blockPlace struct {
 	block gjson.Result
 }
 
-func (p blockPlace) path() string {
-	return "messages." + strconv.Itoa(p.i) + ".content." + strconv.Itoa(p.k)
+func (c blockPlace) path() string {
+	return "messages." + strconv.Itoa(c.i) + ".content." + strconv.Itoa(c.k)
 }
 
-type compactionBlock struct{ blockPlace }
+// signed says that a compaction is a summary on demand.
+func (c blockPlace) signed() bool { return c.block.Get("signature").Type == gjson.String }
 
-func (c compactionBlock) signed() bool { return c.block.Get("signature").Type == gjson.String }
-
-// opaque is the block's token, the provider's or ours.
-func (c compactionBlock) opaque() string {
+// opaque is the token of a compaction, the provider's or ours.
+func (c blockPlace) opaque() string {
 	return c.block.Get("signature").Str + c.block.Get("encrypted_content").Str
 }
 
@@ -84,17 +83,16 @@ func (m *Messages) Expand(open Opener, emulated bool) error {
 		return nil
 	}
 	m.load()
-	var found []compactionBlock
+	var found []blockPlace
 	for i, x := range m.messages {
 		for k, b := range x.blocks {
-			c := compactionBlock{blockPlace{i, k, b}}
+			c := blockPlace{i, k, b}
 			if b.Get("type").Str == "compaction" && x.role == "assistant" && (emulated || IsToken(c.opaque())) {
 				found = append(found, c)
 			}
 		}
 	}
-	newest := -1
-	signed := 0
+	newest, signed := -1, 0
 	for n, c := range found {
 		var kept *summary.Summary
 		if open != nil {
@@ -120,7 +118,7 @@ func (m *Messages) Expand(open Opener, emulated bool) error {
 }
 
 // verify checks a block by the provider's rules, and returns the summary that it stands for.
-func (m *Messages) verify(c compactionBlock, open Opener) (*summary.Summary, error) {
+func (m *Messages) verify(c blockPlace, open Opener) (*summary.Summary, error) {
 	content := c.block.Get("content")
 	if content.Type != gjson.Null && (content.Type != gjson.String || content.Str == "") || content.Type == gjson.Null && c.signed() {
 		return nil, refuse("", "%s.content: a summary is text, or null where it failed, and never empty", c.path())
@@ -158,7 +156,7 @@ func (m *Messages) verify(c compactionBlock, open Opener) (*summary.Summary, err
 }
 
 // expand puts the text of the newest block in place of everything before it.
-func (m *Messages) expand(found []compactionBlock, newest int) {
+func (m *Messages) expand(found []blockPlace, newest int) {
 	from := 0
 	var out []message
 	if newest >= 0 {
@@ -166,21 +164,17 @@ func (m *Messages) expand(found []compactionBlock, newest int) {
 		from = c.i
 		out = append(out, recap(c.block.Get("content").Str, c.block.Get("cache_control").Raw))
 	}
-	for i := from; i < len(m.messages); i++ {
-		x := m.messages[i]
-		if !slices.ContainsFunc(found, func(c compactionBlock) bool { return c.i == i }) {
-			out = append(out, x)
-			continue
-		}
+	for i, x := range m.messages[from:] {
 		var keep []gjson.Result
 		for k, b := range x.blocks {
-			mine := slices.ContainsFunc(found, func(c compactionBlock) bool { return c.i == i && c.k == k })
-			if newest >= 0 && i == found[newest].i && k <= found[newest].k || mine {
-				continue
+			mine := slices.ContainsFunc(found, func(c blockPlace) bool { return c.i == from+i && c.k == k })
+			if !mine && (newest < 0 || i > 0 || k > found[newest].k) {
+				keep = append(keep, b)
 			}
-			keep = append(keep, b)
 		}
-		if len(keep) > 0 {
+		if len(keep) == len(x.blocks) {
+			out = append(out, x)
+		} else if len(keep) > 0 {
 			out = append(out, x.withBlocks(keep))
 		}
 	}

@@ -166,12 +166,9 @@ func (r *editReader) names(name string) []string {
 	if isAbsent(v) {
 		return nil
 	}
-	if !v.IsArray() {
-		r.fail(name, "must be an array of names of tools")
-	}
 	var list []string
 	for _, n := range v.Array() {
-		if n.Type != gjson.String {
+		if n.Type != gjson.String || !v.IsArray() {
 			r.fail(name, "must be an array of names of tools")
 		}
 		list = append(list, n.Str)
@@ -289,7 +286,7 @@ func (m *Messages) ClearThinking(e Edit, count func(string) int) (Applied, bool)
 	begun := false
 	for i, x := range m.messages {
 		switch {
-		case x.role == "user" && !slices.ContainsFunc(x.blocks, hasType("tool_result")):
+		case x.role == "user" && !slices.ContainsFunc(x.blocks, isToolResult):
 			begun = false
 		case x.role == "assistant" && slices.ContainsFunc(x.blocks, isThinking):
 			if !begun {
@@ -364,6 +361,4 @@ func isThinking(b gjson.Result) bool {
 
 func isNotThinking(b gjson.Result) bool { return !isThinking(b) }
 
-func hasType(kind string) func(gjson.Result) bool {
-	return func(b gjson.Result) bool { return b.Get("type").Str == kind }
-}
+func isToolResult(b gjson.Result) bool { return b.Get("type").Str == "tool_result" }
