@@ -2,11 +2,9 @@ package dialect
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
@@ -25,11 +23,8 @@ var Anthropic = &Dialect{
 	},
 	usage: "usage", usageFields: usageFields{written: []string{"output_tokens", "output_tokens_details", "server_tool_use"}, rounds: true},
 	stop: "stop_reason", eventStop: "delta.stop_reason", toolStop: "tool_use", endStop: "end_turn",
-	newTranslator: func(j streamJoiner) (Translator, Rewinder) {
-		t := &messageStream{j}
-		return t, t
-	},
-	errorEvent: "error", errorForm: `{"type":"error","error":{"type":"api_error","message":%s}}`,
+	newTranslator: func(j streamJoiner) Translator { return &messageStream{j} },
+	errorEvent:    "error", errorForm: `{"type":"error","error":{"type":"api_error","message":%s}}`,
 }
 
 type messageStream struct{ streamJoiner }
@@ -44,9 +39,12 @@ func (m *messageStream) TakeEvent(e sse.Event) (out []byte, last bool) {
 		}
 	case "content_block_start":
 		m.indexes.assign(v.Get("index").Int(), m.dialect.isShown(v.Get("content_block"), m.round))
-		return m.withShownIndex(e, v), false
+		fallthrough
 	case "content_block_delta", "content_block_stop":
-		return m.withShownIndex(e, v), false
+		if data, shown := m.indexes.withShownIndex(e.Data, "index"); shown {
+			return e.WithData(data), false
+		}
+		return nil, false
 	case "message_delta":
 		m.roundUsage = native.MergeUsage(m.roundUsage, v.Get("usage").Raw)
 		m.complete = true
@@ -61,16 +59,4 @@ func (m *messageStream) TakeEvent(e sse.Event) (out []byte, last bool) {
 		return nil, false
 	}
 	return e.Raw, false
-}
-
-// withShownIndex is an event of a block under the index that the client knows.
-func (m *messageStream) withShownIndex(e sse.Event, v gjson.Result) []byte {
-	to, shown := m.indexes.shownIndex(v.Get("index").Int())
-	switch {
-	case !shown:
-		return nil
-	case to == v.Get("index").Int():
-		return e.Raw
-	}
-	return e.WithData(jsonedit.Set(e.Data, "index", strconv.FormatInt(to, 10)))
 }

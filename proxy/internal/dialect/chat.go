@@ -1,9 +1,9 @@
 package dialect
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -29,9 +29,8 @@ var Chat = &Dialect{
 	},
 	stop: "choices.0.finish_reason", eventStop: "choices.0.finish_reason", toolStop: "tool_calls", endStop: "stop",
 	finishJoined: withAllTexts,
-	newTranslator: func(j streamJoiner) (Translator, Rewinder) {
-		t := &chatStream{streamJoiner: j, earlierTexts: map[string]bool{}, roundTexts: map[string]bool{}}
-		return t, t
+	newTranslator: func(j streamJoiner) Translator {
+		return &chatStream{streamJoiner: j, earlierTexts: map[string]bool{}, roundTexts: map[string]bool{}}
 	},
 	errorForm: `{"error":{"message":%s,"type":"server_error","code":null}}`,
 }
@@ -43,14 +42,14 @@ var textMembers = []string{"content", "reasoning_content", "reasoning", "refusal
 func withAllTexts(joined string, rounds [][]byte) string {
 	const message = "choices.0.message"
 	for _, name := range textMembers {
-		text := ""
+		var texts []string
 		for _, body := range rounds {
 			if s := gjson.GetBytes(body, message+"."+name).Str; s != "" {
-				text = withBlankLine(text) + s
+				texts = append(texts, s)
 			}
 		}
-		if text != "" {
-			joined = jsonedit.Set(joined, message+"."+name, rawjson.Quote(text))
+		if len(texts) > 0 {
+			joined = jsonedit.Set(joined, message+"."+name, rawjson.Quote(strings.Join(texts, "\n\n")))
 		}
 	}
 	if gjson.Get(joined, message+".tool_calls.#").Int() == 0 {
@@ -60,14 +59,6 @@ func withAllTexts(joined string, rounds [][]byte) string {
 		}
 	}
 	return joined
-}
-
-// withBlankLine ends a text with an empty line, unless it is empty.
-func withBlankLine(s string) string {
-	if s == "" {
-		return ""
-	}
-	return s + "\n\n"
 }
 
 type chatStream struct {
@@ -110,13 +101,10 @@ func (m *chatStream) TakeEvent(e sse.Event) (out []byte, last bool) {
 // withFirstID gives a chunk of a further round the id of the first round: the official SDK takes
 // no chunk of another answer.
 func (m *chatStream) withFirstID(data string, id gjson.Result) string {
-	switch {
-	case id.Str == "" || id.Raw == m.id:
+	if id.Str == "" {
 		return data
-	case m.id == "":
-		m.id = id.Raw
-		return data
-	case m.round == 0:
+	}
+	if m.id = cmp.Or(m.id, id.Raw); m.id == id.Raw || m.round == 0 {
 		return data
 	}
 	return jsonedit.Set(data, "id", m.id)
@@ -151,12 +139,8 @@ func (m *chatStream) shownDelta(data string, d gjson.Result) (chunk string, gone
 		if _, known := m.indexes.shownAs[i]; !known {
 			m.indexes.assign(i, !IsOurTool(c.Get("function.name").Str))
 		}
-		switch to, show := m.indexes.shownIndex(i); {
-		case !show:
-		case to == i:
-			shown = append(shown, c.Raw)
-		default:
-			shown = append(shown, jsonedit.Set(c.Raw, "index", strconv.FormatInt(to, 10)))
+		if call, show := m.indexes.withShownIndex(c.Raw, "index"); show {
+			shown = append(shown, call)
 		}
 	}
 	if len(shown) > 0 {

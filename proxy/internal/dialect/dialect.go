@@ -9,6 +9,7 @@ package dialect
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 
@@ -55,7 +56,7 @@ type Dialect struct {
 
 	// finishJoined makes the joined answer of several rounds whole; nil if it is.
 	finishJoined  func(joined string, rounds [][]byte) string
-	newTranslator func(streamJoiner) (Translator, Rewinder)
+	newTranslator func(streamJoiner) Translator // a Rewinder too
 	// errorEvent is the name and the type of the event that ends a stream with an error, and
 	// errorForm its data, with %s for the message. Empty if events have no names, or are made
 	// otherwise.
@@ -70,7 +71,8 @@ type codec interface {
 
 // Translator returns a new translator, as the two that it is.
 func (d *Dialect) Translator() (Translator, Rewinder) {
-	return d.newTranslator(streamJoiner{dialect: d})
+	t := d.newTranslator(streamJoiner{dialect: d})
+	return t, t.(Rewinder)
 }
 
 // isShown reports whether the client is shown an element of the list: not the calls of our tools,
@@ -270,13 +272,15 @@ func (p *blockIndexes) assign(index int64, shown bool) {
 	p.next = max(p.next, to+1)
 }
 
-// shownIndex is the client's index for one of this round. One that was never assigned stays.
-func (p *blockIndexes) shownIndex(index int64) (to int64, shown bool) {
+// withShownIndex puts the client's index in place of that of this round, at a path of a document. One
+// that was never assigned stays.
+func (p *blockIndexes) withShownIndex(doc, path string) (out string, shown bool) {
+	index := gjson.Get(doc, path).Int()
 	to, known := p.shownAs[index]
-	if !known {
-		return index, true
+	if !known || to == index {
+		return doc, true
 	}
-	return to, to >= 0 || to == index
+	return jsonedit.Set(doc, path, strconv.FormatInt(to, 10)), to >= 0
 }
 
 func (p *blockIndexes) startRound() { p.shownAs, p.base, p.hidden = nil, p.next, 0 }

@@ -34,11 +34,8 @@ var Gemini = &Dialect{
 		written: []string{"candidatesTokenCount", "thoughtsTokenCount"},
 		output:  []string{"candidatesTokenCount", "thoughtsTokenCount"}, total: "totalTokenCount",
 	},
-	newTranslator: func(j streamJoiner) (Translator, Rewinder) {
-		t := &contentStream{streamJoiner: j}
-		return t, t
-	},
-	errorForm: `{"error":{"code":500,"message":%s,"status":"INTERNAL"}}`,
+	newTranslator: func(j streamJoiner) Translator { return &contentStream{streamJoiner: j} },
+	errorForm:     `{"error":{"code":500,"message":%s,"status":"INTERNAL"}}`,
 }
 
 const partsPath = "candidates.0.content.parts"

@@ -32,11 +32,8 @@ var Responses = &Dialect{
 		written: []string{"output_tokens", "output_tokens_details", "cost", "cost_details"},
 		output:  []string{"output_tokens"}, total: "total_tokens",
 	},
-	finishJoined: func(joined string, _ [][]byte) string { return withoutOurTools(joined) },
-	newTranslator: func(j streamJoiner) (Translator, Rewinder) {
-		t := &ResponseStream{streamJoiner: j}
-		return t, t
-	},
+	finishJoined:  func(joined string, _ [][]byte) string { return withoutOurTools(joined) },
+	newTranslator: func(j streamJoiner) Translator { return &ResponseStream{streamJoiner: j} },
 }
 
 // withoutOurTools takes our tools out of those that a response repeats from its request.
@@ -103,13 +100,10 @@ func (m *ResponseStream) TakeEvent(e sse.Event) (out []byte, last bool) {
 		return nil, true
 	}
 	data := m.withFirstResponse(e.Data)
-	if index := v.Get("output_index"); index.Exists() {
-		to, shown := m.indexes.shownIndex(index.Int())
-		switch {
-		case !shown:
+	if v.Get("output_index").Exists() {
+		var shown bool
+		if data, shown = m.indexes.withShownIndex(data, "output_index"); !shown {
 			return nil, false
-		case to != index.Int():
-			data = jsonedit.Set(data, "output_index", strconv.FormatInt(to, 10))
 		}
 	}
 	return m.withNextNumber(e, data), false
