@@ -62,7 +62,8 @@ func (s *Server) contextNote(ctx context.Context, in noteArgs, _ int) (string, e
 		return "", errors.New("session: want the id of your session, to list or to remove its notes; the tool sessions lists them")
 	}
 	call, _ := json.Marshal(map[string]any{"action": in.Action, "text": in.Text, "cites": in.Cites, "id": in.ID}) // texts can be encoded
-	book := notes.Book{Last: int(crc32.ChecksumIEEE(call) % 1_000_000)}                                           // nobody else has the id, and the same note has it again
+	// Nobody else has the id, and the same note has it again.
+	book := notes.Book{Last: int(crc32.ChecksumIEEE(call) % 1_000_000)}
 	if in.Session != "" {
 		_, c, err := s.openSession(ctx, in.Session)
 		if err != nil {

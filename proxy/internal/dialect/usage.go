@@ -40,9 +40,9 @@ func (f usageFields) joinUsage(used, now string) string {
 	out := addCounts(earlier, last, countLevels, func(name string) bool { return slices.Contains(f.written, name) })
 	wrote := int64(0)
 	for _, name := range f.output {
-		wrote += field(earlier, name).Int()
+		wrote += earlier.Get(name).Int()
 	}
-	if all := field(last, f.total); f.total != "" && all.Type == gjson.Number {
+	if all := last.Get(f.total); f.total != "" && all.Type == gjson.Number {
 		out = jsonedit.Set(out, f.total, strconv.FormatInt(all.Int()+wrote, 10))
 	}
 	if f.rounds {
@@ -91,6 +91,3 @@ func addNumbers(a, b gjson.Result) string {
 	}
 	return strconv.FormatInt(a.Int()+b.Int(), 10)
 }
-
-// field is a member of an object by its plain name.
-func field(v gjson.Result, name string) gjson.Result { return v.Get(gjson.Escape(name)) }

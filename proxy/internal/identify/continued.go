@@ -1,6 +1,8 @@
 package identify
 
 import (
+	"slices"
+
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -40,15 +42,9 @@ func withoutKnown(before, messages []thread.Message, n int) []thread.Message {
 			there[thread.ChainID("", m)] = true
 		}
 	}
-	var news []thread.Message
-	for i := range messages {
-		m := &messages[i]
-		if i < n && there[thread.ChainID("", m)] {
-			continue
-		}
-		news = append(news, *m)
-	}
-	return news
+	first, rest := slices.Clone(messages[:min(n, len(messages))]), messages[min(n, len(messages)):]
+	first = slices.DeleteFunc(first, func(m thread.Message) bool { return there[thread.ChainID("", &m)] })
+	return append(first, rest...)
 }
 
 // withToolNames gives results the tool names of their calls in the history.

@@ -313,7 +313,8 @@ func matchLog(log *thread.Thread, messages []thread.Message, ids []thread.ID) ma
 			p.logged += matchesShown(lookups, messages[p.logged:])
 			lookups = nil
 		default:
-			return p.withoutLookups(lookups)
+			p.shared -= len(lookups) // which do not belong to the history
+			return p
 		}
 	}
 	if len(lookups) > 0 {
@@ -321,17 +322,12 @@ func matchLog(log *thread.Thread, messages []thread.Message, ids []thread.ID) ma
 			p.openLookups = lookups
 		}
 		if p.logged == len(ids) || matchesShown(lookups, messages[p.logged:]) == 0 {
-			return p.withoutLookups(lookups)
+			p.shared -= len(lookups)
+			return p
 		}
 		p.logged += matchesShown(lookups, messages[p.logged:])
 	}
 	p.canAppend = true
-	return p
-}
-
-// withoutLookups is the place before lookups that do not belong to the history.
-func (p match) withoutLookups(lookups []*thread.Message) match {
-	p.shared -= len(lookups)
 	return p
 }
 
