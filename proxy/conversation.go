@@ -105,6 +105,16 @@ func (cv *conversations) findSummarized(ctx context.Context, x *received, r *par
 	return identify.Find(r.base, r.Prefix(n), cv.knownLogs(ctx, x, r, false))
 }
 
+// readAs is the request with another reading of its messages.
+func (r *parsedRequest) readAs(reading *identify.Request) *parsedRequest {
+	if reading == r.Request {
+		return r
+	}
+	out := *r
+	out.Request = reading
+	return &out
+}
+
 func logLoader(ctx context.Context, log store.Log) func(string) (*thread.Thread, error) {
 	return func(id string) (*thread.Thread, error) { return log.Load(ctx, id) }
 }
@@ -143,10 +153,8 @@ func (cv *conversations) forkLog(ctx context.Context, id string, parent *thread.
 		if inherited.Validate(log) != nil {
 			continue
 		}
-		if _, err = cv.plans.Commit(ctx, id, 0, store.Commit{Plan: &inherited}); errors.Is(err, store.ErrConflict) {
-			err = nil // another request of the same fork has made it
-		}
-		break
+		_, err = cv.plans.Commit(ctx, id, 0, store.Commit{Plan: &inherited})
+		return unlessConflict(err) // another request of the same fork may have made it
 	}
 	return err
 }
@@ -163,11 +171,8 @@ func beginningsIn(documents store.Documents) records[[]string] {
 // basesWithBeginning are the bases of conversations with a beginning, the latest first. If they cannot
 // be read there are none, and the conversation is a new one.
 func (cv *conversations) basesWithBeginning(ctx context.Context, beginning string) []string {
-	found, err := cv.beginnings.get(ctx, beginning)
-	if err != nil || found.value == nil {
-		return nil
-	}
-	return *found.value
+	bases, _ := cv.beginnings.getValue(ctx, beginning)
+	return bases
 }
 
 // noteBeginning notes the first message of a conversation. If that fails, a client that changes its
@@ -300,7 +305,7 @@ func (l *lineage) noteSideRequest(session string, kind identify.Kind, size int) 
 // latest first: that from which the client has kept calls; else the session's log before, if the client
 // had its history summarized, or if the new history says so (shown).
 func (l *lineage) noteStep(ctx context.Context, id, kind, log string, size int, kept string, shown bool) ([]string, error) {
-	earlier, err := l.origin(ctx, log)
+	earlier, err := l.origins.getValue(ctx, log)
 	if err != nil {
 		return nil, err
 	}
@@ -308,16 +313,14 @@ func (l *lineage) noteStep(ctx context.Context, id, kind, log string, size int, 
 	if last = cmp.Or(kept, last); last == "" || earlier != nil {
 		return earlier, nil
 	}
-	before, err := l.origin(ctx, last)
+	before, err := l.origins.getValue(ctx, last)
 	if err != nil {
 		return nil, err
 	}
 	earlier = append([]string{last}, slices.DeleteFunc(slices.Clone(before), func(e string) bool { return e == log })...)
 	earlier = earlier[:min(len(earlier), maxEarlier)]
-	if _, _, err = l.origins.put(ctx, log, record[[]string]{}, &earlier); errors.Is(err, store.ErrConflict) {
-		err = nil // another request of the same conversation has written it
-	}
-	return earlier, err
+	_, _, err = l.origins.put(ctx, log, record[[]string]{}, &earlier)
+	return earlier, unlessConflict(err) // another request of the same conversation may have written it
 }
 
 // switchLog sets a session's log. It returns the one before, if that is another because the client
@@ -336,15 +339,6 @@ func (l *lineage) switchLog(id, kind, log string, size int, shown bool) string {
 	}
 	s.summarized = false
 	return last
-}
-
-// origin returns the logs that a log continues; nil if that is not known.
-func (l *lineage) origin(ctx context.Context, log string) ([]string, error) {
-	found, err := l.origins.get(ctx, log)
-	if err != nil || found.value == nil {
-		return nil, err
-	}
-	return *found.value, nil
 }
 
 // earlierLogs are the logs that the log of a request continues, the latest first.
@@ -372,7 +366,7 @@ func (cv *conversations) earlierLogs(ctx context.Context, x *received, r *parsed
 		return nil, err
 	}
 	for i := 0; from == nil && i < len(at.Ancestors); i++ {
-		if from, err = cv.lineage.origin(ctx, at.Ancestors[i]); err != nil {
+		if from, err = cv.lineage.origins.getValue(ctx, at.Ancestors[i]); err != nil {
 			return nil, err
 		}
 	}

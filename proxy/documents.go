@@ -63,6 +63,15 @@ func (r records[T]) get(ctx context.Context, id string) (found record[T], err er
 	return found, err
 }
 
+// getValue returns the value of a record; the zero value if there is none.
+func (r records[T]) getValue(ctx context.Context, id string) (value T, err error) {
+	found, err := r.get(ctx, id)
+	if err == nil && found.value != nil {
+		value = *found.value
+	}
+	return value, err
+}
+
 // put replaces the value of a record, and returns the new one with its size in bytes; a nil value
 // forgets it. The error is store.ErrConflict if another writer was faster.
 func (r records[T]) put(ctx context.Context, id string, before record[T], value *T) (after record[T], size int, err error) {
@@ -92,6 +101,14 @@ func (r records[T]) put(ctx context.Context, id string, before record[T], value 
 		r.cache.Put(id, after, 1)
 	}
 	return after, len(body), err
+}
+
+// unlessConflict is the error, unless another writer was faster: then what that one wrote will do.
+func unlessConflict(err error) error {
+	if errors.Is(err, store.ErrConflict) {
+		return nil
+	}
+	return err
 }
 
 // change replaces a value by what next makes of it, nil for none. It tries again if another writer was
@@ -187,11 +204,7 @@ func responsesIn(documents store.Documents) records[storedResponse] {
 
 // save stores a new response.
 func (l *responseLog) save(ctx context.Context, id string, k *storedResponse) error {
-	err := l.writeBounded(ctx, id, func() (record[storedResponse], int, error) { return l.put(ctx, id, record[storedResponse]{}, k) })
-	if errors.Is(err, store.ErrConflict) {
-		return nil
-	}
-	return err
+	return unlessConflict(l.writeBounded(ctx, id, func() (record[storedResponse], int, error) { return l.put(ctx, id, record[storedResponse]{}, k) }))
 }
 
 // update changes what is stored under a name; see records.change.
@@ -209,8 +222,7 @@ func (l *responseLog) writeBounded(ctx context.Context, id string, write func() 
 		return err
 	}
 	for _, old := range l.note(responseName{id, made.version, made.value.Made, size}) {
-		_, _, err := l.put(ctx, old.id, record[storedResponse]{version: old.version}, nil)
-		if err != nil && !errors.Is(err, store.ErrConflict) {
+		if _, _, err := l.put(ctx, old.id, record[storedResponse]{version: old.version}, nil); unlessConflict(err) != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -52,7 +51,7 @@ func forgetResponses(ctx context.Context, responses records[storedResponse], log
 		if !leads(id) {
 			continue
 		}
-		if _, _, err := responses.put(ctx, id, k, nil); err != nil && !errors.Is(err, store.ErrConflict) {
+		if _, _, err := responses.put(ctx, id, k, nil); unlessConflict(err) != nil {
 			return fmt.Errorf("response %s: %w", id, err)
 		}
 	}
@@ -67,9 +66,6 @@ func forgetBeginning(ctx context.Context, beginnings records[[]string], log stri
 		}
 		left := append([]string{}, slices.DeleteFunc(*found.value, func(base string) bool { return base == log })...)
 		_, _, err := beginnings.put(ctx, id, found, &left)
-		if errors.Is(err, store.ErrConflict) {
-			return nil
-		}
-		return err
+		return unlessConflict(err)
 	})
 }

@@ -199,10 +199,9 @@ func (n responsesReader) expandCompaction(ctx context.Context, a *responsesReque
 	r.fallback = slices.Concat(kept, []string{native.RecapItem(token.Summary)}, after)
 	a.items = slices.Concat(kept, after)
 	if instructions == 0 {
-		if k, err := n.responses.get(ctx, native.ItemID(content)); err == nil && k.value != nil {
-			a.items = slices.Concat(rawStrings(k.value.System), a.items)
-			r.fallback = slices.Concat(rawStrings(k.value.System), r.fallback)
-		}
+		k, _ := n.responses.getValue(ctx, native.ItemID(content)) // else the instructions are not known
+		a.items = slices.Concat(rawStrings(k.System), a.items)
+		r.fallback = slices.Concat(rawStrings(k.System), r.fallback)
 	}
 	if _, err := n.conversations.loadHistory(ctx, r.loggedHistory); token.Thread == "" || errors.Is(err, errHistoryChanged) {
 		r.loggedHistory, r.retained, a.items = loggedHistory{}, 0, r.fallback // the summary is all there is

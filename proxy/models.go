@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"regexp"
 	"strconv"
 	"strings"
@@ -147,11 +146,7 @@ func learnedIn(documents store.Documents) records[learned] {
 
 // learnedOf is what is known of a model. A store that fails costs no more than a refusal.
 func (ms *models) learnedOf(ctx context.Context, x *received, name string) (known learned) {
-	found, err := ms.learned.get(ctx, x.windowID(name))
-	if err != nil || found.value == nil {
-		return known
-	}
-	known = *found.value
+	known, _ = ms.learned.getValue(ctx, x.windowID(name))
 	if time.Since(known.WindowSeen) > learnedLifetime {
 		known.Window, known.WindowSeen = 0, time.Time{}
 	}
@@ -174,10 +169,7 @@ func (ms *models) learn(x *received, what, name string, add func(known learned, 
 			return nil
 		}
 		_, _, err := ms.learned.put(ctx, x.windowID(name), was, &after)
-		if errors.Is(err, store.ErrConflict) {
-			return nil
-		}
-		return err
+		return unlessConflict(err)
 	})
 }
 

@@ -91,13 +91,3 @@ type parsedRequest struct {
 	// does not continue with this question.
 	isSummary bool
 }
-
-// readAs is the request with another reading of its messages.
-func (r *parsedRequest) readAs(reading *identify.Request) *parsedRequest {
-	if reading == r.Request {
-		return r
-	}
-	out := *r
-	out.Request = reading
-	return &out
-}
