@@ -74,13 +74,6 @@ func (s *lookupStream) recordProviderID() {
 	s.providerIDs.Put(gjson.Parse(m.FirstID).Str, gjson.Parse(m.LastID).Str, 1)
 }
 
-// providerID is the provider's id of a response that the client names; empty if it is the
-// same.
-func (hs *histories) providerID(id string) string {
-	last, _ := hs.providerIDs.Get(id)
-	return last
-}
-
 // requestForProvider is a request about a response, such as GET /v1/responses/ID, under the
 // provider's id.
 func (hs *histories) requestForProvider(r *http.Request) *http.Request {
@@ -89,8 +82,8 @@ func (hs *histories) requestForProvider(r *http.Request) *http.Request {
 		return r
 	}
 	id, rest, deeper := strings.Cut(rest, "/")
-	last := hs.providerID(id)
-	if last == "" {
+	last, other := hs.providerIDs.Get(id)
+	if !other {
 		return r
 	}
 	if deeper {

@@ -143,8 +143,8 @@ func answerUnreachable(w http.ResponseWriter, r *http.Request, err error) {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		status = http.StatusRequestEntityTooLarge
 	}
-	if sent, ok := errors.AsType[unanswered](err); ok {
-		sent.decision.setHeaders(w.Header())
+	if failed, ok := errors.AsType[*connectionError](err); ok {
+		failed.sent.setHeaders(w.Header())
 	}
 	refuseHere(w, status, "api_error", "the provider gave no answer: "+connectionTrouble(err))
 }

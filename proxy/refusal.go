@@ -27,11 +27,6 @@ func (x *received) readRefusal(res *http.Response, d decision) refusal {
 	if res.StatusCode < 400 {
 		return x.earlyRefusal(res, d)
 	}
-	return refusalByStatus(x.endpoint.dialect.API(), res)
-}
-
-// refusalByStatus reads a refusal with a status of its own.
-func refusalByStatus(api string, res *http.Response) refusal {
 	said, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
 	res.Body = httpbody.Rejoin(said, err, res.Body, res.Body)
 	if err != nil || res.StatusCode == http.StatusTooManyRequests && len(said) == 0 {
@@ -44,7 +39,7 @@ func refusalByStatus(api string, res *http.Response) refusal {
 			return refusal{}
 		}
 	}
-	return classify(api, res, text)
+	return classify(x.endpoint.dialect.API(), res, text)
 }
 
 func classify(api string, res *http.Response, text string) refusal {
@@ -82,15 +77,11 @@ func refusalInStream(api string, res *http.Response) (why refusal) {
 	var failed error
 	for len(seen) < maxRefusal {
 		e, err := httpbody.NextEvent(stream)
-		seen = append(seen, e.Raw...)
-		if err != nil {
-			failed = err
-			break
-		}
-		if isPrelude(e) {
+		seen, failed = append(seen, e.Raw...), err
+		if err == nil && isPrelude(e) {
 			continue
 		}
-		if isError(e) {
+		if err == nil && isError(e) {
 			why = classify(api, res, e.Data)
 		}
 		break

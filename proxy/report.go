@@ -85,37 +85,21 @@ const (
 type connectionError struct {
 	error
 	side string
+	sent decision // what the provider was sent and did not answer, once that is known
 }
 
-func (e connectionError) Unwrap() error { return e.error }
+func (e *connectionError) Unwrap() error { return e.error }
 
 // Class is the side (see event.ErrorClass).
-func (e connectionError) Class() string { return e.side }
+func (e *connectionError) Class() string { return e.side }
 
 // Timeout is for url.Error, which looks at the outermost error alone.
-func (e connectionError) Timeout() bool { return isTimeout(e.error) }
+func (e *connectionError) Timeout() bool { return isTimeout(e.error) }
 
 func isTimeout(err error) bool {
 	timed, ok := errors.AsType[net.Error](err)
 	return ok && timed.Timeout()
 }
-
-// isUnanswered reports whether an error is that of a provider that gave no answer.
-func isUnanswered(err error) bool {
-	e, ok := errors.AsType[connectionError](err)
-	return ok && e.side == providerSide
-}
-
-// unanswered is the error of a request that the provider did not answer, with what was sent.
-type unanswered struct {
-	error
-	decision decision
-}
-
-func (e unanswered) Unwrap() error { return e.error }
-
-// Timeout is that of the connection.
-func (e unanswered) Timeout() bool { return isTimeout(e.error) }
 
 // pass is a request on its way through a Transport.
 type pass struct {
@@ -191,7 +175,7 @@ func (b *reportedBody) Read(p []byte) (int, error) {
 		b.last.add(p[:n])
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		b.err = connectionError{err, providerSide}
+		b.err = &connectionError{error: err, side: providerSide}
 	}
 	return n, err
 }

@@ -194,15 +194,14 @@ func (r *rounds) continueCutOff(a wire.Answer) bool {
 	if !r.canContinue || a.Stop != wire.StopLength && a.Stop != wire.StopContext || r.number >= r.options.Rounds-1 {
 		return false
 	}
-	next, err := failsafe.Within(r.x.request.Context(), r.options.Deadline, func(ctx context.Context) (continuation, error) {
+	further := *r
+	next, err := failsafe.Within(r.x.request.Context(), r.options.Deadline, func(ctx context.Context) (decision, error) {
 		after, err := r.step.session.CutOffMessages(ctx, r.step.prepared, r.withCallIDs(a.Message, false))
 		if err != nil {
-			return continuation{}, err
+			return decision{}, err
 		}
-		further := *r
 		further.hidden = append(slices.Clip(r.hidden), after...)
-		d, err := further.decide(ctx)
-		return continuation{d, further.hidden}, err
+		return further.decide(ctx)
 	})
 	switch {
 	case err != nil && !errors.Is(err, policy.ErrMaxTokens):
@@ -211,14 +210,8 @@ func (r *rounds) continueCutOff(a wire.Answer) bool {
 	case err != nil || next.action != Compacted || next.tokensSent >= next.tokensBefore:
 		return false
 	}
-	r.hidden, r.continuation = next.hidden, &next.decision
+	r.hidden, r.continuation = further.hidden, &next
 	return true
-}
-
-// continuation is a further request after an answer that was cut off.
-type continuation struct {
-	decision
-	hidden []thread.Message
 }
 
 // withCallIDs gives calls without ids (Gemini's) ids that no other call of the conversation has. In
@@ -269,7 +262,7 @@ type rounds struct {
 
 // emitUnread tells of an answer that cannot be read. It passes as it came, and is the provider's fault.
 func (r *rounds) emitUnread(err error) {
-	r.emitFault(r.x, "answer", connectionError{err, providerSide}, r.step)
+	r.emitFault(r.x, "answer", &connectionError{error: err, side: providerSide}, r.step)
 }
 
 // roundEnd is how a round ended.

@@ -27,6 +27,9 @@ type failure struct {
 // Unwrap gives errors.As and errors.Is the error of the API.
 func (f *failure) Unwrap() error { return &f.APIError }
 
+// Timeout is that of the connection, as of connectionError.
+func (f *failure) Timeout() bool { return isTimeout(f.Err) }
+
 func (f *failure) closeBody() {
 	if f != nil && f.res != nil {
 		f.res.Body.Close()
@@ -84,14 +87,20 @@ func (r *rounds) sendOnce(ctx context.Context, d *decision, read func(*http.Resp
 
 // refusedRound is the failure of a round that the provider refused.
 func (r *rounds) refusedRound(res *http.Response, why refusal) *failure {
-	api := r.x.endpoint.dialect.API()
-	f := &failure{res: res, providerText: []byte(why.text)}
-	if e := llm.Failure(api, res.StatusCode, f.providerText); e != nil {
-		f.APIError = *e
-	}
+	f := r.failureSaid(res.StatusCode, why.text)
+	f.res = res
 	f.Kind = cmp.Or(why.kind, f.Kind, llm.ErrResponse)
 	f.RetryAfter = retry.RetryAfter(res.Header, time.Now())
 	f.NoRetry = res.Header.Get("X-Should-Retry") == "false" // as the official SDKs read it
+	return f
+}
+
+// failureSaid is the failure that a provider tells of.
+func (r *rounds) failureSaid(status int, text string) *failure {
+	f := &failure{providerText: []byte(text)}
+	if e := llm.Failure(r.x.endpoint.dialect.API(), status, f.providerText); e != nil {
+		f.APIError = *e
+	}
 	return f
 }
 

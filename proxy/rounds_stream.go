@@ -16,7 +16,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -217,11 +216,7 @@ func (s *lookupStream) beginRound(res *http.Response) error {
 			return fmt.Errorf("the provider's answer broke off: %w", err)
 		}
 		if isError(e) {
-			f := &failure{providerText: []byte(e.Data)}
-			if said := llm.Failure(s.x.endpoint.dialect.API(), res.StatusCode, f.providerText); said != nil {
-				f.APIError = *said
-			}
-			return f
+			return s.failureSaid(res.StatusCode, e.Data)
 		}
 		s.takeEvent(e)
 	}

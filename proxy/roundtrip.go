@@ -24,9 +24,9 @@ func refusalAnswer(r *http.Request, why *native.Refusal) *http.Response {
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	p := pass{t, r, endpointOf(r.URL.Path), time.Now()}
 	res, d, err := t.roundTrip(r, p.endpoint, p.start)
-	if isUnanswered(err) && r.Context().Err() == nil {
+	if e, ok := errors.AsType[*connectionError](err); ok && e.side == providerSide && r.Context().Err() == nil {
 		d.reason = reasonNoAnswer
-		err = unanswered{err, d}
+		e.sent = d
 	}
 	p.reportAnswer(res, d, err)
 	return res, err
@@ -68,7 +68,7 @@ func (t *Transport) roundTrip(r *http.Request, e endpoint, start time.Time) (*ht
 	var res *http.Response
 	switch {
 	case err != nil:
-		err = connectionError{err, clientSide}
+		err = &connectionError{error: err, side: clientSide}
 	case whole:
 		r.Body.Close()
 		res, d, err = t.run(x)

@@ -56,10 +56,7 @@ var storeFalse = lazyregexp.New(`"store"\s*:\s*false`)
 
 // isNearWindow reports whether a request comes near the model's window.
 func (x *received) isNearWindow(d decision) bool {
-	if d.step == nil {
-		return false
-	}
-	return d.step.input.Window == 0 || 2*d.tokensBefore > d.step.input.Window
+	return d.step != nil && (d.step.input.Window == 0 || 2*d.tokensBefore > d.step.input.Window)
 }
 
 func (x *received) isLarge() bool { return max(x.body.Len(), x.plain.Len()) >= minStreamCheck }
@@ -110,7 +107,7 @@ func (sn *sender) send(x *received, d decision) (*http.Response, error) {
 func send(base http.RoundTripper, r *http.Request) (*http.Response, error) {
 	res, err := base.RoundTrip(r)
 	if err != nil {
-		return nil, connectionError{err, providerSide}
+		return nil, &connectionError{error: err, side: providerSide}
 	}
 	if res.Header == nil {
 		res.Header = http.Header{}
@@ -123,8 +120,8 @@ func (hs *histories) bodyForProvider(x *received) *identify.Body {
 	if x.endpoint.dialect.API() != wire.Responses || x.request.Header.Get("Content-Encoding") != "" {
 		return x.body
 	}
-	last := hs.providerID(gjson.Get(x.body.String(), "previous_response_id").Str)
-	if last == "" {
+	last, other := hs.providerIDs.Get(gjson.Get(x.body.String(), "previous_response_id").Str)
+	if !other {
 		return x.body
 	}
 	return identify.NewBody(jsonedit.Set(x.body.String(), "previous_response_id", rawjson.Quote(last)))
