@@ -59,17 +59,14 @@ func ampUser(b *builder, content gjson.Result) {
 		}
 		b.answer(r)
 	}
-	if len(said) > 0 {
-		b.say(thread.User, thread.Plain, said...)
-	}
+	b.sayAny(thread.Plain, said)
 }
 
 // ampInfo adds the summary that a thread goes on from. No model sees other notes.
 func ampInfo(b *builder, content gjson.Result) {
 	for p := range rawjson.Items(content) {
 		if text := p.Get("summary.summary").Str; text != "" {
-			b.addCompaction(Compaction{}, true)
-			b.say(thread.User, thread.Recap, textParts(text)...)
+			b.summarized(Compaction{}, textParts(text)...)
 			continue
 		}
 		b.report.skip("info/" + p.Get("type").Str)

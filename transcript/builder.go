@@ -136,6 +136,19 @@ func (b *builder) say(role thread.Role, kind thread.Kind, parts ...thread.Part) 
 	b.add(kind, thread.Message{Role: role, Parts: parts})
 }
 
+// sayAny adds what was said in the user's name, if that is anything.
+func (b *builder) sayAny(kind thread.Kind, parts []thread.Part) {
+	if len(parts) > 0 {
+		b.say(thread.User, kind, parts...)
+	}
+}
+
+// summarized records a compaction, with its summary if there is one.
+func (b *builder) summarized(c Compaction, summary ...thread.Part) {
+	b.addCompaction(c, len(summary) > 0)
+	b.sayAny(thread.Recap, summary)
+}
+
 // answer adds a result that stands alone.
 func (b *builder) answer(r thread.ToolResult) { b.add(thread.Plain, b.toolMessage(r)) }
 

@@ -72,14 +72,9 @@ func clineUser(b *builder, content gjson.Result) {
 			said = append(said, clinePart(p)...)
 		}
 	}
-	for _, one := range []struct {
-		kind  thread.Kind
-		parts []thread.Part
-	}{{thread.Plain, said}, {thread.Attached, attached}, {thread.Injected, added}} {
-		if len(one.parts) > 0 {
-			b.say(thread.User, one.kind, one.parts...)
-		}
-	}
+	b.sayAny(thread.Plain, said)
+	b.sayAny(thread.Attached, attached)
+	b.sayAny(thread.Injected, added)
 }
 
 // clinePart reads a block; of a file it is what stands in it.

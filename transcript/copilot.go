@@ -35,12 +35,7 @@ func readCopilot(j *importJob) ([]Transcript, error) {
 		return nil, err
 	}
 	side := subagentSides{job: j}
-	b := copilotEvents(&side, log.now)
-	var left []*builder
-	for _, events := range log.left {
-		left = append(left, copilotEvents(&side, events))
-	}
-	found, err := b.transcripts(left...)
+	found, err := side.copilotEvents(log.now).transcripts(built(log.left, side.copilotEvents)...)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +43,7 @@ func readCopilot(j *importJob) ([]Transcript, error) {
 }
 
 // copilotEvents makes a conversation of events, with those of sub-agents beside it.
-func copilotEvents(side *subagentSides, events []record) *builder {
+func (side *subagentSides) copilotEvents(events []record) *builder {
 	main := side.job.newBuilder(value{name: side.job.name})
 	for _, e := range events {
 		data, b := e.Get("data"), main
@@ -74,11 +69,8 @@ func copilotEvent(b *builder, kind string, data gjson.Result) {
 		if !data.Get("success").Bool() {
 			break
 		}
-		summary := data.Get("summaryContent").Str
-		b.addCompaction(Compaction{TokensBefore: int(data.Get("preCompactionTokens").Int()), Trigger: data.Get("trigger").Str}, summary != "")
-		if summary != "" {
-			b.say(thread.User, thread.Recap, textParts(summary)...)
-		}
+		c := Compaction{TokensBefore: int(data.Get("preCompactionTokens").Int()), Trigger: data.Get("trigger").Str}
+		b.summarized(c, textParts(data.Get("summaryContent").Str)...)
 		return
 	case "system.message":
 		b.addSystem(cmp.Or(data.Get("role").Str, "system"), data.Get("content").Str)
@@ -120,9 +112,7 @@ func copilotUser(b *builder, data gjson.Result) {
 			attached = append(attached, textParts(strings.TrimSpace("Attached "+firstText(a, "path", "displayName", "filePath")+"\n"+firstText(a, "text", "content")))...)
 		}
 	}
-	if len(attached) > 0 {
-		b.say(thread.User, thread.Attached, attached...)
-	}
+	b.sayAny(thread.Attached, attached)
 }
 
 func copilotAnswer(b *builder, data gjson.Result) {

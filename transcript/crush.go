@@ -42,8 +42,7 @@ func crushMessage(b *builder, m gjson.Result, last string) {
 				said = append(said, textParts(p.Get("text").Str)...)
 			}
 		}
-		b.addCompaction(Compaction{}, len(said) > 0)
-		b.say(thread.User, thread.Recap, said...)
+		b.summarized(Compaction{}, said...)
 	case role == "assistant":
 		b.Model, b.Provider = cmp.Or(m.Get("model").Str, b.Model), cmp.Or(m.Get("provider").Str, b.Provider)
 		for kind, p := range crushParts(m) {
@@ -130,7 +129,5 @@ func crushUser(b *builder, m gjson.Result) {
 	if len(said) > 0 || len(attached) == 0 {
 		b.say(thread.User, thread.Plain, said...)
 	}
-	if len(attached) > 0 {
-		b.say(thread.User, thread.Attached, attached...)
-	}
+	b.sayAny(thread.Attached, attached)
 }

@@ -61,9 +61,7 @@ func droidEntry(b *builder, e record) error {
 		b.Model = cmp.Or(m.Get("model").Str, b.Model)
 		return b.anthropicMessage(m.Get("role").Str, m.Get("content"))
 	case "compaction_state":
-		summary := e.Get("summaryText").Str
-		b.addCompaction(Compaction{}, summary != "")
-		b.say(thread.User, thread.Recap, textParts(summary)...)
+		b.summarized(Compaction{}, textParts(e.Get("summaryText").Str)...)
 	default:
 		b.report.unknown(kind)
 	}

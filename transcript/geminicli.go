@@ -18,16 +18,16 @@ import (
 // messages. Now each line is a change: the session's own data, a message or a later state of it,
 // a $set, which may list all messages that the client sends, or a $rewindTo a message.
 func readGeminiCLI(j *importJob) (all []Transcript, err error) {
-	s := newGeminiSession(j.name, j.report)
+	s := newGeminiSession(j, j.name)
 	end := func() {
-		found, failed := s.transcripts(j)
+		found, failed := s.transcripts()
 		all, err = append(all, found...), cmp.Or(err, failed)
 	}
 	values := 0
 	failed := j.lines(func(v gjson.Result, number int) {
 		if values++; values > 1 && v.Get("messages").IsArray() { // another whole session
 			end()
-			s = newGeminiSession(j.name+"/"+strconv.Itoa(values), j.report)
+			s = newGeminiSession(j, j.name+"/"+strconv.Itoa(values))
 		}
 		s.read(v, number)
 	})
@@ -37,6 +37,7 @@ func readGeminiCLI(j *importJob) (all []Transcript, err error) {
 
 // geminiSession is a session as its lines leave it.
 type geminiSession struct {
+	job         *importJob
 	name, title string
 	relayed     bool // another agent started it
 	report      *Report
@@ -54,8 +55,8 @@ type geminiMessage struct {
 	recap bool     // the client compacted the history to it
 }
 
-func newGeminiSession(name string, report *Report) *geminiSession {
-	return &geminiSession{name: name, report: report, byID: map[string]*geminiMessage{}, saying: map[string][]*geminiMessage{}}
+func newGeminiSession(j *importJob, name string) *geminiSession {
+	return &geminiSession{job: j, name: name, report: j.report, byID: map[string]*geminiMessage{}, saying: map[string][]*geminiMessage{}}
 }
 
 // read reads one line.
@@ -286,18 +287,14 @@ func geminiText(content gjson.Result) string {
 }
 
 // transcripts makes the conversation, with what was taken back beside it.
-func (s *geminiSession) transcripts(j *importJob) ([]Transcript, error) {
-	b := s.conversation(j, s.now)
+func (s *geminiSession) transcripts() ([]Transcript, error) {
+	b := s.conversation(s.now)
 	b.Name, b.Title = s.name, s.title
-	var left []*builder
-	for _, branch := range s.left {
-		left = append(left, s.conversation(j, branch))
-	}
-	return b.transcripts(left...)
+	return b.transcripts(built(s.left, s.conversation)...)
 }
 
-func (s *geminiSession) conversation(j *importJob, messages []*geminiMessage) *builder {
-	b := j.newBuilder(value{})
+func (s *geminiSession) conversation(messages []*geminiMessage) *builder {
+	b := s.job.newBuilder(value{})
 	b.relayed = s.relayed
 	tokens := 0
 	for _, m := range messages {

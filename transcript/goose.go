@@ -58,8 +58,7 @@ func gooseMessage(b *builder, m gjson.Result) {
 	case role == "assistant":
 		gooseAnswer(b, m.Get("content"))
 	case role == "user" && hidden:
-		b.addCompaction(Compaction{}, true)
-		b.say(thread.User, thread.Recap, readParts(m.Get("content"))...)
+		b.summarized(Compaction{}, readParts(m.Get("content"))...)
 	case role == "user":
 		gooseUser(b, m.Get("content"))
 	default:
@@ -83,9 +82,7 @@ func gooseUser(b *builder, content gjson.Result) {
 			said = append(said, readParts(p)...)
 		}
 	}
-	if len(said) > 0 {
-		b.say(thread.User, thread.Plain, said...)
-	}
+	b.sayAny(thread.Plain, said)
 }
 
 func gooseAnswer(b *builder, content gjson.Result) {

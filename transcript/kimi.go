@@ -42,11 +42,8 @@ func readKimiCode(j *importJob) ([]Transcript, error) {
 		}
 		return to
 	}
-	var left []*builder
-	for _, branch := range log.left {
-		left = append(left, add(j.newBuilder(value{}), branch))
-	}
-	return add(b, log.now).transcripts(left...)
+	apart := func(records []record) *builder { return add(j.newBuilder(value{}), records) }
+	return add(b, log.now).transcripts(built(log.left, apart)...)
 }
 
 func kimiRecord(b *builder, v gjson.Result, number int) {
@@ -77,8 +74,7 @@ func kimiRecord(b *builder, v gjson.Result, number int) {
 	case "context.apply_compaction":
 		b.flush()
 		summary := firstText(v, "contextSummary", "summary")
-		b.addCompaction(Compaction{TokensBefore: int(v.Get("tokensBefore").Int())}, summary != "")
-		b.say(thread.User, thread.Recap, textParts(summary)...)
+		b.summarized(Compaction{TokensBefore: int(v.Get("tokensBefore").Int())}, textParts(summary)...)
 	case "metadata", "tools.set_active_tools", "turn.prompt", "llm.tools_snapshot", "usage.record",
 		"turn.steer", "permission.record_approval_result", "plan_mode.enter", "plan_mode.exit",
 		"full_compaction.begin", "full_compaction.complete", "runtime.set_binding", "permission.set_mode", "plugin.session_start",

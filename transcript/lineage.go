@@ -152,6 +152,14 @@ func (c *course[E]) undo(turns int) bool {
 	return turns <= 0
 }
 
+// built makes a conversation of each branch that the user left.
+func built[E any](branches [][]E, build func([]E) *builder) (all []*builder) {
+	for _, branch := range branches {
+		all = append(all, build(branch))
+	}
+	return all
+}
+
 // record is a line of a session whose lines are a tree.
 type record struct {
 	gjson.Result
@@ -192,12 +200,7 @@ func (j *importJob) readTree(id, parent string, apart func(record) bool, build f
 		return nil, err
 	}
 	on := j.newestPath(&tree)
-	b := build(tree.of(on))
-	var left []*builder
-	for _, branch := range tree.branches(on) {
-		left = append(left, build(branch))
-	}
-	return b.transcripts(left...)
+	return build(tree.of(on)).transcripts(built(tree.branches(on), build)...)
 }
 
 // newestPath marks the lines on the path to the newest. Lines without an id are on it, and those

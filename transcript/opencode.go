@@ -119,9 +119,7 @@ func openCodeUser(b *builder, parts gjson.Result) {
 	if len(said) > 0 || len(added) == 0 {
 		b.say(thread.User, thread.Plain, said...)
 	}
-	if len(added) > 0 {
-		b.say(thread.User, how, added...)
-	}
+	b.sayAny(how, added)
 }
 
 // openCode2Message adds a message of version 2. Its answers hold their calls with the results.
@@ -142,20 +140,13 @@ func openCode2Message(b *builder, m gjson.Result) {
 	case "shell": // the user ran it
 		b.say(thread.User, thread.Attached, textParts(shellText(m.Get("command").Str, firstText(m, "output.output", "output"), false, m.Get("exit")))...)
 	case "compaction":
-		summary := m.Get("summary").Str
-		b.addCompaction(Compaction{Trigger: m.Get("reason").Str}, summary != "")
-		b.say(thread.User, thread.Recap, textParts(summary)...)
+		b.summarized(Compaction{Trigger: m.Get("reason").Str}, textParts(m.Get("summary").Str)...)
 	case "assistant":
 		for p := range rawjson.Items(m.Get("content")) {
-			if kind := p.Get("type").Str; kind == "tool" {
-				state, tool := p.Get("state"), p.Get("name").Str
-				openCodeResult(b, b.addCall(p.Get("id").Str, tool, argumentsJSON(state.Get("input"))), tool, state)
-				continue
-			}
-			if len(b.step.results) > 0 { // what a model says after results is another answer
+			if p.Get("type").Str != "tool" && len(b.step.results) > 0 { // what a model says after results is another answer
 				b.flush()
 			}
-			openCode2Part(b, p)
+			openCodePart(b, p, "id", "name")
 		}
 		b.flush()
 	case "agent-switched", "model-switched", "idle":
@@ -165,13 +156,16 @@ func openCode2Message(b *builder, m gjson.Result) {
 	}
 }
 
-// openCode2Part adds what a model said.
-func openCode2Part(b *builder, p gjson.Result) {
+// openCodePart adds what a model said, or a call with its result: the members say its id and its tool.
+func openCodePart(b *builder, p gjson.Result, id, tool string) {
 	switch kind := p.Get("type").Str; kind {
 	case "text":
 		b.addPart(textParts(p.Get("text").Str)...)
 	case "reasoning":
 		b.addPart(signedReasoning(p))
+	case "tool":
+		state, name := p.Get("state"), p.Get(tool).Str
+		openCodeResult(b, b.addCall(p.Get(id).Str, name, argumentsJSON(state.Get("input"))), name, state)
 	default:
 		openCodeOther(b, kind)
 	}
@@ -195,22 +189,11 @@ func openCodeOther(b *builder, kind string) {
 func openCodeAnswer(b *builder, kind thread.Kind, parts gjson.Result) {
 	b.step.kind = kind
 	for p := range rawjson.Items(parts) {
-		switch t := p.Get("type").Str; t {
-		case "text":
-			b.addPart(textParts(p.Get("text").Str)...)
-		case "reasoning":
-			b.addPart(signedReasoning(p))
-		case "tool":
-			state := p.Get("state")
-			id := b.addCall(p.Get("callID").Str, p.Get("tool").Str, argumentsJSON(state.Get("input")))
-			openCodeResult(b, id, p.Get("tool").Str, state)
-		case "step-start":
+		if p.Get("type").Str == "step-start" {
 			b.flush()
 			b.step.kind = kind
-			b.report.skip(t)
-		default:
-			openCodeOther(b, t)
 		}
+		openCodePart(b, p, "callID", "tool")
 	}
 	b.flush()
 }

@@ -197,9 +197,7 @@ func (s *openHandsLog) message(e gjson.Result) {
 		kind = thread.Injected
 	}
 	s.say(thread.User, kind, said...)
-	if added := readParts(e.Get("extended_content")); len(added) > 0 {
-		s.say(thread.User, thread.Injected, added...)
-	}
+	s.sayAny(thread.Injected, readParts(e.Get("extended_content")))
 }
 
 // call adds a call to the answer that it belongs to, or begins one.
@@ -240,10 +238,7 @@ func (s *openHandsLog) summarizedAs(summary string) bool {
 // addCondensation adds a compaction, and its summary where there is one.
 func (s *openHandsLog) addCondensation(summary string) {
 	s.flush()
-	s.addCompaction(Compaction{}, summary != "")
-	if summary != "" {
-		s.say(thread.User, thread.Recap, textParts(summary)...)
-	}
+	s.summarized(Compaction{}, textParts(summary)...)
 }
 
 // openHandsSilent are the actions and observations from before the agent SDK that no model sees

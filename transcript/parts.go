@@ -142,16 +142,6 @@ func opaquePart(block gjson.Result) thread.Part {
 	}
 }
 
-// withMember is an object with another value of a member.
-func withMember(v gjson.Result, name string, to gjson.Result) gjson.Result {
-	d, ok := rawjson.Open(v.Raw, nil)
-	if !ok {
-		return v
-	}
-	d.Set(name, to.Raw)
-	return gjson.ParseBytes(d.Bytes())
-}
-
 // argumentsJSON returns the arguments of a call as JSON; some formats have JSON inside a string.
 func argumentsJSON(v gjson.Result) string {
 	switch {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -51,12 +52,11 @@ func piEntries(b *builder, entries []record) {
 		case "message":
 			m := e.Get("message")
 			if edited {
-				m = withMember(m, "content", edit)
+				m = gjson.Parse(jsonedit.Set(m.Raw, "content", edit.Raw))
 			}
 			piMessage(b, m)
 		case "compaction":
-			b.addCompaction(Compaction{TokensBefore: int(e.Get("tokensBefore").Int())}, true)
-			b.say(thread.User, thread.Recap, textParts(piRecap+e.Get("summary").Str+"\n</summary>")...)
+			b.summarized(Compaction{TokensBefore: int(e.Get("tokensBefore").Int())}, textParts(piRecap+e.Get("summary").Str+"\n</summary>")...)
 		case "branch_summary":
 			b.say(thread.User, thread.Recap, textParts(e.Get("summary").Str)...)
 		case "custom_message":

@@ -128,18 +128,14 @@ func (w Warning) String() string {
 	return fmt.Sprintf("line %d: %s", w.Line, w.Text)
 }
 
-func (r *Report) skip(what string) {
-	if r.Skipped == nil {
-		r.Skipped = map[string]int{}
-	}
-	r.Skipped[what]++
-}
+func (r *Report) skip(what string)    { count(&r.Skipped, what) }
+func (r *Report) unknown(what string) { count(&r.Unknown, what) }
 
-func (r *Report) unknown(what string) {
-	if r.Unknown == nil {
-		r.Unknown = map[string]int{}
+func count(counts *map[string]int, what string) {
+	if *counts == nil {
+		*counts = map[string]int{}
 	}
-	r.Unknown[what]++
+	(*counts)[what]++
 }
 
 func (r *Report) warn(line int, format string, args ...any) {
@@ -172,13 +168,8 @@ func Open(path string, o *Options) (*File, error) {
 		return nil, fmt.Errorf("transcript: %w", err)
 	}
 	defer f.Close()
-	var named Options
-	if o != nil {
-		named = *o
-	}
-	if named.Name == "" {
-		named.Name = baseName(path)
-	}
+	named := *cmp.Or(o, &Options{})
+	named.Name = cmp.Or(named.Name, baseName(path))
 	named.MaxLine = cmp.Or(max(0, named.MaxLine), defaultMaxLine)
 	if err := checkUnpacked(f, named.MaxLine); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -205,13 +196,8 @@ func Read(r io.Reader, o *Options) (*File, error) { return read(r, o, "") }
 
 // read is Read of a file; an empty path stands for none.
 func read(r io.Reader, o *Options, path string) (*File, error) {
-	var opt Options
-	if o != nil {
-		opt = *o
-	}
-	if opt.MaxLine <= 0 {
-		opt.MaxLine = defaultMaxLine
-	}
+	opt := *cmp.Or(o, &Options{})
+	opt.MaxLine = cmp.Or(max(0, opt.MaxLine), defaultMaxLine)
 	opt.Name = cmp.Or(opt.Name, "transcript")
 	file := &File{}
 	in, err := newInput(r, opt.MaxLine, &file.Report)
