@@ -46,10 +46,10 @@ const milliseconds = `CASE WHEN updated_at < 100000000000 THEN updated_at * 1000
 // several that one is alive.
 var generations = []generation{
 	{format: "opencode", session: "session_v2", message: "session_message", content: "session_message", data: "data",
-		directory: "directory", changed: "time_updated", own: "parent_id IS NULL", parent: "parent_id", export: exportDocument,
+		directory: "directory", changed: "time_updated", own: "parent_id IS NULL", parent: "parent_id", export: exportDocument, rows: openCodeRows,
 		usage: `SELECT data FROM session_message WHERE session_id = ? AND json_extract(data, '$.tokens.input') > 0 ORDER BY seq DESC LIMIT 1`},
 	{format: "opencode", session: "session", message: "message", content: "part", data: "data",
-		directory: "directory", changed: "time_updated", own: "parent_id IS NULL", parent: "parent_id", export: exportDocument,
+		directory: "directory", changed: "time_updated", own: "parent_id IS NULL", parent: "parent_id", export: exportDocument, rows: openCodeRows,
 		usage: `SELECT data FROM message WHERE session_id = ? AND json_extract(data, '$.tokens.input') > 0 ORDER BY time_created DESC, id DESC LIMIT 1`},
 	{format: "crush", session: "sessions", message: "messages", needs: "parts", content: "messages", data: "parts",
 		directory: "''", changed: milliseconds, own: "parent_session_id IS NULL", parent: "parent_session_id", export: exportRows,
@@ -90,13 +90,9 @@ func (g *generation) list(db *sql.DB, add func(s Session)) error {
 		subagents = "(SELECT count(*) FROM " + g.session + " WHERE " + g.parent + " = s.id)"
 	}
 	// octet_length does not read the content.
-	rows, err := db.Query(fmt.Sprintf(`SELECT id, %s, coalesce(%s, 0), (SELECT coalesce(sum(octet_length(%s)), 0) FROM %s WHERE session_id = s.id), %s
-		FROM %s s WHERE %s AND EXISTS (SELECT 1 FROM %s WHERE session_id = s.id)`, g.directory, g.changed, g.data, g.content, subagents, g.session, own, g.message))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	query := fmt.Sprintf(`SELECT id, %s, coalesce(%s, 0), (SELECT coalesce(sum(octet_length(%s)), 0) FROM %s WHERE session_id = s.id), %s
+		FROM %s s WHERE %s AND EXISTS (SELECT 1 FROM %s WHERE session_id = s.id)`, g.directory, g.changed, g.data, g.content, subagents, g.session, own, g.message)
+	return eachRow(db, func(rows *sql.Rows) error {
 		var s Session
 		var changed int64
 		if err := rows.Scan(&s.ID, &s.Project, &changed, &s.Bytes, &s.Subagents); err != nil {
@@ -104,6 +100,21 @@ func (g *generation) list(db *sql.DB, add func(s Session)) error {
 		}
 		s.Changed = time.UnixMilli(changed)
 		add(s)
+		return nil
+	}, query)
+}
+
+// eachRow calls read with each row of what a query finds.
+func eachRow(db *sql.DB, read func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := db.Query(query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := read(rows); err != nil {
+			return err
+		}
 	}
 	return rows.Err()
 }
@@ -113,19 +124,11 @@ func (g *generation) missing(db *sql.DB) (ids []string, err error) {
 	if g.parent == "" {
 		return nil, nil
 	}
-	rows, err := db.Query(fmt.Sprintf(`SELECT id FROM %s s WHERE %s <> '' AND %[2]s NOT IN (SELECT id FROM %[1]s) AND EXISTS (SELECT 1 FROM %[3]s WHERE session_id = s.id)`, g.session, g.parent, g.message))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	return ids, rows.Err()
+	query := fmt.Sprintf(`SELECT id FROM %s s WHERE %s <> '' AND %[2]s NOT IN (SELECT id FROM %[1]s) AND EXISTS (SELECT 1 FROM %[3]s WHERE session_id = s.id)`, g.session, g.parent, g.message)
+	return ids, eachRow(db, func(rows *sql.Rows) error {
+		ids = append(ids, "")
+		return rows.Scan(&ids[len(ids)-1])
+	}, query)
 }
 
 // database is a file of sessions, of a project or of all.
@@ -232,10 +235,7 @@ const defaultMaxBytes = 128 << 20
 // readSession reads the first messages of a session, all of them if maxMessages is negative. It
 // builds the document that the agent would export.
 func readSession(path, id string, o *transcript.Options, maxMessages int) (*transcript.File, error) {
-	maxBytes := defaultMaxBytes
-	if o != nil {
-		maxBytes = cmp.Or(o.MaxLine, maxBytes)
-	}
+	maxBytes := cmp.Or(cmp.Or(o, &transcript.Options{}).MaxLine, defaultMaxBytes)
 	var doc []byte
 	var format transcript.Format
 	err := withDatabase(path, func(db *sql.DB) (err error) {
@@ -290,59 +290,59 @@ type rowDocument struct {
 
 // exportRows makes the document of an agent whose tables have a column for each member.
 func exportRows(db *sql.DB, g *generation, id string, maxMessages, maxBytes int) ([]byte, error) {
-	about, err := g.rows.read(db, maxBytes, `SELECT * FROM `+g.session+` WHERE id = ? LIMIT ?`, id, 1)
+	doc, err := g.about(db, id, maxBytes)
 	if err != nil {
 		return nil, err
-	}
-	if len(about) == 0 {
-		return nil, noSession(id)
 	}
 	messages, err := g.rows.read(db, maxBytes, `SELECT * FROM `+g.message+` WHERE session_id = ? ORDER BY `+g.rows.order+` LIMIT ?`, id, maxMessages)
 	if err != nil {
 		return nil, err
 	}
-	doc := about[0]
 	if doc[g.rows.list], err = json.Marshal(messages); err != nil {
 		return nil, err
 	}
 	return json.Marshal(doc)
 }
 
-func noSession(id string) error {
-	return fmt.Errorf("%w: there is no session %q", ErrName, id)
+// about is the row of a session as an object. Some versions lack some columns.
+func (g *generation) about(db *sql.DB, id string, maxBytes int) (map[string]json.RawMessage, error) {
+	rows, err := g.rows.read(db, maxBytes, `SELECT * FROM `+g.session+` WHERE id = ?`, id)
+	if err == nil && len(rows) == 0 {
+		err = fmt.Errorf("%w: there is no session %q", ErrName, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
 }
 
 // read makes an object of each row.
 func (d *rowDocument) read(db *sql.DB, maxBytes int, query string, args ...any) (all []map[string]json.RawMessage, err error) {
-	rows, err := db.Query(query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		return nil, err
-	}
 	size := 0
-	values := make([]any, len(columns))
-	for i := range values {
-		values[i] = new(any)
-	}
-	for rows.Next() {
+	err = eachRow(db, func(rows *sql.Rows) error {
+		columns, err := rows.Columns()
+		if err != nil {
+			return err
+		}
+		values := make([]any, len(columns))
+		for i := range values {
+			values[i] = new(any)
+		}
 		if err := rows.Scan(values...); err != nil {
-			return nil, err
+			return err
 		}
 		row := map[string]json.RawMessage{}
 		for i, column := range columns {
 			value := d.member(column, *values[i].(*any))
 			row[cmp.Or(d.names[column], column)] = value
 			if size += len(value); size > maxBytes {
-				return nil, fmt.Errorf("the session: %w", transcript.ErrTooLong)
+				return fmt.Errorf("the session: %w", transcript.ErrTooLong)
 			}
 		}
 		all = append(all, row)
-	}
-	return all, rows.Err()
+		return nil
+	}, query, args...)
+	return all, err
 }
 
 // member is the value of a column in JSON.

@@ -101,25 +101,20 @@ func (f *Finder) Search(agent string) (all []Session, unread []error, err error)
 
 // recall sets what the index knows of the sessions, and takes out those of excluded projects.
 func (f *Finder) recall(ix *index, all []Session) []Session {
-	excluded := make([]bool, len(all))
-	for i := range all {
-		if known, ok := ix.get(&all[i]); ok && known.About != nil {
-			all[i].About, all[i].Read = *known.About, true
-		} else {
-			excluded[i] = known.Excluded
+	found := all
+	all = all[:0]
+	for _, s := range found {
+		known, ok := ix.get(&s)
+		if ok && known.About != nil {
+			s.About, s.Read = *known.About, true
+		} else if known.Excluded {
+			continue
 		}
+		all = append(all, s)
 	}
 	if len(f.Exclude) == 0 {
 		return all
 	}
-	n := 0
-	for i := range all {
-		if !excluded[i] {
-			all[n] = all[i]
-			n++
-		}
-	}
-	all = all[:n]
 	describe(all) // only then it is known where the agent worked
 	ix.keep(all, f.excludes)
 	return slices.DeleteFunc(all, func(s Session) bool { return f.excludes(&s) })

@@ -3,7 +3,6 @@ package sessions
 import (
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
@@ -22,56 +21,28 @@ var openCodeMessages = map[string]string{
 		LEFT JOIN part p ON p.message_id = m.id ORDER BY m.time_created, m.id, p.id`,
 }
 
+// openCodeRows are the members of a session's row.
+var openCodeRows = rowDocument{raw: []string{"model", "revert"}, names: map[string]string{"parent_id": "parentID"}}
+
 func exportDocument(db *sql.DB, g *generation, id string, maxMessages, maxBytes int) ([]byte, error) {
 	var doc struct {
-		Info struct {
-			ID        string          `json:"id"`
-			Title     string          `json:"title"`
-			Directory string          `json:"directory"`
-			Model     json.RawMessage `json:"model,omitempty"`
-			Revert    json.RawMessage `json:"revert,omitempty"`
-			Parent    string          `json:"parentID,omitempty"`
-			Fork      string          `json:"fork_session_id,omitempty"`
-		} `json:"info"`
-		Messages []any `json:"messages"`
+		Info     map[string]json.RawMessage `json:"info"`
+		Messages []any                      `json:"messages"`
 	}
-	info := &doc.Info
-	info.ID = id
-	var title sql.NullString
-	err := db.QueryRow(`SELECT title, directory FROM `+g.session+` WHERE id = ?`, id).Scan(&title, &info.Directory)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, noSession(id)
-	}
-	if err != nil {
+	var err error
+	if doc.Info, err = g.about(db, id, maxBytes); err != nil {
 		return nil, err
 	}
-	info.Title = title.String
-	column := func(name string) string { // some versions lack it
-		var value sql.NullString
-		_ = db.QueryRow(`SELECT `+name+` FROM `+g.session+` WHERE id = ?`, id).Scan(&value)
-		return value.String
-	}
-	for name, to := range map[string]*json.RawMessage{"model": &info.Model, "revert": &info.Revert} {
-		if value := column(name); rawjson.Valid(value) {
-			*to = json.RawMessage(value)
-		}
-	}
-	info.Parent, info.Fork = column("parent_id"), column("fork_session_id")
-	rows, err := db.Query(openCodeMessages[g.session], id, maxMessages)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	type message struct {
 		Info  json.RawMessage   `json:"info"`
 		Parts []json.RawMessage `json:"parts"`
 	}
 	var last *message
 	lastID, size := "", 0
-	for rows.Next() {
+	err = eachRow(db, func(rows *sql.Rows) error {
 		var messageID, kind, data, partID, part string
 		if err := rows.Scan(&messageID, &kind, &data, &partID, &part); err != nil {
-			return nil, err
+			return err
 		}
 		switch {
 		case kind != "":
@@ -86,10 +57,11 @@ func exportDocument(db *sql.DB, g *generation, id string, maxMessages, maxBytes 
 			last.Parts = append(last.Parts, withMembers(part, "id", partID))
 		}
 		if size += len(part); size > maxBytes {
-			return nil, fmt.Errorf("session %s: %w", id, transcript.ErrTooLong)
+			return fmt.Errorf("session %s: %w", id, transcript.ErrTooLong)
 		}
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	}, openCodeMessages[g.session], id, maxMessages)
+	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(doc)

@@ -55,12 +55,15 @@ func Folder(agent transcript.Format) (string, error) {
 }
 
 // AgentFolder returns the folder of an agent's settings.
-func AgentFolder(agent string) (string, error) {
+func AgentFolder(agent string) (string, error) { return ownFolder(settingsPlace(agent)) }
+
+// settingsPlace is the variable of an agent's settings, and their folder without it.
+func settingsPlace(agent string) (variable, home string) {
 	if at, ok := settingsFolders[agent]; ok {
-		return ownFolder(at.variable, at.home)
+		return at.variable, at.home
 	}
 	at := transcript.Format(agent).Place()
-	return ownFolder(at.Variable, at.Home)
+	return at.Variable, at.Home
 }
 
 // SettingsFolders returns the folders of an agent's settings, whether they are there or not: first
@@ -70,10 +73,7 @@ func SettingsFolders(agent string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	home := transcript.Format(agent).Place().Home
-	if at, ok := settingsFolders[agent]; ok {
-		home = at.home
-	}
+	_, home := settingsPlace(agent)
 	usual, err := ownFolder("", home)
 	if err != nil || usual == own {
 		return []string{own}, err
