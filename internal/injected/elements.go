@@ -5,11 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // wrappers are the names of elements that harnesses write around texts, and who wrote these.
-var wrappers = authors(map[thread.Author]string{
+var wrappers = scan.Inverted(map[thread.Author]string{
 	thread.ByHarness: `
 		system-reminder local-command-caveat local-command-stdout local-command-stderr command-name command-message command-args
 		command-contents task-notification user-prompt-submit-hook session-start-hook ide_opened_file ide_diagnostics total_tokens
@@ -23,16 +24,6 @@ var wrappers = authors(map[thread.Author]string{
 	thread.ByAgent:      "teammate-message cross-session-message agent-notification subagent_notification",
 })
 
-func authors(names map[thread.Author]string) map[string]thread.Author {
-	all := map[string]thread.Author{}
-	for by, list := range names {
-		for name := range strings.FieldsSeq(list) {
-			all[name] = by
-		}
-	}
-	return all
-}
-
 // attaching begin reminders with what the user attached.
 var attaching = []string{"Called the ", "Result of calling the ", "The user selected the "}
 
@@ -45,11 +36,7 @@ const (
 )
 
 // clientCommands are commands that a client handles itself. Their arguments are not for the model.
-var clientCommands = map[string]bool{
-	"compact": true, "clear": true, "model": true, "exit": true, "quit": true, "resume": true,
-	"login": true, "logout": true, "config": true, "effort": true, "rename": true, "add-dir": true,
-	"mcp": true, "plugin": true, "permissions": true, "context": true, "cost": true, "status": true,
-}
+var clientCommands = scan.WordSet("compact clear model exit quit resume login logout config effort rename add-dir mcp plugin permissions context cost status")
 
 // span is a part of a text, in bytes, and who wrote it.
 type span struct {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -144,7 +145,7 @@ func endsWithAction(text string) bool {
 var bracketedCall = lazyregexp.New(`^\w+(\[.*\]|( \[[^\[\]]*\])+)$`)
 
 // askingTools are the tools of Cline whose result is an answer of the person.
-var askingTools = map[string]bool{"ask_followup_question": true, "attempt_completion": true, "plan_mode_respond": true}
+var askingTools = scan.WordSet("ask_followup_question attempt_completion plan_mode_respond")
 
 // actsOtherwise reports whether an assistant's message acts in text, and by no tool that asks: what
 // follows is the output of that action, whatever it looks like.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
@@ -129,11 +130,7 @@ func (b *block) opaque() thread.Opaque {
 // readableMembers are the members of vendor blocks that hold text for people. The data of
 // a source is text only if the source says so; ids, signatures and encrypted content
 // never are.
-var readableMembers = map[string]bool{
-	"text": true, "title": true, "content": true, "stdout": true, "stderr": true,
-	"tool_name": true, "error_code": true, "url": true, "name": true, "tool": true,
-	"source": true, "lines": true, "results": true,
-}
+var readableMembers = scan.WordSet("text title content stdout stderr tool_name error_code url name tool source lines results")
 
 // readLevels is how deep nested blocks are read. Real ones have a few levels, and each
 // level costs another scan of the block.

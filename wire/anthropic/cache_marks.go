@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
@@ -17,9 +18,7 @@ const maxMarks = 4
 
 // markableBlocks are the blocks that may carry a cache mark. Thinking never may, and
 // signed vendor blocks may refuse it.
-var markableBlocks = map[string]bool{
-	"text": true, "image": true, "document": true, "tool_use": true, "tool_result": true, "search_result": true,
-}
+var markableBlocks = scan.WordSet("text image document tool_use tool_result search_result")
 
 // place is the position of a mark. In document order, tools come first, then system, then
 // the blocks of the messages.

@@ -8,6 +8,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -24,11 +25,8 @@ type fields struct {
 // A part has exactly one of the fields in isData (a union in the API's definition), and may
 // also have those in beside.
 var (
-	isData = map[string]bool{
-		"text": true, "inlineData": true, "fileData": true, "functionCall": true, "functionResponse": true,
-		"executableCode": true, "codeExecutionResult": true, "toolCall": true, "toolResponse": true,
-	}
-	beside = map[string]bool{"videoMetadata": true, "mediaResolution": true, "partMetadata": true}
+	isData = scan.WordSet("text inlineData fileData functionCall functionResponse executableCode codeExecutionResult toolCall toolResponse")
+	beside = scan.WordSet("videoMetadata mediaResolution partMetadata")
 )
 
 // cutPart reads the members of a part. A null member counts as absent, as in every parser

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
@@ -60,10 +61,7 @@ var (
 	}
 
 	// The fields of a request, those of the public API and of Vertex AI.
-	known = map[string]bool{
-		"contents": true, "systemInstruction": true, "tools": true, "model": true, "toolConfig": true, "safetySettings": true, "generationConfig": true, "cachedContent": true,
-		"labels": true, "modelArmorConfig": true, "serviceTier": true, "store": true,
-	}
+	known = scan.WordSet("contents systemInstruction tools model toolConfig safetySettings generationConfig cachedContent labels modelArmorConfig serviceTier store")
 )
 
 // elsewhere is what Gemini has for fields of other APIs, and of its own in another place.

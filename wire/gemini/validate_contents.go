@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
 
@@ -29,10 +30,7 @@ var (
 		"toolResponse":        shape.Members(),
 	}
 	// The fields that a part may also have.
-	besideData = map[string]bool{
-		"thought": true, "thoughtSignature": true, "videoMetadata": true, "mediaResolution": true, "mediaProcessing": true, "partMetadata": true,
-		"speechMetadata": true, "audioTranscription": true,
-	}
+	besideData = scan.WordSet("thought thoughtSignature videoMetadata mediaResolution mediaProcessing partMetadata speechMetadata audioTranscription")
 )
 
 // checkedContent is what the rules across contents need to know of one.

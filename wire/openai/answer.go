@@ -8,6 +8,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -175,7 +176,4 @@ func ranByOpenAI(item gjson.Result) bool {
 }
 
 // responsesHosted are the items of tools that OpenAI runs itself, and of its compaction.
-var responsesHosted = map[string]bool{
-	"web_search_call": true, "file_search_call": true, "code_interpreter_call": true, "image_generation_call": true,
-	"mcp_call": true, "mcp_list_tools": true, "compaction": true,
-}
+var responsesHosted = scan.WordSet("web_search_call file_search_call code_interpreter_call image_generation_call mcp_call mcp_list_tools compaction")

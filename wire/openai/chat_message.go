@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
@@ -81,12 +82,7 @@ func chatSource(raw string) thread.Source { return thread.Source{API: wire.Chat,
 
 // chatReasons are the fields in which compatible servers return thinking, and expect it back:
 // DeepSeek, Kimi, GLM, Qwen, vLLM; OpenRouter; LiteLLM; GitHub Copilot.
-var chatReasons = map[string]bool{
-	"reasoning_content": true,
-	"reasoning":         true, "reasoning_details": true,
-	"thinking_blocks": true,
-	"reasoning_text":  true, "reasoning_opaque": true,
-}
+var chatReasons = scan.WordSet("reasoning_content reasoning reasoning_details thinking_blocks reasoning_text reasoning_opaque")
 
 // chatReasoning reads such a field: a text, or a list of blocks with texts and signatures.
 func chatReasoning(f rawjson.Field) thread.Part {
