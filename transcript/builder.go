@@ -191,7 +191,7 @@ func (b *builder) add(kind thread.Kind, messages ...thread.Message) {
 			}
 		case thread.Tool:
 			m.Parts = slices.Clone(m.Parts)
-			b.completeResult(&m)
+			eachResult([]thread.Message{m}, func(r *thread.ToolResult) { b.completeResult(r, m.Time) })
 		}
 		b.messages = append(b.messages, m)
 	}
@@ -203,26 +203,31 @@ func (b *builder) unknownRole(role string) {
 	b.report.warn(b.line, "a message of the unknown role %q was left out", role)
 }
 
-// completeResult completes a tool message from the call that it answers.
-func (b *builder) completeResult(m *thread.Message) {
-	for i, p := range m.Parts {
-		r, ok := p.(thread.ToolResult)
-		if !ok {
-			continue
+// completeResult completes a result from the call that it answers.
+func (b *builder) completeResult(r *thread.ToolResult, completed time.Time) {
+	call, known := b.calls[r.CallID]
+	switch {
+	case !known:
+		b.report.warn(b.line, "the result %s answers no call in the file", r.CallID)
+	case b.answered[r.CallID]:
+		b.report.warn(b.line, "the call %s has a second result", r.CallID)
+	}
+	b.answered[r.CallID] = true
+	r.Tool = cmp.Or(r.Tool, call.Name)
+	r.Outcome = cmp.Or(r.Outcome, thread.Success)
+	injected.Settle(string(b.format), "", &call, r)
+	r.Started, r.Completed = b.asked[r.CallID], completed
+}
+
+// eachResult lets change have each result in messages.
+func eachResult(messages []thread.Message, change func(*thread.ToolResult)) {
+	for _, m := range messages {
+		for i, p := range m.Parts {
+			if r, ok := p.(thread.ToolResult); ok {
+				change(&r)
+				m.Parts[i] = r
+			}
 		}
-		call, known := b.calls[r.CallID]
-		switch {
-		case !known:
-			b.report.warn(b.line, "the result %s answers no call in the file", r.CallID)
-		case b.answered[r.CallID]:
-			b.report.warn(b.line, "the call %s has a second result", r.CallID)
-		}
-		b.answered[r.CallID] = true
-		r.Tool = cmp.Or(r.Tool, call.Name)
-		r.Outcome = cmp.Or(r.Outcome, thread.Success)
-		injected.Settle(string(b.format), "", &call, &r)
-		r.Started, r.Completed = b.asked[r.CallID], m.Time
-		m.Parts[i] = r
 	}
 }
 

@@ -320,12 +320,9 @@ func (u *ccUnit) raw() string {
 
 // markInterrupted marks the results that a tool gave before it was stopped.
 func markInterrupted(messages []thread.Message) {
-	for _, m := range messages {
-		for i, p := range m.Parts {
-			if r, ok := p.(thread.ToolResult); ok && r.Outcome != thread.Failure {
-				r.Outcome = thread.Partial
-				m.Parts[i] = r
-			}
+	eachResult(messages, func(r *thread.ToolResult) {
+		if r.Outcome != thread.Failure {
+			r.Outcome = thread.Partial
 		}
-	}
+	})
 }

@@ -11,20 +11,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // claudeSilent are the line types of Claude Code without a message.
-var claudeSilent = map[string]bool{
-	"progress": true, "file-history-snapshot": true, "file-history-delta": true, "queue-operation": true,
-	"system": true, "summary": true, "custom-title": true, "ai-title": true, "agent-name": true,
-	"agent-color": true, "agent-setting": true, "tag": true, "pr-link": true, "last-prompt": true,
-	"permission-mode": true, "mode": true, "atis-latch": true, "api-request": true, "api-request-blob": true,
-	"api-request-shape": true, "tools-used": true, "worktree-state": true, "bridge-session": true,
-	"cost-state": true, "relocated": true, "frame-link": true, "started": true, "result": true,
-	"content-replacement": true, "marble-origami-commit": true, "marble-origami-snapshot": true,
-	"attribution-snapshot": true, "speculation-accept": true, "task-summary": true,
-}
+var claudeSilent = scan.WordSet(`
+	progress file-history-snapshot file-history-delta queue-operation system summary custom-title ai-title agent-name
+	agent-color agent-setting tag pr-link last-prompt permission-mode mode atis-latch api-request api-request-blob
+	api-request-shape tools-used worktree-state bridge-session cost-state relocated frame-link started result
+	content-replacement marble-origami-commit marble-origami-snapshot attribution-snapshot speculation-accept task-summary`)
 
 // ccLine is a line of a Claude Code session.
 type ccLine struct {
@@ -258,17 +254,9 @@ func denialOf(kind string, result gjson.Result, version string) (d ccDenial) {
 
 // markDenied marks the results of calls that the client's record shows were not allowed.
 func markDenied(b *builder, messages []thread.Message, d ccDenial) {
-	for _, m := range messages {
-		for i, p := range m.Parts {
-			r, ok := p.(thread.ToolResult)
-			if !ok || r.Outcome != thread.Failure {
-				continue
-			}
-			if r.Denied = d.sure || d.error != "" && b.calls[r.CallID].Name == "Bash" && r.Text() == d.error; r.Denied {
-				m.Parts[i] = r
-			}
-		}
-	}
+	eachResult(messages, func(r *thread.ToolResult) {
+		r.Denied = r.Outcome == thread.Failure && (d.sure || d.error != "" && b.calls[r.CallID].Name == "Bash" && r.Text() == d.error)
+	})
 }
 
 // message reads an API message into l.

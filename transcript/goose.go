@@ -18,30 +18,32 @@ func isGoose(v gjson.Result) bool {
 
 // readGoose reads a session of Goose: its export, which is one document, or a file of before its database,
 // where a line about the session comes first and each message has its own.
-func readGoose(j *importJob) (found []Transcript, err error) {
+func readGoose(j *importJob) ([]Transcript, error) {
 	lines := j.newBuilder(value{name: j.name})
-	var failed error
-	err = j.lines(func(v gjson.Result, number int) {
+	found, err := j.eachValue(func(v value) ([]Transcript, error) {
 		switch list := v.Get("conversation"); {
 		case list.IsArray():
 			b := j.newBuilder(value{name: cmp.Or(v.Get("id").Str, j.name)})
-			b.Title, b.Dir = firstText(v, "name", "description"), v.Get("working_dir").Str
-			b.relayed = isSubagent(b.format, v)
+			b.Title, b.Dir = firstText(v.Result, "name", "description"), v.Get("working_dir").Str
+			b.relayed = isSubagent(b.format, v.Result)
 			for m := range rawjson.Items(list) {
 				gooseMessage(b, m)
 			}
-			one, err := b.transcripts()
-			found, failed = append(found, one...), cmp.Or(failed, err)
+			return b.transcripts()
 		case v.Get("role").Exists():
-			lines.line = number
-			gooseMessage(lines, v)
+			lines.line = v.line
+			gooseMessage(lines, v.Result)
 		default:
 			lines.Title, lines.Dir = v.Get("description").Str, v.Get("working_dir").Str
 			j.report.skip("session")
 		}
+		return nil, nil
 	})
-	one, failedToo := lines.transcripts()
-	return append(found, one...), cmp.Or(err, failed, failedToo)
+	if err != nil {
+		return nil, err
+	}
+	one, err := lines.transcripts()
+	return append(found, one...), err
 }
 
 // gooseMessage adds a message. After a compaction the model sees a summary, and the agent's own words on it,

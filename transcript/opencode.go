@@ -13,6 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -172,9 +173,7 @@ func openCodePart(b *builder, p gjson.Result, id, tool string) {
 }
 
 // openCodeSilent are the parts that no model sees.
-var openCodeSilent = map[string]bool{
-	"step-start": true, "step-finish": true, "snapshot": true, "patch": true, "agent": true, "subtask": true, "retry": true, "compaction": true,
-}
+var openCodeSilent = scan.WordSet("step-start step-finish snapshot patch agent subtask retry compaction")
 
 // openCodeOther counts a part that is not read.
 func openCodeOther(b *builder, kind string) {

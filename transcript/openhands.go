@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -108,14 +109,12 @@ func isOpenHands(v gjson.Result) bool {
 
 // openHandsKinds are the kinds of events of the agent SDK. No model sees those that the method
 // event does not read.
-var openHandsKinds = map[string]bool{
-	"SystemPromptEvent": true, "MessageEvent": true, "ActionEvent": true, "ObservationEvent": true, "AgentErrorEvent": true,
-	"UserRejectObservation": true, "Condensation": true, "CondensationRequest": true, "CondensationSummaryEvent": true,
-	"PauseEvent": true, "ConversationStateUpdateEvent": true, "ConversationErrorEvent": true, "LLMCompletionLogEvent": true,
-	"TokenEvent": true, "InterruptEvent": true, "HookExecutionEvent": true, "StreamingDeltaEvent": true,
-	"ACPToolCallEvent": true, "UnknownEvent": true, "AskUserRequestEvent": true, "AskUserResponseEvent": true, "WarningEvent": true,
-	"ConversationIterationLimitEvent": true, "SecurityAnalysisEvent": true, "SecurityAnalyzerConfigurationEvent": true,
-}
+var openHandsKinds = scan.WordSet(`
+	SystemPromptEvent MessageEvent ActionEvent ObservationEvent AgentErrorEvent UserRejectObservation Condensation
+	CondensationRequest CondensationSummaryEvent PauseEvent ConversationStateUpdateEvent ConversationErrorEvent
+	LLMCompletionLogEvent TokenEvent InterruptEvent HookExecutionEvent StreamingDeltaEvent ACPToolCallEvent UnknownEvent
+	AskUserRequestEvent AskUserResponseEvent WarningEvent ConversationIterationLimitEvent SecurityAnalysisEvent
+	SecurityAnalyzerConfigurationEvent`)
 
 // event reads one event.
 func (s *openHandsLog) event(line int, e gjson.Result) {
@@ -243,10 +242,7 @@ func (s *openHandsLog) addCondensation(summary string) {
 
 // openHandsSilent are the actions and observations from before the agent SDK that no model sees
 // as such.
-var openHandsSilent = map[string]bool{
-	"change_agent_state": true, "agent_state_changed": true, "recall": true, "null": true, "condensation_request": true,
-	"pause": true, "resume": true, "stop": true, "start": true, "initialize": true, "loop_recovery": true,
-}
+var openHandsSilent = scan.WordSet("change_agent_state agent_state_changed recall null condensation_request pause resume stop start initialize loop_recovery")
 
 // action reads an action from before the agent SDK. If it has no call of the provider, the model
 // wrote it as text, and its event's name stands for the tool.

@@ -8,6 +8,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
 	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -76,10 +77,7 @@ func readParts(v gjson.Result) (all []thread.Part) {
 }
 
 // isFile has the types of blocks that hold a file.
-var isFile = map[string]bool{
-	"image": true, "audio": true, "video": true, "file": true, "media": true,
-	"image-data": true, "file-data": true, "image-url": true, "file-url": true,
-}
+var isFile = scan.WordSet("image audio video file media image-data file-data image-url file-url")
 
 // fileMedia reads a block that holds a file. If it has no type of the file, the type of the
 // block shows the class.

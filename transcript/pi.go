@@ -40,7 +40,7 @@ func readPi(j *importJob) ([]Transcript, error) {
 
 // piEntries adds the messages of entries.
 func piEntries(b *builder, entries []record) {
-	edits := piEdits(b, entries)
+	edits := piEdits(entries)
 	for _, e := range entries {
 		b.at(e.line, parseTime(e.Get("timestamp").Str))
 		edit, edited := edits[e.Get("id").Str]
@@ -85,7 +85,7 @@ func piEntries(b *builder, entries []record) {
 // piEdits are the contents that stand in place of those of entries, by id; null takes one out. They are
 // the last edits of the user and of extensions, but those of Palimpsest: what it took out is
 // still part of the whole history. Before them it says how many are its own.
-func piEdits(b *builder, entries []record) map[string]gjson.Result {
+func piEdits(entries []record) map[string]gjson.Result {
 	edits := map[string]gjson.Result{}
 	own := 0
 	for _, e := range entries {

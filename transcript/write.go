@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"reflect"
 	"slices"
 	"strconv"
@@ -154,13 +153,13 @@ func lossOf(p thread.Part) string {
 func (w *writer) countMissing(m *thread.Message, back []thread.Message) {
 	exact, others := map[string]int{}, map[reflect.Type]int{}
 	for i := range back {
-		for p := range allParts(&back[i]) {
+		for _, p := range allParts(&back[i]) {
 			exact[lossOf(p)]++
 			others[reflect.TypeOf(p)]++
 		}
 	}
 	var missing []thread.Part
-	for p := range allParts(m) {
+	for _, p := range allParts(m) {
 		if _, said := p.(thread.Text); said {
 			continue
 		}
@@ -179,18 +178,11 @@ func (w *writer) countMissing(m *thread.Message, back []thread.Message) {
 }
 
 // allParts are the parts of a message and of its result.
-func allParts(m *thread.Message) iter.Seq[thread.Part] {
-	return func(yield func(thread.Part) bool) {
-		parts := m.Parts
-		if r, ok := m.Result(); ok {
-			parts = r.Content
-		}
-		for _, p := range parts {
-			if !yield(p) {
-				return
-			}
-		}
+func allParts(m *thread.Message) []thread.Part {
+	if r, ok := m.Result(); ok {
+		return r.Content
 	}
+	return m.Parts
 }
 
 // elements are the elements of a message in a provider's array of messages, without the cache
