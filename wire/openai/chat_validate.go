@@ -156,16 +156,15 @@ func (v *chatValidator) body() {
 }
 
 // typed checks an object by its type against the shape of that type.
-func (v *chatValidator) typed(at int, path string, value gjson.Result, shapes map[string]*shape.Shape) bool {
+func (v *chatValidator) typed(at int, path string, value gjson.Result, shapes map[string]*shape.Shape) {
 	if !v.Check(at, path, value, &shape.Shape{Is: shape.Object, Members: []shape.Member{shape.Required("type", text)}}) {
-		return false
+		return
 	}
-	kind := value.Get("type").Str
-	if shapes[kind] == nil {
+	if kind := value.Get("type").Str; shapes[kind] != nil {
+		v.Check(at, path, value, shapes[kind])
+	} else {
 		v.Advise(at, path+".type", "compatible", "%q is neither function nor custom; only servers other than OpenAI's know it", kind)
-		return true
 	}
-	return v.Check(at, path, value, shapes[kind])
 }
 
 // chatToolName returns the name that a tool declares, and the type it has.

@@ -89,6 +89,16 @@ func (Responses) Decode(body string) (*prompt.Prompt, error) {
 // hold it. It returns the messages, and the system and developer messages at the start of
 // the array. The error wraps wire.ErrFormat.
 func DecodeItems(array string) ([]thread.Message, []prompt.System, error) {
+	return decodeItems(array, false)
+}
+
+// decodeAnswerItems reads the items of an answer. All of them are the model's: an output there
+// answers a call that ran at the provider.
+func decodeAnswerItems(array string) ([]thread.Message, []prompt.System, error) {
+	return decodeItems(array, true)
+}
+
+func decodeItems(array string, answer bool) ([]thread.Message, []prompt.System, error) {
 	if err := responsesFormat.Check(array); err != nil {
 		return nil, nil, err
 	}
@@ -97,23 +107,12 @@ func DecodeItems(array string) ([]thread.Message, []prompt.System, error) {
 		return nil, nil, responsesFormat.Errorf("input", "want an array of items")
 	}
 	r := responsesReader{text: array}
-	if err := r.read(items); err != nil {
-		return nil, nil, err
-	}
-	return r.messages, r.system, nil
-}
-
-// decodeAnswerItems reads the items of an answer. All of them are the model's: an output there
-// answers a call that ran at the provider.
-func decodeAnswerItems(array string) ([]thread.Message, []prompt.System, error) {
-	if err := responsesFormat.Check(array); err != nil {
-		return nil, nil, err
-	}
-	items := gjson.Parse(array)
-	r := responsesReader{text: array, answered: map[string]bool{}}
-	for item := range rawjson.Items(items) {
-		if strings.HasSuffix(item.Get("type").Str, "_output") {
-			r.answered[item.Get("call_id").Str] = true
+	if answer {
+		r.answered = map[string]bool{}
+		for item := range rawjson.Items(items) {
+			if strings.HasSuffix(item.Get("type").Str, "_output") {
+				r.answered[item.Get("call_id").Str] = true
+			}
 		}
 	}
 	if err := r.read(items); err != nil {
