@@ -168,7 +168,6 @@ func readFailure(body string) failure {
 	f.empty = trimmed == "" || trimmed == "{}" || trimmed == "null"
 	if len(body) > maxErrorJSON || !rawjson.Valid(trimmed) {
 		f.set("", "", clipWords(trimmed))
-		f.said = false
 		return f
 	}
 	v := gjson.Parse(trimmed)
@@ -201,8 +200,6 @@ func readFailure(body string) failure {
 		f.set("", "", detail(v.Get("detail")))
 	case v.Type == gjson.String:
 		f.set("", "", clipWords(v.Str))
-	default:
-		f.set("", "", "")
 	}
 	return f
 }
@@ -232,8 +229,7 @@ func (f *failure) object(e gjson.Result) {
 
 func (f *failure) set(kind, code, message string) {
 	f.kind, f.code, f.message = strings.ToLower(kind), strings.ToLower(code), strings.ToLower(message)
-	f.raw, f.rawCode = message, code
-	f.rawCode = cmp.Or(f.rawCode, kind)
+	f.raw, f.rawCode = message, cmp.Or(code, kind)
 }
 
 // detail reads FastAPI's detail: a text, or a list of broken rules. The input that those echo

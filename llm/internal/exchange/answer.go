@@ -28,10 +28,7 @@ func (c *Client) Ask(ctx context.Context, timeout time.Duration, q *Question) (r
 		reply, err = q.Reply(c.provider, r)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return reply, nil
+	return reply, err
 }
 
 // Reply reads the answer to the question.

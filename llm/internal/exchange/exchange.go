@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
@@ -157,9 +159,8 @@ func (c *Client) statusError(ctx context.Context, res *http.Response) error {
 	if res.StatusCode < 400 && e == nil {
 		e = &llm.APIError{Kind: llm.ErrResponse, Message: "redirected; set the base URL to where the API is"}
 	}
-	if e.RequestID == "" {
-		e.RequestID = bodyRequestID(body)
-	}
+	id := gjson.GetBytes(body, "request_id").Str // Anthropic's, in case a gateway removed the header
+	e.RequestID = cmp.Or(e.RequestID, id[:min(len(id), maxID)])
 	c.addHeaders(e, res)
 	return e
 }

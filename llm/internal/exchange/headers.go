@@ -3,9 +3,8 @@ package exchange
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
-
-	"github.com/tidwall/gjson"
 )
 
 // Headers returns headers, given as names and values, without empty ones. The extra headers of
@@ -31,16 +30,16 @@ func Bearer(token string) string {
 
 const bearer = "Bearer "
 
+// credentials are in the names of headers that may hold some.
+var credentials = []string{"auth", "key", "token", "secret", "cookie"}
+
 // secrets returns the values of headers that may hold credentials.
 func secrets(h http.Header) []string {
 	var list []string
 	for name, values := range h {
 		name = strings.ToLower(name)
-		for _, word := range []string{"auth", "key", "token", "secret", "cookie"} {
-			if strings.Contains(name, word) {
-				list = append(list, values...)
-				break
-			}
+		if slices.ContainsFunc(credentials, func(word string) bool { return strings.Contains(name, word) }) {
+			list = append(list, values...)
 		}
 	}
 	return list
@@ -65,11 +64,4 @@ func requestID(h http.Header) string {
 		}
 	}
 	return ""
-}
-
-// bodyRequestID reads Anthropic's request_id from an error's body, in case a gateway removed the
-// header.
-func bodyRequestID(body []byte) string {
-	id := gjson.GetBytes(body, "request_id").Str
-	return id[:min(len(id), maxID)]
 }
