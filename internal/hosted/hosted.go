@@ -207,25 +207,37 @@ var failures = []string{"is_error", "error", "content.error_code", "content.retu
 // of the client, for readers: a result follows the message that holds it, under the same id. Without
 // any it is the same slice.
 func Unfold(messages []thread.Message) []thread.Message {
-	var out []thread.Message // nil until the first
 	names := map[string]string{}
-	for i := range messages {
-		parts, behind := unfold(&messages[i], names)
+	return replaceEach(messages, func(whole *thread.Message) (out []thread.Message) {
+		parts, behind := unfold(whole, names)
 		if parts == nil {
-			if out != nil {
-				out = append(out, messages[i])
-			}
-			continue
+			return nil
 		}
-		if out == nil {
-			out = append(make([]thread.Message, 0, len(messages)+8), messages[:i]...)
-		}
-		m := messages[i]
+		m := *whole
 		m.Parts = parts
 		out = append(out, m)
 		for _, b := range behind {
 			m.Role, m.Kind, m.Parts = b.Role, b.Kind, b.Parts
 			out = append(out, m)
+		}
+		return out
+	})
+}
+
+// replaceEach returns messages with others in the place of those for which by returns any. Without any it is the
+// same slice.
+func replaceEach(messages []thread.Message, by func(*thread.Message) []thread.Message) []thread.Message {
+	var out []thread.Message // nil until the first
+	for i := range messages {
+		others := by(&messages[i])
+		if others != nil && out == nil {
+			out = append(make([]thread.Message, 0, len(messages)+8), messages[:i]...)
+		}
+		switch {
+		case others != nil:
+			out = append(out, others...)
+		case out != nil:
+			out = append(out, messages[i])
 		}
 	}
 	if out == nil {

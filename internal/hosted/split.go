@@ -13,18 +13,10 @@ import (
 // behind a call of the client, or in a unit that is still open, stays together. Without such an
 // answer it is the same slice.
 func Split(messages []thread.Message) []thread.Message {
-	var out []thread.Message // nil until the first
-	for i := range messages {
-		m := &messages[i]
+	return replaceEach(messages, func(m *thread.Message) (out []thread.Message) {
 		ends := pieceEnds(m)
 		if len(ends) < 2 {
-			if out != nil {
-				out = append(out, *m)
-			}
-			continue
-		}
-		if out == nil {
-			out = append(make([]thread.Message, 0, len(messages)+len(ends)), messages[:i]...)
+			return nil
 		}
 		f := m.Frame
 		frame := thread.NewFrame(f.API(), f.Raw(), f.Position(), f.Elements(), len(ends))
@@ -35,11 +27,8 @@ func Split(messages []thread.Message) []thread.Message {
 			out = append(out, piece)
 			from = end
 		}
-	}
-	if out == nil {
-		return messages
-	}
-	return out
+		return out
+	})
 }
 
 // pieceEnds are the ends of the pieces of an answer, in its parts; one for an answer that stays whole.
