@@ -167,8 +167,7 @@ func userPassages(m *thread.Message) [][]Passage {
 	by := thread.ByPerson
 	for n, part := range m.Parts {
 		t, ok := part.(thread.Text)
-		switch {
-		case !ok || by == thread.ByAttachment:
+		if !ok || by == thread.ByAttachment {
 			all[n] = passage(thread.ByAttachment, part)
 			continue
 		}

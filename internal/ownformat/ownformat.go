@@ -304,12 +304,8 @@ func isWholeSummary(role thread.Role, p thread.Part) bool {
 	}
 	s := strings.TrimSpace(t.Text)
 	first, _ := firstLine(s)
-	switch {
-	case showsContent(role, first):
-		return true
-	}
 	_, rest, ok := CutSummary(s)
-	return ok && rest == "" || s == summarizedNote
+	return showsContent(role, first) || ok && rest == "" || s == summarizedNote
 }
 
 // IsSummary reports whether a message has only summaries of ours.
