@@ -197,6 +197,15 @@ func (b *builder) add(kind thread.Kind, messages ...thread.Message) {
 	}
 }
 
+// otherPart counts a part that is not read. Those of silent are known to hold nothing for a model.
+func (b *builder) otherPart(kind string, silent map[string]bool) {
+	if silent[kind] {
+		b.report.skip(kind)
+	} else {
+		b.report.unknown("part/" + kind)
+	}
+}
+
 // unknownRole counts a message that is left out, as nobody knows who speaks in it.
 func (b *builder) unknownRole(role string) {
 	b.report.unknown("role " + role)

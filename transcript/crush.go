@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -56,14 +57,14 @@ func crushMessage(b *builder, m gjson.Result, last string) {
 			case "tool_call":
 				b.addCall(firstText(p, "id", "tool_call_id"), p.Get("name").Str, cmp.Or(p.Get("input").Str, "{}"))
 			default:
-				b.crushOther(kind)
+				b.otherPart(kind, crushSilent)
 			}
 		}
 		b.flush()
 	case role == "tool":
 		for kind, p := range crushParts(m) {
 			if kind != "tool_result" {
-				b.crushOther(kind)
+				b.otherPart(kind, crushSilent)
 				continue
 			}
 			r := thread.ToolResult{CallID: b.openCallID(p.Get("tool_call_id").Str), Tool: p.Get("name").Str, Outcome: outcomeOf(p.Get("is_error").Bool()), Content: textParts(p.Get("content").Str)}
@@ -93,14 +94,8 @@ func crushParts(m gjson.Result) func(yield func(string, gjson.Result) bool) {
 	}
 }
 
-// crushOther counts a part that is not read.
-func (b *builder) crushOther(kind string) {
-	if kind == "finish" {
-		b.report.skip(kind)
-	} else {
-		b.report.unknown("part/" + kind)
-	}
-}
+// crushSilent are the parts that no model sees.
+var crushSilent = scan.WordSet("finish")
 
 // crushUser adds what the user said, and what was attached to it: texts, and commands that the user ran.
 func crushUser(b *builder, m gjson.Result) {
@@ -123,7 +118,7 @@ func crushUser(b *builder, m gjson.Result) {
 		case "shell_command":
 			attached = append(attached, textParts(shellText(p.Get("command").Str, p.Get("output").Str, false, p.Get("exit_code")))...)
 		default:
-			b.crushOther(kind)
+			b.otherPart(kind, crushSilent)
 		}
 	}
 	if len(said) > 0 || len(attached) == 0 {

@@ -114,7 +114,7 @@ func openCodeUser(b *builder, parts gjson.Result) {
 		case t == "file":
 			said = append(said, fileMedia(p))
 		default:
-			openCodeOther(b, t)
+			b.otherPart(t, openCodeSilent)
 		}
 	}
 	if len(said) > 0 || len(added) == 0 {
@@ -168,21 +168,12 @@ func openCodePart(b *builder, p gjson.Result, id, tool string) {
 		state, name := p.Get("state"), p.Get(tool).Str
 		openCodeResult(b, b.addCall(p.Get(id).Str, name, argumentsJSON(state.Get("input"))), name, state)
 	default:
-		openCodeOther(b, kind)
+		b.otherPart(kind, openCodeSilent)
 	}
 }
 
 // openCodeSilent are the parts that no model sees.
 var openCodeSilent = scan.WordSet("step-start step-finish snapshot patch agent subtask retry compaction")
-
-// openCodeOther counts a part that is not read.
-func openCodeOther(b *builder, kind string) {
-	if openCodeSilent[kind] {
-		b.report.skip(kind)
-	} else {
-		b.report.unknown("part/" + kind)
-	}
-}
 
 // openCodeAnswer adds an answer with its calls. Each step of it is a message.
 func openCodeAnswer(b *builder, kind thread.Kind, parts gjson.Result) {
@@ -266,7 +257,7 @@ func (w *writer) openCode(messages []thread.Message) {
 			}
 			add(m, at, map[string]any{
 				"role": "assistant", "parentID": user, "providerID": provider, "modelID": w.session.Model, "mode": "build",
-				"path": map[string]string{"cwd": w.session.Dir, "root": w.session.Dir}, "cost": 0, "finish": openCodeFinish(m),
+				"path": map[string]string{"cwd": w.session.Dir, "root": w.session.Dir}, "cost": 0, "finish": stopWord(m, "stop", "tool-calls"),
 				"tokens": map[string]any{"input": 0, "output": 0, "reasoning": 0, "cache": map[string]int{"read": 0, "write": 0}},
 			}, resultsByCall(messages[i+1:]))
 		case result: // stands in the answer that asked for it
@@ -282,13 +273,6 @@ func (w *writer) openCode(messages []thread.Message) {
 		},
 		"messages": all,
 	}, "  ")
-}
-
-func openCodeFinish(m *thread.Message) string {
-	if len(m.Calls()) > 0 {
-		return "tool-calls"
-	}
-	return "stop"
 }
 
 // openCodeID is the next id of a kind: a time in its upper bits, which keeps ids in order, then a

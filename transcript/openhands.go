@@ -354,13 +354,10 @@ func openHandsThoughts(v gjson.Result) []thread.Part {
 
 // openHandsOutput is the text of an observation without a list of contents.
 func openHandsOutput(o gjson.Result) []thread.Part {
-	if said := firstText(o, "output", "text", "error", "message"); said != "" {
-		return textParts(said)
+	if o.IsObject() {
+		return textParts(firstText(o, "output", "text", "error", "message"))
 	}
-	if !o.IsObject() {
-		return readParts(o)
-	}
-	return nil
+	return readParts(o)
 }
 
 // openHandsTime reads a time stamp; one without a zone counts as UTC.

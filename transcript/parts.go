@@ -174,11 +174,8 @@ func mediaPart(mime, where string) thread.Media {
 
 // structuredResult returns a JSON value as the canonical data of a result, and as text.
 func structuredResult(v gjson.Result) (data string, content []thread.Part) {
-	if v.Type == gjson.String {
+	if v.Type == gjson.String || v.Type == gjson.Null { // as one that is missing
 		return "", textParts(v.Str)
-	}
-	if !v.Exists() || v.Type == gjson.Null {
-		return "", nil
 	}
 	data, _ = canonjson.Canonical(v.Raw)
 	return data, textParts(v.Raw)

@@ -252,10 +252,7 @@ func (w *writer) pi(messages []thread.Message) {
 		said := map[string]any{"timestamp": at.UnixMilli()}
 		switch r, result := m.Result(); {
 		case m.Role == thread.Assistant:
-			stop := "stop"
-			if len(m.Calls()) > 0 {
-				stop = "toolUse"
-			}
+			stop := stopWord(m, "stop", "toolUse")
 			said["role"], said["content"] = "assistant", w.piBlocks(m.Parts)
 			said["api"], said["provider"], said["model"], said["stopReason"] = piAPI(provider), provider, w.session.Model, stop
 			said["usage"] = map[string]any{

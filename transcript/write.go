@@ -255,16 +255,17 @@ func (w *writer) provider() string {
 
 // inlineImage returns the data of an image that is in the part itself.
 func inlineImage(m thread.Media) (mime, data string, ok bool) {
-	if m.Data == "" || m.Type != thread.Image {
-		return "", "", false
+	_, err := base64.StdEncoding.DecodeString(m.Data)
+	ok = err == nil && m.Data != "" && m.Type == thread.Image
+	return cmp.Or(m.MIME, "image/png"), m.Data, ok
+}
+
+// stopWord is one of an agent's words for why an answer ends: it calls tools, or not.
+func stopWord(m *thread.Message, end, calls string) string {
+	if len(m.Calls()) > 0 {
+		return calls
 	}
-	if _, err := base64.StdEncoding.DecodeString(m.Data); err != nil {
-		return "", "", false
-	}
-	if m.MIME == "" {
-		m.MIME = "image/png"
-	}
-	return m.MIME, m.Data, true
+	return end
 }
 
 // argumentsObject is the arguments of a call as a JSON object.

@@ -68,10 +68,7 @@ func (w *writer) ccAnswer(m *thread.Message, content json.RawMessage) any {
 		content = json.RawMessage(`[{"type":"text","text":` + string(content) + `}]`)
 	}
 	sum := w.hash(w.lines)
-	stop := "end_turn"
-	if len(m.Calls()) > 0 {
-		stop = "tool_use"
-	}
+	stop := stopWord(m, "end_turn", "tool_use")
 	return struct {
 		ID       string          `json:"id"`
 		Type     string          `json:"type"`
