@@ -288,11 +288,8 @@ func (c *checker) loopThinking(turns []checkedMessage) {
 			continue
 		}
 		thought = true
-		for k := range t.blocks[:at] {
-			if t.blocks[k].kind == "tool_use" {
-				c.Refuse(t.at, t.block(k), "thinking-first", "thinking comes after the call that it led to: keep the order of the blocks")
-				break
-			}
+		if k := slices.IndexFunc(t.blocks[:at], func(b checkedBlock) bool { return b.kind == "tool_use" }); k >= 0 {
+			c.Refuse(t.at, t.block(k), "thinking-first", "thinking comes after the call that it led to: keep the order of the blocks")
 		}
 	}
 	if !thought || first < 0 {
@@ -309,10 +306,5 @@ func (c *checker) loopThinking(turns []checkedMessage) {
 }
 
 func firstThinking(t *checkedMessage) int {
-	for k := range t.blocks {
-		if kind := t.blocks[k].kind; kind == "thinking" || kind == "redacted_thinking" {
-			return k
-		}
-	}
-	return -1
+	return slices.IndexFunc(t.blocks, func(b checkedBlock) bool { return b.kind == "thinking" || b.kind == "redacted_thinking" })
 }

@@ -90,9 +90,13 @@ func (s *chatStream) member(name string, v gjson.Result) {
 			s.callPiece(piece)
 		}
 	case "function_call":
-		if v.IsObject() {
-			s.legacyPiece(v)
+		if !v.IsObject() {
+			break
 		}
+		if len(s.calls) == 0 {
+			s.calls = []*chatPartialCall{{kind: chatLegacy}}
+		}
+		s.calls[0].grow(v, "arguments")
 	}
 }
 
@@ -189,17 +193,8 @@ func (d *chatPartialDetail) entry() string {
 	return o.String()
 }
 
-func (s *chatStream) legacyPiece(v gjson.Result) {
-	if len(s.calls) == 0 {
-		s.calls = []*chatPartialCall{{kind: chatLegacy}}
-	}
-	s.calls[0].grow(v, "arguments")
-}
-
 func (c *chatPartialCall) grow(v gjson.Result, field string) {
-	if c.name == "" {
-		c.name = v.Get("name").Str
-	}
+	c.name = cmp.Or(c.name, v.Get("name").Str)
 	args := v.Get(field)
 	text := args.Str
 	if args.IsObject() {

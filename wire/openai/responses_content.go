@@ -87,9 +87,14 @@ func responsesPlain(content gjson.Result) string {
 	if content.Type == gjson.String {
 		return content.Str
 	}
+	return responsesTexts(content, "text")
+}
+
+// responsesTexts joins what the objects of a list have in a member with newlines.
+func responsesTexts(list gjson.Result, member string) string {
 	var texts []string
-	for part := range rawjson.Items(content) {
-		if text := part.Get("text").Str; text != "" {
+	for item := range rawjson.Items(list) {
+		if text := item.Get(member).Str; text != "" {
 			texts = append(texts, text)
 		}
 	}

@@ -168,7 +168,7 @@ func (r *responsesReader) result(it responsesItem) thread.ToolResult {
 		res.Content = responsesBeside(it.Get("result"))
 	case it.typ == "tool_search_output":
 		tools := it.Get("tools")
-		res.Content = []thread.Part{thread.Opaque{Kind: "tools", Text: responsesToolNames(tools), Instruction: true, Source: responsesSource(tools.Raw)}}
+		res.Content = []thread.Part{thread.Opaque{Kind: "tools", Text: responsesTexts(tools, "name"), Instruction: true, Source: responsesSource(tools.Raw)}}
 	case it.typ == "shell_call_output" && output.IsArray():
 		res.Content = responsesShellOutput(output)
 	case output.IsObject():
@@ -295,14 +295,4 @@ func responsesReadable(it responsesItem) string {
 		})
 	}
 	return strings.Join(lines, "\n")
-}
-
-func responsesToolNames(tools gjson.Result) string {
-	var names []string
-	for tool := range rawjson.Items(tools) {
-		if name := tool.Get("name").Str; name != "" {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, "\n")
 }
