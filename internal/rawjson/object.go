@@ -36,6 +36,14 @@ func (o *Object) Str(name, value string) *Object {
 	return o
 }
 
+// NonEmpty is Str for a text that may be empty; "" adds nothing.
+func (o *Object) NonEmpty(name, value string) *Object {
+	if value == "" {
+		return o
+	}
+	return o.Str(name, value)
+}
+
 // key begins a member, with room for a value of that size and the end.
 func (o *Object) key(name string, size int) {
 	c := byte(',')

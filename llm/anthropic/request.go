@@ -63,11 +63,8 @@ func hasThinking(p *prompt.Prompt) bool {
 	if p.Source == nil || p.Source.API != (codec.Codec{}).API() {
 		return false
 	}
-	switch gjson.Get(p.Source.Body, "thinking.type").Str {
-	case "enabled", "adaptive":
-		return true
-	}
-	return false
+	kind := gjson.Get(p.Source.Body, "thinking.type").Str
+	return kind == "enabled" || kind == "adaptive"
 }
 
 // freeName returns a name that none of the tools has.

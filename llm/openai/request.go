@@ -106,11 +106,7 @@ func setFormat(body, path, inner string, s *llm.Schema, how schemaMode) string {
 	case instructed:
 		return jsonedit.Delete(body, path)
 	}
-	format := new(rawjson.Object).Str("name", s.Name)
-	if s.Description != "" {
-		format.Str("description", s.Description)
-	}
-	format.Raw("schema", s.JSON)
+	format := new(rawjson.Object).Str("name", s.Name).NonEmpty("description", s.Description).Raw("schema", s.JSON)
 	if how == strictSchema {
 		format.Raw("strict", "true")
 	}

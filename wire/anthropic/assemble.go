@@ -334,8 +334,8 @@ func mediaBlock(p thread.Media, allowed bool) string {
 		src = new(rawjson.Object).Str("type", "base64").Str("media_type", p.MIME).Str("data", p.Data).String()
 	}
 	o := rawjson.NewTypedObject(kind).Raw("source", src)
-	if kind == "document" && p.Name != "" {
-		o.Str("title", p.Name)
+	if kind == "document" {
+		o.NonEmpty("title", p.Name)
 	}
 	return o.String()
 }

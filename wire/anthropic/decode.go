@@ -38,10 +38,7 @@ func (Codec) API() string { return wire.Anthropic }
 //
 // The error wraps wire.ErrFormat and names the JSON path.
 func (Codec) Decode(body string) (*prompt.Prompt, error) {
-	if err := format.Check(body); err != nil {
-		return nil, err
-	}
-	top, err := openDocument(body)
+	top, err := format.Read(body, openDocument)
 	if err != nil {
 		return nil, err
 	}

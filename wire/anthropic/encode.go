@@ -181,10 +181,7 @@ func (e *encoder) writeTools() {
 		case gjson.Get(schema, "type").Str != "object":
 			schema = withMember(schema, "type", `"object"`)
 		}
-		o := new(rawjson.Object).Str("name", e.tools.of(t.Name))
-		if t.Description != "" {
-			o.Str("description", t.Description)
-		}
+		o := new(rawjson.Object).Str("name", e.tools.of(t.Name)).NonEmpty("description", t.Description)
 		e.schemas = append(e.schemas, o.Raw("input_schema", schema).String())
 	}
 }

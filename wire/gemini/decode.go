@@ -22,10 +22,7 @@ func openDocument(body string) (*rawjson.Document, error) {
 }
 
 func decode(body string) (*prompt.Prompt, error) {
-	if err := format.Check(body); err != nil {
-		return nil, err
-	}
-	d, err := openDocument(body)
+	d, err := format.Read(body, openDocument)
 	if err != nil {
 		return nil, err
 	}

@@ -100,10 +100,7 @@ func isBuiltIn(t *prompt.Tool) bool {
 // declaration declares a function. Its schema goes into the field that accepts any JSON
 // schema; the older field supports only a part.
 func declaration(t *prompt.Tool) string {
-	o := new(rawjson.Object).Str("name", functionName(t.Name))
-	if t.Description != "" {
-		o.Str("description", t.Description)
-	}
+	o := new(rawjson.Object).Str("name", functionName(t.Name)).NonEmpty("description", t.Description)
 	if rawjson.IsObject(t.Schema) {
 		o.Raw("parametersJsonSchema", strings.TrimSpace(t.Schema))
 	}
@@ -215,11 +212,7 @@ func (w *writer) call(c thread.ToolCall, signed bool) string {
 	if signature == "" && signed {
 		signature = skipSignature
 	}
-	call := new(rawjson.Object).Raw("functionCall", o.String())
-	if signature != "" {
-		call.Str("thoughtSignature", signature)
-	}
-	return call.String()
+	return new(rawjson.Object).Raw("functionCall", o.String()).NonEmpty("thoughtSignature", signature).String()
 }
 
 // result writes the response to a call. The structured form is sent if it says the same as

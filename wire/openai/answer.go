@@ -2,6 +2,7 @@ package openai
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -160,10 +161,7 @@ func responsesUsage(v gjson.Result, items []string) wire.Usage {
 	if !u.Known {
 		return u
 	}
-	for item := range rawjson.Items(v.Get("output")) {
-		u.Mixed = u.Mixed || ranByOpenAI(item)
-	}
-	for _, item := range items {
+	for _, item := range slices.Concat(rawjson.RawItems(v.Get("output"), nil), items) {
 		u.Mixed = u.Mixed || ranByOpenAI(gjson.Parse(item))
 	}
 	return u

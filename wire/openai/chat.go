@@ -54,10 +54,7 @@ func (Chat) API() string { return wire.Chat }
 // body is no valid JSON object or nests deeper than 1000 levels, messages is no array, an
 // element is no object or has an unknown role, or a field read here is given twice.
 func (Chat) Decode(body string) (*prompt.Prompt, error) {
-	if err := chatFormat.Check(body); err != nil {
-		return nil, err
-	}
-	d, err := chatDocument(body)
+	d, err := chatFormat.Read(body, chatDocument)
 	if err != nil {
 		return nil, err
 	}

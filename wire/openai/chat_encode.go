@@ -143,10 +143,7 @@ func (w *chatWriter) tool(t *prompt.Tool, legacy bool) string {
 			return ""
 		}
 	}
-	o := new(rawjson.Object).Str("name", w.toolName(t.Name))
-	if t.Description != "" {
-		o.Str("description", t.Description)
-	}
+	o := new(rawjson.Object).Str("name", w.toolName(t.Name)).NonEmpty("description", t.Description)
 	if kind == "custom" {
 		return rawjson.NewTypedObject(kind).Raw(kind, o.String()).String()
 	}

@@ -223,10 +223,7 @@ func (s *chatStream) message() string {
 	if s.content.Len() > 0 {
 		content = rawjson.Quote(s.content.String())
 	}
-	o := new(rawjson.Object).Str("role", "assistant").Raw("content", content)
-	if s.refusal.Len() > 0 {
-		o.Str("refusal", s.refusal.String())
-	}
+	o := new(rawjson.Object).Str("role", "assistant").Raw("content", content).NonEmpty("refusal", s.refusal.String())
 	if s.thought != "" {
 		o.Str(s.thought, s.reasoning.String())
 	}
@@ -249,10 +246,7 @@ func (s *chatStream) message() string {
 
 // entry is the call as an entry of tool_calls.
 func (c *chatPartialCall) entry() string {
-	o := new(rawjson.Object)
-	if c.id != "" {
-		o.Str("id", c.id)
-	}
+	o := new(rawjson.Object).NonEmpty("id", c.id)
 	if c.kind == "custom" {
 		o.Str("type", "custom").Raw("custom", c.body("input"))
 	} else {

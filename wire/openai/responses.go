@@ -58,10 +58,7 @@ func (Responses) API() string { return wire.Responses }
 // Decode reads the body of a request. The error wraps wire.ErrFormat and names the JSON
 // path.
 func (Responses) Decode(body string) (*prompt.Prompt, error) {
-	if err := responsesFormat.Check(body); err != nil {
-		return nil, err
-	}
-	d, err := responsesDocument(body)
+	d, err := responsesFormat.Read(body, responsesDocument)
 	if err != nil {
 		return nil, err
 	}

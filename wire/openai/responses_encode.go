@@ -51,14 +51,11 @@ func (Responses) Encode(p *prompt.Prompt) ([]byte, error) {
 }
 
 // responsesItems are the items of an input. A plain string is one item.
-func responsesItems(input gjson.Result) (items []string) {
+func responsesItems(input gjson.Result) []string {
 	if input.Type == gjson.String {
 		return []string{input.Raw}
 	}
-	for item := range rawjson.Items(input) {
-		items = append(items, item.Raw)
-	}
-	return items
+	return rawjson.RawItems(input, nil)
 }
 
 // responsesInstructions returns the JSON value of the field instructions ("" for none) and
@@ -101,11 +98,7 @@ func responsesWriteTools(tools []prompt.Tool) (list []string) {
 func responsesTool(t prompt.Tool) string {
 	kind := gjson.Get(t.Raw, "type").Str
 	named := func(kind string) *rawjson.Object {
-		o := rawjson.NewTypedObject(kind).Str("name", fittedName(t.Name))
-		if t.Description != "" {
-			o.Str("description", t.Description)
-		}
-		return o
+		return rawjson.NewTypedObject(kind).Str("name", fittedName(t.Name)).NonEmpty("description", t.Description)
 	}
 	if kind == "custom" && t.Schema == "" {
 		o := named(kind)

@@ -32,11 +32,8 @@ func ReadObject(provider string, r *Response) (string, error) {
 // failure returns the error in a body, or nil. If the provider behind OpenRouter failed, the
 // error is in the choice.
 func failure(provider string, status int, doc string) error {
-	if e := llm.Failure(provider, status, []byte(doc)); e != nil {
-		return e
-	}
-	if choice := gjson.Get(doc, "choices.0"); choice.IsObject() {
-		if e := llm.Failure(provider, status, []byte(choice.Raw)); e != nil {
+	for _, object := range []string{doc, gjson.Get(doc, "choices.0").Raw} {
+		if e := llm.Failure(provider, status, []byte(object)); e != nil && strings.HasPrefix(object, "{") {
 			return e
 		}
 	}

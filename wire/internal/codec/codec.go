@@ -48,6 +48,14 @@ func (f Format) Open(doc string, name func(string) string, once ...string) (*raw
 	return d, nil
 }
 
+// Read opens a body that may be anything, with open of its API.
+func (f Format) Read(body string, open func(body string) (*rawjson.Document, error)) (*rawjson.Document, error) {
+	if err := f.Check(body); err != nil {
+		return nil, err
+	}
+	return open(body)
+}
+
 // Base returns the body that a prompt was read from, for its changed members to be set,
 // or an empty object for a prompt of another API. It sets the model.
 func Base(p *prompt.Prompt, api string, open func(body string) (*rawjson.Document, error)) (d *rawjson.Document, spliced bool, err error) {
