@@ -48,10 +48,7 @@ func ReadDenial(r *thread.ToolResult) (byRule, claimed bool) {
 
 // ClaimsDenial reports whether a text has the form of one in place of the result of a call that was
 // not allowed.
-func ClaimsDenial(text string) bool {
-	form := denialIn(text)
-	return form != nil
-}
+func ClaimsDenial(text string) bool { return denialIn(text) != nil }
 
 // denialIn finds the form of a text, nil if it has none.
 func denialIn(text string) *denial {

@@ -135,11 +135,8 @@ func bodyEnd(s string, from int) int {
 
 // firstLine returns the first line of a text, and where the next one begins.
 func firstLine(s string) (first string, next int) {
-	at := strings.IndexByte(s, '\n')
-	if at < 0 {
-		return strings.TrimRight(s, " \r"), len(s)
-	}
-	return strings.TrimRight(s[:at], " \r"), at + 1
+	first, _, _ = strings.Cut(s, "\n")
+	return strings.TrimRight(first, " \r"), min(len(first)+1, len(s))
 }
 
 // entriesEnd returns the end of the headings and entries of a rendered summary from a position on.
