@@ -40,7 +40,6 @@ type geminiSession struct {
 	job         *importJob
 	name, title string
 	relayed     bool // another agent started it
-	report      *Report
 	course[*geminiMessage]
 	byID   map[string]*geminiMessage   // by the ids of copies too
 	saying map[string][]*geminiMessage // by what they say, in the order of the conversation
@@ -56,7 +55,7 @@ type geminiMessage struct {
 }
 
 func newGeminiSession(j *importJob, name string) *geminiSession {
-	return &geminiSession{job: j, name: name, report: j.report, byID: map[string]*geminiMessage{}, saying: map[string][]*geminiMessage{}}
+	return &geminiSession{job: j, name: name, byID: map[string]*geminiMessage{}, saying: map[string][]*geminiMessage{}}
 }
 
 // read reads one line.
@@ -64,7 +63,7 @@ func (s *geminiSession) read(v gjson.Result, number int) {
 	id, set, back := v.Get("id"), v.Get("$set"), v.Get("$rewindTo")
 	switch {
 	case back.Type == gjson.String:
-		s.report.skip("$rewindTo")
+		s.job.report.skip("$rewindTo")
 		at := 0 // where the client does not find the message, it takes all back
 		if m := s.held(back.Str); m != nil {
 			at = m.at
@@ -73,7 +72,7 @@ func (s *geminiSession) read(v gjson.Result, number int) {
 	case id.Type == gjson.String:
 		s.record(v, number)
 	case set.IsObject():
-		s.report.skip("$set")
+		s.job.report.skip("$set")
 		s.describe(set)
 		if messages := set.Get("messages"); messages.IsArray() {
 			s.history(messages, number)
@@ -84,10 +83,10 @@ func (s *geminiSession) read(v gjson.Result, number int) {
 			s.record(m, number)
 		}
 	case v.Get("sessionId").Exists():
-		s.report.skip("session")
+		s.job.report.skip("session")
 		s.describe(v)
 	default:
-		s.report.unknown("line without a message")
+		s.job.report.unknown("line without a message")
 	}
 }
 
@@ -103,7 +102,7 @@ func (s *geminiSession) record(v gjson.Result, number int) {
 		s.push(newGeminiMessage(v, number))
 		return
 	}
-	s.report.skip("earlier state of a message")
+	s.job.report.skip("earlier state of a message")
 	if m.Result = v; m.at == len(s.now)-1 { // nearly always
 		s.pop()
 		m.says = geminiSays(v)
@@ -193,7 +192,7 @@ func (s *geminiSession) history(list gjson.Result, number int) {
 		m := s.held(id)
 		if copied {
 			if twin := s.twin(geminiSays(v), old, said); twin != nil {
-				s.report.skip("copy of a message")
+				s.job.report.skip("copy of a message")
 				s.byID[id], m = twin, twin
 			}
 		}

@@ -240,16 +240,11 @@ type importJob struct {
 
 // lines calls read with every line.
 func (j *importJob) lines(read func(v gjson.Result, number int)) error {
-	for {
-		line, number, err := j.in.next()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		read(gjson.ParseBytes(line), number)
-	}
+	_, err := j.eachValue(func(v value) ([]Transcript, error) {
+		read(v.Result, v.line)
+		return nil, nil
+	})
+	return err
 }
 
 var (
