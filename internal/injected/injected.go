@@ -67,21 +67,18 @@ func Command(text string) string {
 // a message with other text becomes a message of its own (see ownformat.MarkRecaps), except in the
 // output of an action. before is the previous message, or nil.
 func MarkKinds(messages []thread.Message, before *thread.Message) []thread.Message {
-	last := before
-	for i := range messages {
-		if m := &messages[i]; m.StartsTurn() && isObservation(m, last) {
-			m.Kind = MessageKind(m, last)
+	mark := func(all bool) {
+		last := before
+		for i := range messages {
+			if m := &messages[i]; m.StartsTurn() && (all || isObservation(m, last)) {
+				m.Kind = MessageKind(m, last)
+			}
+			last = &messages[i]
 		}
-		last = &messages[i]
 	}
+	mark(false) // what is in the output of an action is no summary
 	messages = ownformat.MarkRecaps(messages, before)
-	last = before
-	for i := range messages {
-		if m := &messages[i]; m.StartsTurn() {
-			m.Kind = MessageKind(m, last)
-		}
-		last = &messages[i]
-	}
+	mark(true)
 	return messages
 }
 

@@ -60,10 +60,7 @@ func New(c Config) (*Client, error) {
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, fmt.Errorf("%s: the base URL must be an absolute http or https address", c.Provider)
 	}
-	client := &Client{provider: c.Provider, url: c.URL, header: func() http.Header { return c.Header }, retry: retry.Policy(c.Retry), limit: c.Limit}
-	if client.limit <= 0 {
-		client.limit = DefaultLimit
-	}
+	client := &Client{provider: c.Provider, url: c.URL, header: func() http.Header { return c.Header }, retry: retry.Policy(c.Retry), limit: cmp.Or(max(0, c.Limit), DefaultLimit)}
 	hc := *cmp.Or(c.HTTP, &http.Client{})
 	hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	client.http = &hc
