@@ -191,8 +191,7 @@ func sectionsEnd(s string) int {
 // paragraphsEnd returns the end of the paragraphs from a position on: behind the first one only headings, lists and
 // tables belong to a summary.
 func paragraphsEnd(s string, from int) int {
-	end, empty := len(s), false
-	first := true
+	end, empty, first := len(s), false, true
 	for at := from; at < len(s); {
 		l, n := firstLine(s[at:])
 		switch {
@@ -225,13 +224,10 @@ func isListLine(s string) bool {
 // pointerEnd returns the end of a pointer to stored content: the line that says how to read it.
 func pointerEnd(s string) int {
 	first, after := firstLine(s)
-	if !strings.HasSuffix(first, "]") {
-		return 0
-	}
 	if strings.HasSuffix(first, ", as above]") {
 		return len(first)
 	}
-	if !strings.HasPrefix(s[after:], "Summary: ") {
+	if !strings.HasSuffix(first, "]") || !strings.HasPrefix(s[after:], "Summary: ") {
 		return 0
 	}
 	for at := after; at < len(s); {
