@@ -39,16 +39,16 @@ func TestSound(t *testing.T) {
 	if counts.Tenants != 2 || counts.Threads != 4 || counts.Plans != 8 || counts.Events != 8 || counts.Documents != 4 || counts.Artifacts != 4 || counts.Brought != 2 || counts.Messages < 1402 {
 		t.Errorf("%+v", counts)
 	}
-	counted, err := care.Count(t.Context(), db)
+	counted, _, err := care.Count(t.Context(), db)
 	counts.Brought = 0
 	if err != nil || counted != counts {
 		t.Errorf("%+v, %v, want %+v", counted, err, counts)
 	}
 }
 
-// TestCountRemoved: what any plan removed is counted once, of all tenants.
-func TestCountRemoved(t *testing.T) {
-	removed, err := care.CountRemoved(t.Context(), storetest.FillAll(t, mem.New()))
+// TestCountOfRemoved: what any plan removed is counted once, of all tenants.
+func TestCountOfRemoved(t *testing.T) {
+	_, removed, err := care.Count(t.Context(), storetest.FillAll(t, mem.New()))
 	if want := (care.Removed{Messages: 2 * (2 + 3 + 1), Pointers: 2}); err != nil || removed != want {
 		t.Errorf("%+v, %v, want %+v", removed, err, want)
 	}
@@ -151,7 +151,7 @@ func TestPointers(t *testing.T) {
 	if !slices.Equal(broken, want) {
 		t.Errorf("broken in %v, want %v", broken, want)
 	}
-	if removed, err := care.CountRemoved(ctx, db); err != nil || removed.Pointers != 4 {
+	if _, removed, err := care.Count(ctx, db); err != nil || removed.Pointers != 4 {
 		t.Errorf("%+v, %v", removed, err)
 	}
 }

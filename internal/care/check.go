@@ -26,14 +26,10 @@ type Problem struct {
 // String writes the place and the reason.
 func (p Problem) String() string {
 	text := ""
-	if p.Tenant != "" {
-		text += fmt.Sprintf("tenant %s: ", p.Tenant)
-	}
-	if p.Thread != "" {
-		text += fmt.Sprintf("thread %s: ", p.Thread)
-	}
-	if p.Where != "" {
-		text += p.Where + ": "
+	for _, place := range []struct{ of, name string }{{"tenant ", p.Tenant}, {"thread ", p.Thread}, {"", p.Where}} {
+		if place.name != "" {
+			text += place.of + place.name + ": "
+		}
 	}
 	return text + p.Reason
 }

@@ -60,7 +60,7 @@ func TestDeletedMeanwhile(t *testing.T) {
 			for _, p := range problems {
 				t.Error(p)
 			}
-			if _, err := care.CountRemoved(ctx, newDB()); err != nil {
+			if _, _, err := care.Count(ctx, newDB()); err != nil {
 				t.Error(err)
 			}
 			db := newDB()

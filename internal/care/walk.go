@@ -204,15 +204,43 @@ type Counts struct {
 	Brought int `json:"brought_ids,omitempty"`
 }
 
-// Count counts records without reading contents, except those of documents.
-func Count(ctx context.Context, db store.DB) (c Counts, err error) {
+// Removed are numbers of what plans removed from prompts. It is in the messages, also where a
+// plan gave it the id of an artifact: only some of it is stored as an artifact besides.
+type Removed struct {
+	// Messages are those that any plan of their thread removed.
+	Messages int `json:"removed_messages"`
+	// Pointers are the ids of artifacts in plans.
+	Pointers int `json:"pointers"`
+}
+
+// Count counts records, and what plans removed. It reads no contents, except those of documents and plans.
+func Count(ctx context.Context, db store.DB) (c Counts, r Removed, err error) {
 	defer wrap(&err, "Count")
+	type pointer struct{ tenant, id string }
+	pointers := map[pointer]bool{}
 	c.Tenants, c.Erased, err = walk(ctx, db, visitor{
-		thread: func(_ string, info store.Info) error {
+		thread: func(tenant string, info store.Info) error {
 			c.Threads++
 			c.Messages += info.Messages
 			c.Plans += info.Plans
 			c.Events += info.Events
+			s, removed := db.Tenant(tenant), map[thread.ID]bool{}
+			for v := 1; v <= info.Plans; v++ {
+				p, err := s.Plans.Plan(ctx, info.ID, v)
+				if err != nil && replaced(ctx, s, info) {
+					break
+				}
+				if err != nil {
+					return err
+				}
+				for id := range p.Actions() {
+					removed[id] = true
+				}
+				for _, x := range p.Externalized() {
+					pointers[pointer{tenant, x.ArtifactID}] = true
+				}
+			}
+			r.Messages += len(removed)
 			return nil
 		},
 		document: func(_ string, _ store.Document, err error) error {
@@ -225,52 +253,6 @@ func Count(ctx context.Context, db store.DB) (c Counts, err error) {
 			return err
 		},
 	})
-	return c, err
-}
-
-// Removed are numbers of what plans removed from prompts. It is in the messages, also where a
-// plan gave it the id of an artifact: only some of it is stored as an artifact besides.
-type Removed struct {
-	// Messages are those that any plan of their thread removed.
-	Messages int `json:"removed_messages"`
-	// Pointers are the ids of artifacts in plans.
-	Pointers int `json:"pointers"`
-}
-
-// CountRemoved counts what plans removed. It reads all plans.
-func CountRemoved(ctx context.Context, db store.DB) (r Removed, err error) {
-	defer wrap(&err, "CountRemoved")
-	for t, err := range tenants(ctx, db) {
-		if err != nil {
-			return r, err
-		}
-		if t.erased {
-			continue
-		}
-		s, pointers := db.Tenant(t.name), map[string]bool{}
-		for info, err := range threads(ctx, s) {
-			if err != nil {
-				return r, err
-			}
-			removed := map[thread.ID]bool{}
-			for v := 1; v <= info.Plans; v++ {
-				p, err := s.Plans.Plan(ctx, info.ID, v)
-				if err != nil && replaced(ctx, s, info) {
-					break
-				}
-				if err != nil {
-					return r, err
-				}
-				for id := range p.Actions() {
-					removed[id] = true
-				}
-				for _, x := range p.Externalized() {
-					pointers[x.ArtifactID] = true
-				}
-			}
-			r.Messages += len(removed)
-		}
-		r.Pointers += len(pointers)
-	}
-	return r, nil
+	r.Pointers = len(pointers)
+	return c, r, err
 }

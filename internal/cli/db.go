@@ -224,11 +224,8 @@ type sqlDatabase interface {
 }
 
 func (db *database) stats(ctx context.Context) (r storeStats, err error) {
-	n, err := care.Count(ctx, db.DB)
-	r.storeCounts = storeCounts(n)
-	if err == nil {
-		r.Removed, err = care.CountRemoved(ctx, db.DB)
-	}
+	n, removed, err := care.Count(ctx, db.DB)
+	r.storeCounts, r.Removed = storeCounts(n), removed
 	d, ok := db.DB.(sqlDatabase)
 	if err != nil || !ok {
 		return r, err
