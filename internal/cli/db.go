@@ -98,7 +98,7 @@ a truncated export is noticed.`,
 			n, err = care.Export(c.Context(), db.DB, w, db.artifacts())
 			return err
 		}
-		if err := fillOutput(out, 0o600, s.Out, export); err != nil {
+		if err := fillOutput(out, s.Out, export); err != nil {
 			return err
 		}
 		return writeResult(s.Err, c, storeCounts(n), storeCounts(n).print)

@@ -308,5 +308,5 @@ func copyFile(from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	return fillOutput(to, 0o600, nil, func(w io.Writer) error { _, err := io.Copy(w, f); return err })
+	return fillOutput(to, nil, func(w io.Writer) error { _, err := io.Copy(w, f); return err })
 }

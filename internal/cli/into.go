@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/durable"
 	"github.com/palimpsest-ai/palimpsest/internal/install"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -207,7 +208,7 @@ func writeNewFile(path string, data []byte) error {
 	if err := checkNew(path); err != nil {
 		return err
 	}
-	if err := replaceFile(path, 0o600, writeBytes(data)); err != nil {
+	if err := durable.Replace(path, 0o600, writeBytes(data)); err != nil {
 		return fmt.Errorf("cannot write the session: %w", err)
 	}
 	return nil

@@ -12,20 +12,22 @@ import (
 	"strings"
 
 	"github.com/mattn/go-isatty"
+
+	"github.com/palimpsest-ai/palimpsest/internal/durable"
 )
 
 // WriteOutput writes a file whole or not at all: an existing file stays until the new one
 // is complete. A new one is readable for its owner only. "" and "-" are standard output.
 func WriteOutput(path string, data []byte, stdout io.Writer) error {
-	return fillOutput(path, 0o600, stdout, writeBytes(data))
+	return fillOutput(path, stdout, writeBytes(data))
 }
 
-// fillOutput is WriteOutput for what is written piece by piece; mode is that of a new file.
-func fillOutput(path string, mode fs.FileMode, stdout io.Writer, fill func(io.Writer) error) error {
+// fillOutput is WriteOutput for what is written piece by piece.
+func fillOutput(path string, stdout io.Writer, fill func(io.Writer) error) error {
 	if path == "" || path == "-" {
 		return fill(stdout)
 	}
-	to, err := findDestination(path, mode)
+	to, err := findDestination(path)
 	if err != nil {
 		return err
 	}
@@ -36,7 +38,7 @@ func fillOutput(path string, mode fs.FileMode, stdout io.Writer, fill func(io.Wr
 		}
 		return errors.Join(fill(f), f.Close())
 	}
-	if err := replaceFile(to.path, to.mode, fill); err != nil {
+	if err := durable.Replace(to.path, to.mode, fill); err != nil {
 		return fmt.Errorf("cannot write %s, no part of it was written: %w", path, unnamed(err))
 	}
 	return nil
@@ -59,8 +61,8 @@ type destination struct {
 
 // findDestination returns an error if a file cannot be written, as far as can be told before
 // it is. A file that exists keeps its mode.
-func findDestination(path string, mode fs.FileMode) (destination, error) {
-	to := destination{path: path, mode: mode}
+func findDestination(path string) (destination, error) {
+	to := destination{path: path, mode: 0o600}
 	if info, err := os.Stat(path); err == nil {
 		switch {
 		case info.IsDir():
@@ -77,10 +79,9 @@ func findDestination(path string, mode fs.FileMode) (destination, error) {
 		}
 	}
 	// Only making a file tells whether one can be made.
-	temp := temporary(to.path)
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	temp, err := durable.Beside(to.path)
 	if err == nil {
-		err = errors.Join(f.Close(), os.Remove(temp))
+		err = errors.Join(temp.Close(), os.Remove(temp.Name()))
 	}
 	if err != nil {
 		return to, fmt.Errorf("cannot write %s, nothing was changed: %w", path, unnamed(err))
@@ -88,34 +89,7 @@ func findDestination(path string, mode fs.FileMode) (destination, error) {
 	return to, nil
 }
 
-// temporary names the file beside path that becomes path when it is complete.
-func temporary(path string) string {
-	return filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.part", filepath.Base(path), os.Getpid()))
-}
-
-// replaceFile fills a temporary file beside path and renames it when it is complete.
-// The user's umask applies to the mode.
-func replaceFile(path string, mode fs.FileMode, fill func(io.Writer) error) (err error) {
-	temp := temporary(path)
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(temp))
-		}
-	}()
-	if err = fill(f); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temp, path)
-}
-
-// writeBytes returns a function for replaceFile that writes data.
+// writeBytes returns a function for durable.Replace that writes data.
 func writeBytes(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -132,7 +106,7 @@ func checkOutputs(read []string, outs ...string) error {
 		if out == "" || out == "-" {
 			continue
 		}
-		if _, err := findDestination(out, 0); err != nil {
+		if _, err := findDestination(out); err != nil {
 			return err
 		}
 	}

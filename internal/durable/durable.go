@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -165,3 +166,24 @@ func syncFolder(folder *os.File) error {
 // IsTemp reports whether the name, without its directory, is that of an unfinished file: one that is
 // being written, or was left by a crash.
 func IsTemp(name string) bool { return strings.HasPrefix(name, tempPrefix) }
+
+// Beside makes an empty file in the folder of another one, to be renamed to it.
+func Beside(path string) (*os.File, error) {
+	return os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.part")
+}
+
+// Replace puts what fill writes in place of a file, or of none, with a mode. A file that is there stays as it
+// was until the new one is complete. It does not wait until the name of a new file would survive a crash.
+func Replace(path string, mode fs.FileMode, fill func(io.Writer) error) error {
+	temp, err := Beside(path)
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(fill(temp), temp.Chmod(mode), temp.Sync(), temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(temp.Name()))
+	}
+	return err
+}
