@@ -113,20 +113,15 @@ func readBody(path string, stdin io.Reader) ([]byte, error) {
 		path = "standard input"
 	}
 	plain := bufio.NewReader(io.LimitReader(f, maxInput+1))
-	r := io.Reader(plain)
+	r, data := io.Reader(plain), []byte(nil)
 	magic, _ := plain.Peek(2)
 	packed := bytes.Equal(magic, []byte{0x1f, 0x8b})
 	if packed {
-		z, err := gzip.NewReader(plain)
-		switch {
-		case errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, errPackedCutOff(path, 0)
-		case err != nil:
-			return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, path, err)
-		}
-		r = z
+		r, err = gzip.NewReader(plain)
 	}
-	data, err := io.ReadAll(io.LimitReader(r, maxInput+1))
+	if err == nil {
+		data, err = io.ReadAll(io.LimitReader(r, maxInput+1))
+	}
 	switch {
 	case packed && errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, errPackedCutOff(path, len(data))

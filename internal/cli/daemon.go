@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
@@ -178,8 +177,7 @@ http://127.0.0.1:7433; with tls-cert, by TLS with that certificate).`,
 			if len(args) == 1 {
 				address = args[0]
 			} else {
-				settings := settingFlags{flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
-				loaded, err := settings.load()
+				loaded, err := loadSettings("", nil)
 				if err != nil {
 					return err
 				}

@@ -213,26 +213,21 @@ type interruptibleReader struct {
 	r   io.Reader
 }
 
-// readResult is the result of one read.
-type readResult struct {
-	data []byte
-	err  error
-}
-
 // Read reads, or returns the context's error. It is not safe for concurrent use.
 func (i *interruptibleReader) Read(p []byte) (int, error) {
 	if err := i.ctx.Err(); err != nil {
 		return 0, err
 	}
-	buf := make([]byte, len(p))
-	read := make(chan readResult, 1) // an abandoned read ends when its file is closed
-	go func() {
-		n, err := i.r.Read(buf)
-		read <- readResult{buf[:n], err}
+	var n int
+	var err error
+	buf, read := make([]byte, len(p)), make(chan struct{})
+	go func() { // an abandoned read ends when its file is closed
+		n, err = i.r.Read(buf)
+		close(read)
 	}()
 	select {
-	case got := <-read:
-		return copy(p, got.data), got.err
+	case <-read:
+		return copy(p, buf[:n]), err
 	case <-i.ctx.Done():
 		return 0, i.ctx.Err()
 	}

@@ -340,22 +340,20 @@ func (p *serving) newProxy(tenant string) (*proxy.Proxy, error) {
 // newQueue keeps the jobs where the threads are, so that they last as long and all daemons
 // of a database share the work.
 func newQueue(ctx context.Context, db store.DB, work job.Handlers, o *job.Options) (job.Queue, error) {
-	// A nil *Queue in an interface is not nil, so each error returns nil itself.
+	var q *river.Queue
+	var err error
 	switch db := db.(type) {
 	case *sqlite.DB:
-		q, err := river.OnSQLite(ctx, db.SQL(), work, o)
-		if err != nil {
-			return nil, err
-		}
-		return q, nil
+		q, err = river.OnSQLite(ctx, db.SQL(), work, o)
 	case *postgres.DB:
-		q, err := river.OnPostgres(ctx, db.Pool(), work, o)
-		if err != nil {
-			return nil, err
-		}
-		return q, nil
+		q, err = river.OnPostgres(ctx, db.Pool(), work, o)
+	default:
+		return job.NewMemory(work, o), nil
 	}
-	return job.NewMemory(work, o), nil
+	if err != nil { // a nil *Queue in an interface is not nil
+		return nil, err
+	}
+	return q, nil
 }
 
 // loadAPIKeys returns nil if the store has no API keys: then everybody on this machine may
