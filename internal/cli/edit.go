@@ -92,11 +92,7 @@ message longer). This is a new plan: undo takes it back.
 func (e *planEdit) command(c *cobra.Command, s Streams) *cobra.Command {
 	c.Args = exactArgs(2, "one THREAD and one MESSAGE")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		var made *edited
-		err := e.store.withTenant(c.Context(), func(k *tenantStore) (err error) {
-			made, err = e.edit(c.Context(), k, args[0], args[1])
-			return err
-		})
+		made, err := inTenant(c.Context(), &e.store, func(k *tenantStore) (*edited, error) { return e.edit(c.Context(), k, args[0], args[1]) })
 		if err != nil {
 			return err
 		}

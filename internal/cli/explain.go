@@ -169,10 +169,7 @@ func (f *storeFlag) shown(ctx context.Context, name string) (shown *web.Input, e
 	if f.name == "" && namesFile(name) {
 		return nil, nil
 	}
-	err = f.withTenant(ctx, func(k *tenantStore) (err error) {
-		shown, err = k.shown(ctx, name)
-		return err
-	})
+	shown, err = inTenant(ctx, f, func(k *tenantStore) (*web.Input, error) { return k.shown(ctx, name) })
 	if f.isMissing(err) || errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}

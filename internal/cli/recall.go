@@ -23,14 +23,11 @@ func (f *storeFlag) hasRemoved(ctx context.Context, p *plan.Plan) bool {
 	if p.Empty() {
 		return false
 	}
+	entries, err := inTenant(ctx, f, func(k *tenantStore) ([]recall.Entry, error) { return k.removedEntries(ctx, p.ThreadID) })
 	have := map[thread.ID]bool{}
-	err := f.withTenant(ctx, func(k *tenantStore) error {
-		entries, err := k.removedEntries(ctx, p.ThreadID)
-		for _, e := range entries {
-			have[e.MessageID] = true
-		}
-		return err
-	})
+	for _, e := range entries {
+		have[e.MessageID] = true
+	}
 	return err == nil && !slices.ContainsFunc(p.Refs(), func(ref plan.Ref) bool { return !have[p.Record(ref).Covers().First()] })
 }
 
@@ -53,12 +50,11 @@ func artifactGetCommand(s Streams) *cobra.Command {
 			if err := checkOutputs(store.files(), out); err != nil {
 				return err
 			}
-			var found rehydrate.Content
-			err := store.withTenant(c.Context(), func(k *tenantStore) (err error) {
-				if err = k.complete(c.Context(), &threadID); err == nil {
-					found, err = k.findContent(c.Context(), args[0], threadID)
+			found, err := inTenant(c.Context(), &store, func(k *tenantStore) (rehydrate.Content, error) {
+				if err := k.complete(c.Context(), &threadID); err != nil {
+					return rehydrate.Content{}, err
 				}
-				return err
+				return k.findContent(c.Context(), args[0], threadID)
 			})
 			var several *rehydrate.AmbiguousError
 			switch {

@@ -65,6 +65,15 @@ func (f *storeFlag) withTenant(ctx context.Context, do func(*tenantStore) error)
 	return f.withDatabase(ctx, true, func(db *database) error { return do(db.forTenant(f.tenant)) })
 }
 
+// inTenant is withTenant for a call with a result.
+func inTenant[T any](ctx context.Context, f *storeFlag, do func(*tenantStore) (T, error)) (made T, err error) {
+	err = f.withTenant(ctx, func(k *tenantStore) (err error) {
+		made, err = do(k)
+		return err
+	})
+	return made, err
+}
+
 // location names the store: that of the flag or, without one, that of the daemon's settings.
 func (f *storeFlag) location() (string, error) {
 	if f.name != "" {

@@ -40,11 +40,7 @@ its plans.`,
 			} else if to < 0 {
 				return fmt.Errorf("%w: --plan %d: want the number of a plan, or 0 for none", errUsage, to)
 			}
-			var made *undone
-			err := store.withTenant(c.Context(), func(k *tenantStore) (err error) {
-				made, err = k.undo(c.Context(), args[0], to)
-				return err
-			})
+			made, err := inTenant(c.Context(), &store, func(k *tenantStore) (*undone, error) { return k.undo(c.Context(), args[0], to) })
 			if err != nil {
 				return err
 			}

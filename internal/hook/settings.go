@@ -37,9 +37,6 @@ func (a *Agent) Add(settings []byte, command string) ([]byte, error) {
 			return nil, fmt.Errorf("%w: %s of %s: %w", ErrInput, a.Settings, a.Name, err)
 		}
 	}
-	if sameJSON(out, settings) {
-		return settings, nil
-	}
 	if len(settings) == 0 {
 		var lines bytes.Buffer
 		if err := json.Indent(&lines, out, "", "  "); err != nil {
@@ -48,12 +45,6 @@ func (a *Agent) Add(settings []byte, command string) ([]byte, error) {
 		out = append(lines.Bytes(), '\n')
 	}
 	return out, nil
-}
-
-// sameJSON reports whether two documents differ only in white space.
-func sameJSON(a, b []byte) bool {
-	var x, y bytes.Buffer
-	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
 // commandSuffix ends the commands of our hooks, before flags of the user's; Remove recognizes them by it.

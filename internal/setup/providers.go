@@ -108,15 +108,19 @@ func newClient(use string, o *Options) (llm.Generator, error) {
 	if p.summarize == nil {
 		return nil, fmt.Errorf("%w: summarizer %s: unknown provider %q", ErrUsage, use, name)
 	}
-	var g llm.Generator
+	return newOf(p, "summarizer "+use, model, o, p.summarize)
+}
+
+// newOf makes a client of a model, by one of the functions of its provider. what names it in errors, which wrap ErrUsage.
+func newOf[T any](p provider, what, model string, o *Options, by func(connection) (T, error)) (client T, err error) {
 	c, err := p.connect(model, o)
 	if err == nil {
-		g, err = p.summarize(c)
+		client, err = by(c)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: summarizer %s: %w", ErrUsage, use, err)
+		err = fmt.Errorf("%w: %s: %w", ErrUsage, what, err)
 	}
-	return g, nil
+	return client, err
 }
 
 // Embedder makes the client of a model that turns texts into vectors, such as
@@ -127,15 +131,7 @@ func Embedder(use string, o *Options) (recall.Embedder, error) {
 	if p.embed == nil || model == "" {
 		return nil, fmt.Errorf("%w: embedder %s: want openai:MODEL", ErrUsage, use)
 	}
-	var e recall.Embedder
-	c, err := p.connect(model, cmp.Or(o, &Options{}))
-	if err == nil {
-		e, err = p.embed(c)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: embedder %s: %w", ErrUsage, use, err)
-	}
-	return e, nil
+	return newOf(p, "embedder "+use, model, cmp.Or(o, &Options{}), p.embed)
 }
 
 // Measure returns a counter for Config.Measure: it asks the provider of a prompt's model,
