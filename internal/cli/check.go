@@ -38,12 +38,7 @@ the provider's documentation and are independent of the code that writes request
 				return err
 			}
 			problems := append([]wire.Problem{}, codec.Validate(body)...)
-			broken := 0
-			for _, problem := range problems {
-				if !problem.Advice {
-					broken++
-				}
-			}
+			broken := len(brokenRules(problems))
 			err = writeResult(s.Out, c, problems, func(p *printer) {
 				for _, problem := range problems {
 					kind := "broken"

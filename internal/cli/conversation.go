@@ -302,7 +302,12 @@ func encodeAndValidate(api string, p *prompt.Prompt) (body []byte, broken []wire
 	if body, err = apicodec.For(api).Encode(p); err != nil {
 		return nil, nil, err
 	}
-	return body, slices.DeleteFunc(apicodec.For(api).Validate(body), func(b wire.Problem) bool { return b.Advice }), nil
+	return body, brokenRules(apicodec.For(api).Validate(body)), nil
+}
+
+// brokenRules are the problems that are more than advice.
+func brokenRules(all []wire.Problem) []wire.Problem {
+	return slices.DeleteFunc(slices.Clone(all), func(p wire.Problem) bool { return p.Advice })
 }
 
 // recallNote is the line that tells the reader of a prompt how to read what was removed.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -86,9 +87,7 @@ func (s *side) widen(p *plan.Plan, ref plan.Ref) {
 		return
 	}
 	span := p.Record(ref).Covers()
-	if s.first == 0 || span.FirstTurn < s.first {
-		s.first = span.FirstTurn
-	}
+	s.first = min(cmp.Or(s.first, span.FirstTurn), span.FirstTurn)
 	s.last = max(s.last, span.LastTurn)
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -63,10 +64,8 @@ changed since the last time.`,
 			if err := writeResult(s.Out, c, checks, func(p *printer) { p.checks(checks) }); err != nil {
 				return err
 			}
-			for _, one := range checks {
-				if one.State == checkFailed {
-					return exitStatus(exitFailed)
-				}
+			if slices.ContainsFunc(checks, func(c check) bool { return c.State == checkFailed }) {
+				return exitStatus(exitFailed)
 			}
 			return nil
 		},

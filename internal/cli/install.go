@@ -344,13 +344,12 @@ func switched(name string, switches install.Switches) (string, error) {
 	if slices.Contains(install.Names(), name) || slices.Contains(switches, name) {
 		return name, nil
 	}
-	finder, err := localFinder()
+	found, err := resolveSession(name)
+	if err == nil && found == nil {
+		err = fmt.Errorf("%w: %s is neither an agent (%s) nor a session of `palimpsest sessions`", errUsage, printable(name), strings.Join(install.Names(), ", "))
+	}
 	if err != nil {
 		return "", err
 	}
-	found, ok, err := finder.Resolve(name)
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: %s is neither an agent (%s) nor a session of `palimpsest sessions`", errUsage, printable(name), strings.Join(install.Names(), ", "))
-	}
-	return found.ID, err
+	return found.ID, nil
 }

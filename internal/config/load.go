@@ -215,27 +215,21 @@ func (c *Config) value(name string) Value {
 func (c *Config) Text(name string) string { return c.value(name).Text }
 
 // Count returns a whole number.
-func (c *Config) Count(name string) int {
-	n, _ := parseCount(c.value(name).Text)
-	return n
-}
+func (c *Config) Count(name string) int { return parsed(c, name, parseCount) }
 
 // Tokens returns a number of tokens.
-func (c *Config) Tokens(name string) int {
-	n, _ := ParseTokens(c.value(name).Text)
-	return n
-}
+func (c *Config) Tokens(name string) int { return parsed(c, name, ParseTokens) }
 
 // Bytes returns a number of bytes.
-func (c *Config) Bytes(name string) int {
-	n, _ := parseBytes(c.value(name).Text)
-	return n
-}
+func (c *Config) Bytes(name string) int { return parsed(c, name, parseBytes) }
 
 // Duration returns a span of time.
-func (c *Config) Duration(name string) time.Duration {
-	d, _ := parseDuration(c.value(name).Text)
-	return d
+func (c *Config) Duration(name string) time.Duration { return parsed(c, name, parseDuration) }
+
+// parsed is a value as parse reads it: zero where it cannot, as it does of an empty text and of some defaults.
+func parsed[T any](c *Config, name string, parse func(string) (T, error)) T {
+	v, _ := parse(c.value(name).Text)
+	return v
 }
 
 // DataDir returns where the program keeps a user's data: palimpsest under $XDG_DATA_HOME,
