@@ -120,7 +120,7 @@ func (c *conversation) shown(ctx context.Context, path string, s Streams) (*web.
 	shown := &web.Input{
 		Thread: c.in.Thread, Result: res, Counter: c.counter, Model: c.model, Title: c.in.Title, Agent: string(c.in.file.Format),
 		Budget: c.budget, MaxTextBytes: maxPageTexts,
-		Command: "palimpsest compact " + c.in.summary().commandArguments() + " --budget " + strconv.Itoa(c.budget) + " -o prompt.json",
+		Command: "palimpsest compact " + c.in.commandArguments() + " --budget " + strconv.Itoa(c.budget) + " -o prompt.json",
 	}
 	if shown.Model.Name == "" && c.in.Model != "" {
 		models, err := readModels(c.modelsFile)

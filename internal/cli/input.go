@@ -191,6 +191,15 @@ func printWarnings(p *printer, file string, warnings []string) {
 	}
 }
 
+// commandArguments name the conversation for another command.
+func (in *input) commandArguments() string {
+	words := shellQuote(in.path)
+	if len(in.file.Transcripts) > 1 {
+		words += fmt.Sprintf(" --run %d", in.run)
+	}
+	return words
+}
+
 // name names the conversation in reports.
 func (in *input) name() string {
 	name := in.fileName()

@@ -144,7 +144,7 @@ func inspectCommand(s Streams) *cobra.Command {
 			if found.Half, err = conv.outlook(c.Context(), found.Tokens/2, outOfDate); err != nil {
 				return err
 			}
-			found.plan = fmt.Sprintf("palimpsest plan %s --budget %d", found.Input.commandArguments(), max(found.Half.Budget, found.Half.Need))
+			found.plan = fmt.Sprintf("palimpsest plan %s --budget %d", in.commandArguments(), max(found.Half.Budget, found.Half.Need))
 			if conv.counterName != "" {
 				found.plan += " --counter " + shellQuote(conv.counterName)
 			}

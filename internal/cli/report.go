@@ -74,17 +74,7 @@ type inputSummary struct {
 	Side        int      `json:"side_chains"`
 	Warnings    []string `json:"warnings,omitempty"`
 
-	path, fileName string // as the user wrote it, and as reports name it
-	hasSeveralRuns bool   // the file holds more than this conversation
-}
-
-// commandArguments name this conversation for another command.
-func (s inputSummary) commandArguments() string {
-	words := shellQuote(s.path)
-	if s.hasSeveralRuns {
-		words += fmt.Sprintf(" --run %d", s.Run)
-	}
-	return words
+	fileName string // as reports name it
 }
 
 type tokenShare struct {
@@ -211,8 +201,7 @@ func (in *input) summary() inputSummary {
 	return inputSummary{
 		File: in.name(), Format: string(in.file.Format), Run: in.run, Thread: in.Thread.ID(), Model: in.Model,
 		Messages: in.Thread.Len(), Turns: in.Thread.Turns(), ToolCalls: calls,
-		Compactions: len(in.Compactions), Side: len(in.Side), path: in.path, fileName: in.fileName(), hasSeveralRuns: len(in.file.Transcripts) > 1,
-		Warnings: in.warnings(),
+		Compactions: len(in.Compactions), Side: len(in.Side), fileName: in.fileName(), Warnings: in.warnings(),
 	}
 }
 
