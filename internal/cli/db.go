@@ -45,16 +45,16 @@ their content, plans that do not fit their thread, pointers to nothing, changed
 contents, damaged pages and indexes of a SQLite file. Nothing is changed.`,
 	}, false, func(c *cobra.Command, db *database) error {
 		r := struct {
-			Counts   storeCounts `json:"counts"`
+			Counts   care.Counts `json:"counts"`
 			Problems []string    `json:"problems"`
 		}{Problems: []string{}}
-		n, err := care.Check(c.Context(), db.DB, func(p care.Problem) { r.Problems = append(r.Problems, p.String()) }, db.artifacts())
+		var err error
+		r.Counts, err = care.Check(c.Context(), db.DB, func(p care.Problem) { r.Problems = append(r.Problems, p.String()) }, db.artifacts())
 		if err != nil {
 			return err
 		}
-		r.Counts = storeCounts(n)
 		err = writeResult(s.Out, c, r, func(p *printer) {
-			r.Counts.print(p)
+			p.counts(r.Counts)
 			for _, problem := range r.Problems {
 				p.line("%s", printable(problem))
 			}
@@ -69,10 +69,8 @@ contents, damaged pages and indexes of a SQLite file. Nothing is changed.`,
 	})
 }
 
-// storeCounts count what is in a store.
-type storeCounts care.Counts
-
-func (c storeCounts) print(p *printer) {
+// counts says what is in a store.
+func (p *printer) counts(c care.Counts) {
 	p.line("%s · %s · %s · %s · %s · %s · %s with %s bytes",
 		plural(c.Tenants, "tenant"), plural(c.Threads, "thread"), plural(c.Messages, "message"), plural(c.Plans, "plan"),
 		plural(c.Events, "event"), plural(c.Documents, "document"), plural(c.Artifacts, "artifact"), number(int(c.ArtifactBytes)))
@@ -101,7 +99,7 @@ a truncated export is noticed.`,
 		if err := fillOutput(out, s.Out, export); err != nil {
 			return err
 		}
-		return writeResult(s.Err, c, storeCounts(n), storeCounts(n).print)
+		return writeResult(s.Err, c, n, func(p *printer) { p.counts(n) })
 	})
 	c.Flags().StringVarP(&out, "output", "o", "", "write to `OUT` (default: standard output)")
 	return c
@@ -144,7 +142,7 @@ Read a file from somebody else with --tenant: it may name any tenant.`,
 		if err != nil {
 			return invalid(c.Flags().Arg(0), err)
 		}
-		return writeResult(s.Out, c, storeCounts(n), storeCounts(n).print)
+		return writeResult(s.Out, c, n, func(p *printer) { p.counts(n) })
 	})
 	command.Flags().StringVar(&tenant, "tenant", "", "refuse records of another tenant than `NAME`")
 	command.Flags().BoolVar(&o.AnyIDs, "any-ids", false, "take ids that look like ours and do not follow from the content")
@@ -194,7 +192,7 @@ or its own, and "palimpsest artifact" reads it there; it is counted by itself.`,
 			return err
 		}
 		return writeResult(s.Out, c, r, func(p *printer) {
-			r.storeCounts.print(p)
+			p.counts(r.Counts)
 			if r.Removed.Messages > 0 {
 				p.line("%s removed from prompts, %s of them as artifacts, whole in their threads: `palimpsest artifact list` shows them", plural(r.Removed.Messages, "message"), number(r.Pointers))
 			}
@@ -210,7 +208,7 @@ or its own, and "palimpsest artifact" reads it there; it is counted by itself.`,
 
 // storeStats is the output of db stats.
 type storeStats struct {
-	storeCounts
+	care.Counts
 	care.Removed
 	Bytes     int64 `json:"database_bytes,omitempty"` // the size of the database
 	Leftovers int   `json:"leftovers,omitempty"`      // files beside it that no row names
@@ -224,8 +222,7 @@ type sqlDatabase interface {
 }
 
 func (db *database) stats(ctx context.Context) (r storeStats, err error) {
-	n, removed, err := care.Count(ctx, db.DB)
-	r.storeCounts, r.Removed = storeCounts(n), removed
+	r.Counts, r.Removed, err = care.Count(ctx, db.DB)
 	d, ok := db.DB.(sqlDatabase)
 	if err != nil || !ok {
 		return r, err
