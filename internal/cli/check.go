@@ -89,14 +89,6 @@ func checkJSON(path string, body []byte) error {
 	return fmt.Errorf("%w: %s: line %d, byte %d of it: not valid JSON: %w", ErrInvalid, path, line, max(column, 1), syntax)
 }
 
-// errPackedCutOff is the error for a compressed body of which only so many bytes are there.
-func errPackedCutOff(path string, bytes int) error {
-	if bytes == 0 {
-		return fmt.Errorf("%w: %s: the compressed data is cut off at its beginning, nothing could be read", ErrInvalid, path)
-	}
-	return fmt.Errorf("%w: %s: the compressed data is cut off after %s; check needs the whole body", ErrInvalid, path, plural(bytes, "unpacked byte"))
-}
-
 // readBody reads a JSON body, plain or gzip.
 func readBody(path string, stdin io.Reader) ([]byte, error) {
 	f, err := openInput(path, stdin)
@@ -118,8 +110,10 @@ func readBody(path string, stdin io.Reader) ([]byte, error) {
 		data, err = io.ReadAll(io.LimitReader(r, maxInput+1))
 	}
 	switch {
+	case packed && errors.Is(err, io.ErrUnexpectedEOF) && len(data) == 0:
+		return nil, fmt.Errorf("%w: %s: the compressed data is cut off at its beginning, nothing could be read", ErrInvalid, path)
 	case packed && errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, errPackedCutOff(path, len(data))
+		return nil, fmt.Errorf("%w: %s: the compressed data is cut off after %s; check needs the whole body", ErrInvalid, path, plural(len(data), "unpacked byte"))
 	case err != nil && packed: // broken gzip
 		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, path, err)
 	case err != nil:

@@ -216,19 +216,15 @@ func (c *conversation) compact(ctx context.Context, store *storeFlag) (*palimpse
 		q.Profile.Reach = render.Nowhere
 	}
 	res, err := c.compactor.Compact(ctx, q)
-	c.summaries.addAll(summariesOf(res, err))
+	if res != nil {
+		c.summaries.addAll(res.Summaries)
+	} else {
+		c.summaries.addAll(policy.SummariesOf(nil, err))
+	}
 	if err != nil && res != nil {
 		err = fmt.Errorf("%w: raise it, or use --policy auto", err)
 	}
 	return res, err
-}
-
-// summariesOf are the reports of a compaction that was made or failed.
-func summariesOf(res *palimpsest.Result, err error) []summarize.Report {
-	if res != nil {
-		return res.Summaries
-	}
-	return policy.SummariesOf(nil, err)
 }
 
 // compactAndStore compacts, and stores the whole conversation with its plan. If nothing was

@@ -81,19 +81,14 @@ func (s *summaries) add(r summarize.Report) {
 			failure.Error = ErrorText(f.Err)
 		}
 		// Each attempt at a plan fails in the same way: report it once.
+		_, repeated := errors.AsType[*llm.RepeatedError](f.Err) // the model was skipped because it had just failed
 		known := slices.ContainsFunc(s.Failures, func(g summaryFailure) bool {
-			return g == failure || g.Model == f.Step && g.Fallback == r.By && isRepeated(f.Err)
+			return g == failure || g.Model == f.Step && g.Fallback == r.By && repeated
 		})
 		if !known {
 			s.Failures = append(s.Failures, failure)
 		}
 	}
-}
-
-// isRepeated reports whether a model was skipped because it had just failed.
-func isRepeated(err error) bool {
-	_, ok := errors.AsType[*llm.RepeatedError](err)
-	return ok
 }
 
 // addUsage counts the tokens of an answer.

@@ -217,13 +217,14 @@ func (k *tenantStore) findContent(ctx context.Context, id, threadID string) (reh
 		if info.Plans == 0 || threadID != "" && threadID != info.ID {
 			continue
 		}
-		ids, err := k.lookup(ctx, info)
+		log, plans, err := k.load(ctx, info)
 		switch {
 		case ctx.Err() != nil:
 			return c, ctx.Err()
 		case err != nil:
 			unread = append(unread, err)
 		default:
+			ids := &rehydrate.Lookup{Thread: log, Pointers: rehydrate.Pointers(plans...)} // older prompts still show those of all plans
 			found = append(found, ids.Find(id)...)
 		}
 	}
@@ -249,12 +250,6 @@ func (k *tenantStore) findContent(ctx context.Context, id, threadID string) (reh
 func (k *tenantStore) getArtifact(ctx context.Context, id, threadID string) (rehydrate.Content, error) {
 	s := rehydrate.StoredArtifacts{Source: k.db.artifacts(), Requester: artifact.Requester{TenantID: k.id}, ThreadID: threadID}
 	return s.Artifact(ctx, id)
-}
-
-// lookup knows the pointers of all plans of a thread: older prompts still show them.
-func (k *tenantStore) lookup(ctx context.Context, info store.Info) (*rehydrate.Lookup, error) {
-	log, plans, err := k.load(ctx, info)
-	return &rehydrate.Lookup{Thread: log, Pointers: rehydrate.Pointers(plans...)}, err
 }
 
 // load reads a thread and all its plans, the oldest first.
