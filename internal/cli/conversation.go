@@ -51,6 +51,7 @@ type conversation struct {
 	answers     llm.Cache // of earlier model answers; may be nil
 
 	api           string
+	models        token.ModelSet // the table, with those of modelsFile
 	profile       render.Profile
 	counter       *token.Counter
 	counterReason counterReason
@@ -124,8 +125,8 @@ func (c *conversation) resolve() error {
 	if c.api != textTarget && apicodec.For(c.api) == nil {
 		return fmt.Errorf("%w: --to %s: known are %s", errUsage, c.to, strings.Join(targets, ", "))
 	}
-	models, err := readModels(c.modelsFile)
-	if err != nil {
+	var err error
+	if c.models, err = readModels(c.modelsFile); err != nil {
 		return err
 	}
 	c.profile = render.For(c.api)
@@ -140,19 +141,19 @@ func (c *conversation) resolve() error {
 	}
 	made.Use = chosen.Settings.Summarizer.Use
 	if c.modelName != "" {
-		if c.model, c.assumed, err = findModel(models, c.modelName); err != nil {
+		if c.model, c.assumed, err = findModel(c.models, c.modelName); err != nil {
 			return err
 		}
 		c.profile.BoundReasoning = c.model.BindsThinking
-	} else if named, _, err := findModel(models, c.in.Model); err == nil && c.into == "" && c.api == c.in.api() {
+	} else if named, _, err := findModel(c.models, c.in.Model); err == nil && c.into == "" && c.api == c.in.api() {
 		c.profile.BoundReasoning = named.BindsThinking
 	}
-	counter, because, err := c.chooseCounter(models, chosen.Settings.Counter)
+	counter, because, err := c.chooseCounter(c.models, chosen.Settings.Counter)
 	if err != nil {
 		return err
 	}
 	c.counter, c.counterReason = counter.Remembering(c.counter), because
-	if err := c.resolveBudget(models); err != nil {
+	if err := c.resolveBudget(); err != nil {
 		return err
 	}
 	config := chosen.Config(c.counter)
@@ -181,7 +182,7 @@ func memoryFor(t *thread.Thread) *palimpsest.Memory {
 const fallbackBudget = 160_000
 
 // resolveBudget takes what the model's window leaves for the input if there is no --budget.
-func (c *conversation) resolveBudget(models token.ModelSet) error {
+func (c *conversation) resolveBudget() error {
 	switch {
 	case c.budget > 0:
 	case c.modelName != "":
@@ -190,7 +191,7 @@ func (c *conversation) resolveBudget(models token.ModelSet) error {
 		}
 	case c.guessBudget:
 		c.budget = fallbackBudget
-		if m, err := models.Find(c.in.Model); err == nil && c.in.Model != "" && inputTokens(m) > 0 {
+		if m, err := c.models.Find(c.in.Model); err == nil && c.in.Model != "" && inputTokens(m) > 0 {
 			c.budget = inputTokens(m)
 		}
 	default:

@@ -123,11 +123,7 @@ func (c *conversation) shown(ctx context.Context, path string, s Streams) (*web.
 		Command: "palimpsest compact " + c.in.commandArguments() + " --budget " + strconv.Itoa(c.budget) + " -o prompt.json",
 	}
 	if shown.Model.Name == "" && c.in.Model != "" {
-		models, err := readModels(c.modelsFile)
-		if err != nil {
-			return nil, err
-		}
-		shown.Model, _ = models.Find(c.in.Model) // without an entry there are no prices
+		shown.Model, _ = c.models.Find(c.in.Model) // without an entry there are no prices
 	}
 	shown.Window = shown.Model.Window
 	if !res.Plan.Empty() {

@@ -32,7 +32,7 @@ func modelsCommand(s Streams) *cobra.Command {
 					if p, ok := m.Price(0); ok {
 						price = fmt.Sprintf("%g/%g", p.Input, p.Output)
 					}
-					return []string{m.Name, m.Provider, numberOrUnknown(m.Window), numberOrUnknown(m.MaxOutput), m.Counter, price, m.Date[:min(len(m.Date), len("2026-11"))]}
+					return []string{m.Name, m.Provider, numberOr(m.Window, "?"), numberOr(m.MaxOutput, "?"), m.Counter, price, m.Date[:min(len(m.Date), len("2026-11"))]}
 				}))
 			})
 		},
@@ -43,13 +43,6 @@ func modelsCommand(s Streams) *cobra.Command {
 }
 
 const modelsUsage = "a `FILE` of models that adds to or replaces the built-in table"
-
-func numberOrUnknown(n int) string {
-	if n == 0 {
-		return "?"
-	}
-	return number(n)
-}
 
 // readModels returns the built-in table of models, with those of a file if one is named.
 func readModels(file string) (token.ModelSet, error) {

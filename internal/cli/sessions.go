@@ -110,7 +110,7 @@ func (p *printer) sessions(shown []listedSession, all []sessions.Session) {
 	short := shortIDs(mapSlice(all, func(s sessions.Session) string { return s.ID }))
 	p.table([]string{">no", "id", "agent", ">age", ">tokens", ">sub-agents", "project", "title"}, mapSlice(shown, func(f listedSession) []string {
 		return []string{
-			strconv.Itoa(f.Number), short(f.ID), f.Agent, ageText(time.Since(f.Changed)), orEmpty(f.Tokens), orEmpty(f.Subagents),
+			strconv.Itoa(f.Number), short(f.ID), f.Agent, ageText(time.Since(f.Changed)), numberOr(f.Tokens, ""), numberOr(f.Subagents, ""),
 			shorten(projectName(f.Session), maxProject), cmp.Or(f.Title, f.First),
 		}
 	}))
@@ -138,10 +138,10 @@ func shortIDs(ids []string) func(string) string {
 	}
 }
 
-// orEmpty writes a number; 0 is unknown.
-func orEmpty(n int) string {
+// numberOr writes a number, or what stands for one that is not known, which is 0.
+func numberOr(n int, unknown string) string {
 	if n == 0 {
-		return ""
+		return unknown
 	}
 	return number(n)
 }
