@@ -63,7 +63,11 @@ func keysAddCommand(s Streams) *cobra.Command {
 				g.Expires = time.Now().Add(life)
 			}
 			return store.withAPIKeys(c.Context(), false, func(keys *apikey.Keys) error {
-				first := isEmpty(c.Context(), keys)
+				first := true
+				for range keys.List(c.Context()) {
+					first = false
+					break
+				}
 				token, k, err := keys.Add(c.Context(), g)
 				if err != nil {
 					return err
@@ -84,13 +88,6 @@ func keysAddCommand(s Streams) *cobra.Command {
 	c.Flags().StringVar(&g.Name, "name", "", "what it is used for, a `TEXT` for the list")
 	c.Flags().DurationVar(&life, "expires", 0, "it ends after `TIME`, such as 720h (default: never)")
 	return c
-}
-
-func isEmpty(ctx context.Context, keys *apikey.Keys) bool {
-	for range keys.List(ctx) {
-		return false
-	}
-	return true
 }
 
 func tenantName(tenant string) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -188,7 +187,10 @@ func runChild(ctx context.Context, args []string, base string, s Streams) (int, 
 	args, env := withProxyURLs(args, base, os.Environ())
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = env
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = agentInput(s.In), underlyingWriter(s.Out), s.Err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.In, underlyingWriter(s.Out), s.Err
+	if i, ok := s.In.(*interruptibleReader); ok { // the agent reads standard input itself
+		cmd.Stdin = i.r
+	}
 	cmd.WaitDelay = time.Second // standard input may never end
 	signals := make(chan os.Signal, 8)
 	signal.Reset(os.Interrupt, syscall.SIGTERM) // a second one means something to the agent
@@ -250,14 +252,6 @@ func forwardSignals(agent *os.Process, signals <-chan os.Signal, ended <-chan st
 
 // lastGrace is how long the agent has to end after a second signal.
 const lastGrace = 500 * time.Millisecond
-
-// agentInput unwraps an interruptibleReader: the agent reads standard input itself.
-func agentInput(r io.Reader) io.Reader {
-	if i, ok := r.(*interruptibleReader); ok {
-		return i.r
-	}
-	return r
-}
 
 // policyPhrase names the policy and the window.
 func (r *agentRun) policyPhrase() string {

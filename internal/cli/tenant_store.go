@@ -83,8 +83,8 @@ type earlierPlan struct {
 	Counter string `json:"counter,omitempty"`
 }
 
-func earlier(version int, p *plan.Plan) earlierPlan {
-	return earlierPlan{version, p.CompactedTokens, p.Counter}
+func earlier(version int, p *plan.Plan) *earlierPlan {
+	return &earlierPlan{version, p.CompactedTokens, p.Counter}
 }
 
 // size says how large the prompt was, beside figures of that counter.
@@ -134,11 +134,10 @@ func (k *tenantStore) save(ctx context.Context, t *thread.Thread, p *plan.Plan) 
 		}
 		made.Version, err = k.Plans.Commit(ctx, t.ID(), version, store.Commit{Plan: p})
 		switch {
-		case err == nil && current != nil:
-			replaced := earlier(version, current)
-			made.Replaced = &replaced
-			return made, nil
 		case err == nil:
+			if current != nil {
+				made.Replaced = earlier(version, current)
+			}
 			return made, nil
 		case !errors.Is(err, store.ErrConflict) || try == maxSaveTries:
 			return nil, err

@@ -81,13 +81,13 @@ func (k *tenantStore) undo(ctx context.Context, name string, n int) (*undone, er
 	if err != nil {
 		return nil, err
 	}
-	made := &undone{Thread: id, Version: info.Plans + 1, Replaced: earlier(info.Plans, current)}
+	made := &undone{Thread: id, Version: info.Plans + 1, Replaced: *earlier(info.Plans, current)}
 	if n > 0 {
 		restored, err := k.Plans.Plan(ctx, id, n)
 		if err != nil {
 			return nil, err
 		}
-		made.Restored = earlier(n, restored)
+		made.Restored = *earlier(n, restored)
 	}
 	return made, session.OnlyIf(palimpsest.Condition{Plans: &info.Plans}).Undo(ctx, n)
 }
