@@ -144,10 +144,7 @@ type savedContent struct {
 // externalizedBy is what a plan, which may be nil, has moved out of the prompt.
 func externalizedBy(p *plan.Plan) map[savedContent]bool {
 	saved := map[savedContent]bool{}
-	if p == nil {
-		return saved
-	}
-	for _, externalized := range p.Externalized() {
+	for _, externalized := range cmp.Or(p, &plan.Plan{}).Externalized() {
 		for _, id := range externalized.Messages {
 			saved[savedContent{externalized.ArtifactID, id}] = true
 		}

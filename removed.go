@@ -180,10 +180,7 @@ func removedEarlier(ctx context.Context, logs store.Log, ids []string, log *thre
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	var actions plan.Actions
-	if p != nil {
-		actions = p.Actions()
-	}
+	actions := p.Actions()
 	known := map[string]bool{}
 	for _, m := range log.All() {
 		if actions[m.ID].Action == plan.Include {

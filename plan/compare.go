@@ -55,19 +55,14 @@ func (p *Plan) sameRecord(f Ref, q *Plan, g Ref) bool {
 // before does not hold in the same form. A nil before holds none.
 func (p *Plan) Since(before *Plan) []Record {
 	earlier := map[string][]Record{}
-	if before != nil {
-		for _, ref := range before.Refs() {
-			r := before.Record(ref)
-			earlier[keyOf(r)] = append(earlier[keyOf(r)], r)
-		}
+	for _, ref := range before.Refs() {
+		r := before.Record(ref)
+		earlier[keyOf(r)] = append(earlier[keyOf(r)], r)
 	}
 	var fresh []Record
 	for _, ref := range p.Refs() {
-		r, known := p.Record(ref), false
-		for _, old := range earlier[keyOf(r)] {
-			known = known || reflect.DeepEqual(old, r)
-		}
-		if !known {
+		r := p.Record(ref)
+		if !slices.ContainsFunc(earlier[keyOf(r)], func(old Record) bool { return reflect.DeepEqual(old, r) }) {
 			fresh = append(fresh, r)
 		}
 	}

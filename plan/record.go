@@ -186,7 +186,7 @@ func (r Ref) String() string {
 type Actions map[thread.ID]Ref
 
 // Actions indexes the plan. Where records overlap, precedence decides and then the earlier
-// record, as in Normalize.
+// record, as in Normalize. A nil plan covers nothing.
 func (p *Plan) Actions() Actions {
 	n := 0
 	for _, s := range p.spans() {
@@ -256,7 +256,7 @@ func changed[T any](records []T, at int, change func(*T) (gone bool)) []T {
 	return records
 }
 
-// Refs lists all records, lowest precedence first.
+// Refs lists all records, lowest precedence first. A nil plan has none.
 func (p *Plan) Refs() []Ref {
 	var refs []Ref
 	for ref := range p.spans() {
@@ -265,9 +265,12 @@ func (p *Plan) Refs() []Ref {
 	return refs
 }
 
-// spans visits the spans of all records, lowest precedence first.
+// spans visits the spans of all records, lowest precedence first. A nil plan has none.
 func (p *Plan) spans() iter.Seq2[Ref, *thread.Span] {
 	return func(yield func(Ref, *thread.Span) bool) {
+		if p == nil {
+			return
+		}
 		for i := range p.Clearings {
 			if !yield(Ref{Clear, i}, &p.Clearings[i].Span) {
 				return

@@ -46,10 +46,7 @@ func (l Timeline) expiredPlaceholders(s *history, from int) []plan.Clearing {
 	if l.ttl(s.Situation) <= 0 {
 		return nil
 	}
-	actions := plan.Actions{}
-	if s.Current != nil {
-		actions = s.Current.Actions()
-	}
+	actions := s.Current.Actions()
 	var out []plan.Clearing
 	answered, spoken, called := false, false, map[string]bool{}
 	for i := s.Thread.Len() - 1; i >= from; i-- {

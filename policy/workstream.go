@@ -165,16 +165,12 @@ func (w Workstream) Due(s *Situation) (bool, string) {
 // isMidTurn reports whether the agent is in the middle of a turn: a tool has just
 // answered, or a call of the newest answer still waits.
 func isMidTurn(s *Situation) bool {
-	n := s.Thread.Len()
-	if n == 0 {
-		return false
-	}
-	if s.Thread.At(n-1).Role == thread.Tool {
-		return true
-	}
 	// A message of the user's may come while calls of the newest answer still wait.
-	for i := n - 1; i >= 0; i-- {
-		if m := s.Thread.At(i); m.Role == thread.Assistant {
+	for i := s.Thread.Len() - 1; i >= 0; i-- {
+		switch m := s.Thread.At(i); {
+		case m.Role == thread.Tool && i == s.Thread.Len()-1:
+			return true
+		case m.Role == thread.Assistant:
 			return len(m.Calls()) > 0 && len(s.Pairs().Missing(i)) > 0
 		}
 	}
@@ -185,10 +181,7 @@ func isMidTurn(s *Situation) bool {
 // three and rounded up. System and tools are not counted. The seed does not speak of images
 // and the like: they count what the model reads of them, since their base64 is no text.
 func (w Workstream) estimate(s *Situation) int {
-	actions := plan.Actions{}
-	if s.Current != nil {
-		actions = s.Current.Actions()
-	}
+	actions := s.Current.Actions()
 	shown := map[plan.Ref]bool{}
 	chars := 0
 	for _, m := range s.Thread.All() {

@@ -244,9 +244,6 @@ func (v *View) decide(record plan.Record, counted bool) {
 // summaries in the format of another policy and, unless summaries is set, all summaries.
 // Keep comes before anything else is decided; a nil plan has no records.
 func (v *View) Keep(p *plan.Plan, summaries bool) {
-	if p == nil {
-		return
-	}
 	for _, ref := range p.Refs() {
 		switch r := p.Record(ref).(type) {
 		case plan.Summarization:
@@ -276,11 +273,9 @@ func (v *View) Keep(p *plan.Plan, summaries bool) {
 // and protects the messages at the positions of whole. What came after the model's last answer
 // is the tail. It stands in the place of Keep and Protect; a nil plan has no records.
 func (v *View) Hold(p *plan.Plan, tight bool, whole []int) {
-	if p != nil {
-		for _, ref := range p.Refs() {
-			if !tight || ref.Action == plan.Summarize || ref.Action == plan.Drop {
-				v.apply(p.Record(ref))
-			}
+	for _, ref := range p.Refs() {
+		if !tight || ref.Action == plan.Summarize || ref.Action == plan.Drop {
+			v.apply(p.Record(ref))
 		}
 	}
 	v.inForce, v.level = len(v.records), LastStep
