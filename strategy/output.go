@@ -33,16 +33,15 @@ func (v *View) results(name string, judge func(i int, tool string) (keep int, re
 			continue
 		}
 		p := Proposal{Strategy: name, Span: v.span([]int{i}), EstimatedTokensFreed: v.now[i] - keep, Reason: reason, Room: keep}
-		if v.superseded[i] != "" {
+		switch {
+		case v.superseded[i] != "":
 			p.Reason = v.superseded[i]
 			stale = append(stale, p)
-			continue
-		}
-		if v.messages[i].Kind == thread.Attached {
+		case v.messages[i].Kind == thread.Attached:
 			attached = append(attached, p)
-			continue
+		default:
+			old = append(old, p)
 		}
-		old = append(old, p)
 	}
 	return slices.Concat(stale, old, attached)
 }
@@ -84,11 +83,10 @@ func (v *View) keyFields(i int) thread.Fields {
 	}
 	fields := maps.Clone(v.fields[i])
 	if v.inPlace(i) {
-		for name, value := range fields {
-			if _, declared := r.KeyFields[name]; !declared && said(call, value) {
-				delete(fields, name)
-			}
-		}
+		maps.DeleteFunc(fields, func(name string, value any) bool {
+			_, declared := r.KeyFields[name]
+			return !declared && said(call, value)
+		})
 	}
 	return fields
 }
@@ -102,11 +100,7 @@ func (v *View) preserved(i int) thread.Fields {
 		delete(fields, name)
 	}
 	if v.Tools.Durability(r) == thread.Ephemeral {
-		for name := range fields {
-			if name != "error" && name != "exit_code" {
-				delete(fields, name)
-			}
-		}
+		maps.DeleteFunc(fields, func(name string, _ any) bool { return name != "error" && name != "exit_code" })
 	}
 	if len(fields) == 0 {
 		return nil
