@@ -55,15 +55,13 @@ func NewStore(b Backend, o *Options) *Store {
 	if b == nil {
 		panic("artifact: NewStore needs a backend")
 	}
-	s := &Store{backend: b, max: defaultMaxBytes, now: time.Now, seed: maphash.MakeSeed()}
 	o = cmp.Or(o, &Options{})
-	if o.MaxBytes > 0 {
-		s.max = o.MaxBytes
+	s := &Store{
+		backend: b, max: cmp.Or(max(o.MaxBytes, 0), defaultMaxBytes), now: o.Now, seed: maphash.MakeSeed(), keys: o.Keyring, keyed: o.KeyedIDs,
 	}
-	if o.Now != nil {
-		s.now = o.Now
+	if s.now == nil {
+		s.now = time.Now
 	}
-	s.keys, s.keyed = o.Keyring, o.KeyedIDs
 	s.limiter = newLimiter(o.Limits, s.now)
 	return s
 }

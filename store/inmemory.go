@@ -175,9 +175,7 @@ func (r *threadData) mark(p *plan.Plan) {
 func (s *Memory) Compacted(_ context.Context, id string) (map[thread.ID]int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	marks := map[thread.ID]int{}
-	maps.Copy(marks, s.thread(id).marks)
-	return marks, nil
+	return maps.Clone(s.thread(id).marks), nil
 }
 
 // Thread implements Catalog.

@@ -74,9 +74,7 @@ func countCl100k(live *effort.Budget, s string) int { return cl100k().count(live
 //
 // For any other name the error lists the names. An unknown family or image formula is an error too.
 func New(name string, o *Options) (*Counter, error) {
-	if o == nil {
-		o = &Options{}
-	}
+	o = cmp.Or(o, &Options{})
 	for _, k := range counters {
 		if k.name == name {
 			return newCounter(name, k.text, k.band, cmp.Or(o.Family, k.family), cmp.Or(o.Images, k.images))

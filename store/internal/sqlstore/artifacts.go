@@ -158,8 +158,12 @@ func (b backend) get(ctx context.Context, tenant, id string) (m artifact.Metadat
 	if err == nil {
 		m, err = parseMetadata(metadata)
 	}
-	if err == nil && body != "" {
-		if content, err = b.body(body); err != nil {
+	switch {
+	case err != nil || body == "":
+	case b.db.dialect.Bodies == nil:
+		err = fmt.Errorf("%w: the content is in a file, and this store has no files", artifact.ErrCorrupt)
+	default:
+		if content, err = b.db.dialect.Bodies.Root.ReadFile(body); err != nil {
 			err = fmt.Errorf("%w: %w", artifact.ErrCorrupt, err)
 		}
 	}
@@ -173,13 +177,6 @@ func (b backend) get(ctx context.Context, tenant, id string) (m artifact.Metadat
 		content = []byte{}
 	}
 	return m, content, nil
-}
-
-func (b backend) body(name string) ([]byte, error) {
-	if b.db.dialect.Bodies == nil {
-		return nil, errors.New("the content is in a file, and this store has no files")
-	}
-	return b.db.dialect.Bodies.Root.ReadFile(name)
 }
 
 func parseMetadata(data []byte) (artifact.Metadata, error) {
