@@ -118,7 +118,6 @@ func (x *Index) newChooser(entry []float64, terms []term, phrases []string, room
 		density: make([]float64, len(x.rows)), usedRows: make([]bool, len(x.rows)), passagesOf: make([]int, len(x.entries)),
 		shown: map[string]int{},
 	}
-	n := float64(len(x.rows))
 	holders := make([][]int32, len(terms), len(terms)+len(phrases))
 	all := 0.0
 	for k, t := range terms {
@@ -129,12 +128,11 @@ func (x *Index) newChooser(entry []float64, terms []term, phrases []string, room
 		if len(terms) <= fewTerms {
 			rows = x.addHeadRows(t.id, rows, entry)
 		}
-		df := float64(len(rows))
-		if df == 0 || len(terms) > fewTerms && df > commonRowShare*n && df > 20 {
+		if len(rows) == 0 || len(terms) > fewTerms && float64(len(rows)) > commonRowShare*float64(len(x.rows)) && len(rows) > 20 {
 			continue
 		}
 		holders[k] = rows
-		rarity := math.Log(1 + (n-df+0.5)/(df+0.5))
+		rarity := idf(len(x.rows), len(rows))
 		if len(terms) > fewTerms {
 			rarity = math.Pow(rarity, rarityPower)
 		}
