@@ -110,7 +110,6 @@ func discardTruncatedCalls(m thread.Message) thread.Message {
 // situateAfterCutOff is the situation after an answer that was cut off. The error wraps
 // policy.ErrMaxTokens where no compaction is due.
 func situateAfterCutOff(ctx context.Context, s *Session, l snapshot, p *Prepared) (*policy.Situation, error) {
-	l = measure(ctx, s, l, planRequest{Step: p.Step})
 	situation, err := situate(ctx, s, l, planRequest{Step: p.Step})
 	if err == nil {
 		err = policy.CheckCutOff(s.c.config.Policy, situation)

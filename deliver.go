@@ -167,11 +167,13 @@ func place(ctx context.Context, s *Session, l snapshot, situation *policy.Situat
 	if !situation.Profile.BoundReasoning || now.Rewritten <= max(p.Rewritten(), situation.Rewritten) {
 		return f, nil
 	}
-	again, err := situation.WithRewritten(now.Rewritten)
+	again := *situation
+	again.Rewritten = now.Rewritten
+	situation, err := policy.Situate(again)
 	if err != nil {
 		return nil, err
 	}
-	return again.Render(p)
+	return situation.Render(p)
 }
 
 // digest tells contents apart.

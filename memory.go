@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/event/quality"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/rehydrate"
@@ -104,7 +105,7 @@ type sessionState struct {
 
 	removedContent removedContent
 	rehydrator     *rehydrate.Rehydrator // may be nil
-	pendingEvents  pendingEvents         // of the rehydrator, for render
+	pendingEvents  []event.Event         // of the rehydrator, for render
 	monitor        *quality.Monitor      // may be nil
 }
 
@@ -156,7 +157,7 @@ func (s *Session) state() *sessionState {
 	return s.c.config.Memory.conversations.GetOrCreate(s.conversation, bytesPerSession, func() *sessionState {
 		k := &sessionState{lock: make(chan struct{}, 1), sizes: &sizeCache{}}
 		if r := s.c.config.Recall; r != nil {
-			k.rehydrator = s.c.newRehydrator(s.id, r.Rehydrate, &k.pendingEvents)
+			k.rehydrator = s.c.newRehydrator(s.id, r.Rehydrate, event.Func(func(_ context.Context, e event.Event) { k.pendingEvents = append(k.pendingEvents, e) }))
 		}
 		if q := s.c.config.Quality; q != nil {
 			o := *q

@@ -46,7 +46,6 @@ func (s *Session) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
 		if l.log, err = l.log.Append(s.c.signing.markInjected(s.condition.newMessages(l.log, step.Messages), lastMessage(l.log))...); err != nil {
 			return err
 		}
-		l = measure(ctx, s, l, planRequest{Step: step})
 		situation, err := situate(ctx, s, l, planRequest{Step: step, forced: true, fill: step.asksForSize()})
 		if err != nil {
 			return err

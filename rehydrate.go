@@ -3,7 +3,6 @@ package palimpsest
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -22,7 +21,7 @@ import (
 // which knows what of the content fits the prompt.
 func bringBack(ctx context.Context, s *Session, situation *policy.Situation) (*policy.Situation, []render.Rehydrated, error) {
 	k := s.state()
-	k.pendingEvents.take() // of an earlier attempt
+	k.pendingEvents = nil // of an earlier attempt
 	if k.rehydrator == nil || situation.Current.Empty() {
 		return situation, nil, nil
 	}
@@ -46,7 +45,9 @@ func bringBack(ctx context.Context, s *Session, situation *policy.Situation) (*p
 	for i := range shown {
 		shown[i].Reach = situation.Profile.Reach
 	}
-	return situation.WithRehydrated(what), shown, nil
+	next := *situation
+	next.Rehydrated = what
+	return &next, shown, nil
 }
 
 func (c *Compactor) newRehydrator(id string, o recall.Rehydration, events event.Sink) *rehydrate.Rehydrator {
@@ -61,36 +62,14 @@ func (c *Compactor) newRehydrator(id string, o recall.Rehydration, events event.
 	return rehydrate.New(source, c.config.Counter.Text, &o)
 }
 
-// pendingEvents holds the rehydrator's events until the prompt is rendered.
-type pendingEvents struct {
-	mu     sync.Mutex
-	events []event.Event
-}
-
-// Emit implements event.Sink.
-func (w *pendingEvents) Emit(_ context.Context, e event.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events = append(w.events, e)
-}
-
-// take returns and forgets the events.
-func (w *pendingEvents) take() []event.Event {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := w.events
-	w.events = nil
-	return out
-}
-
 // emitRehydrated emits the rehydrator's events. Content that did not fit the prompt counts
-// as blocked.
+// as blocked. The lock is held.
 func emitRehydrated(ctx context.Context, s *Session, shown []render.Rehydrated) {
 	to := s.c.config.Events
 	if r := s.c.config.Recall; r != nil && r.Rehydrate.Events != nil {
 		to = r.Rehydrate.Events
 	}
-	for _, e := range s.state().pendingEvents.take() {
+	for _, e := range s.state().pendingEvents {
 		if e.Type == event.Rehydrated && !slices.ContainsFunc(shown, func(r render.Rehydrated) bool { return r.ArtifactID == e.Details["artifact"] }) {
 			e.Type, e.TokensAfter = event.Blocked, 0
 			e.Details["reason"] = "no_room"
@@ -99,6 +78,7 @@ func emitRehydrated(ctx context.Context, s *Session, shown []render.Rehydrated) 
 		e.Policy = s.c.config.Policy.Name()
 		event.Emit(ctx, to, e)
 	}
+	s.state().pendingEvents = nil
 }
 
 // injection is what was recalled for a user's message under one plan. It stays the same, and

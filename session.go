@@ -205,7 +205,6 @@ func finish(ctx context.Context, s *Session, p *Prepared, usage wire.Usage, answ
 		l, err = appendMessages(ctx, s, l, answer, true)
 	}
 	if err == nil && s.c.config.Jobs != nil && p != nil {
-		l = measure(ctx, s, l, planRequest{Step: p.Step})
 		if situation, err := situate(ctx, s, l, planRequest{Step: p.Step}); err == nil {
 			enqueueCompaction(ctx, s, situation, p.Step)
 		}

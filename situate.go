@@ -30,10 +30,10 @@ type planRequest struct {
 	attempt, attempts int // of a job; both 0 in a step
 }
 
-// situate makes the value that policies decide on: what was loaded, counted as the
-// provider counts, with limits, prices and the time.
+// situate makes the value that policies decide on: what was loaded, measured and counted as
+// the provider counts, with limits, prices and the time.
 func situate(ctx context.Context, s *Session, l snapshot, q planRequest) (*policy.Situation, error) {
-	situation, broken, err := trySituate(ctx, s, l, q)
+	situation, broken, err := trySituate(ctx, s, measure(ctx, s, l, q), q)
 	if broken != nil {
 		s.emit(ctx, event.Event{Type: event.Failed, Details: map[string]any{"fallback": "passthrough"}}.Failing(broken))
 	}
@@ -204,13 +204,9 @@ func requestLimit(p policy.Policy, situation *policy.Situation) int {
 // windowLimit is the smaller of the budget and what the window leaves beside the answer, in
 // tokens; 0 where neither is known.
 func windowLimit(p policy.Policy, situation *policy.Situation) int {
-	window := situation.Window
+	step := *situation
 	if w, ok := policy.As[policy.Windowed](p); ok {
-		window = w.ContextWindow(situation)
+		step.Window = w.ContextWindow(situation)
 	}
-	limit := max(0, window-situation.Output)
-	if situation.Budget > 0 && (limit == 0 || situation.Budget < limit) {
-		limit = situation.Budget
-	}
-	return limit
+	return step.Limit()
 }

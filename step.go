@@ -16,7 +16,6 @@ import (
 func prepare(ctx context.Context, s *Session, loaded snapshot, q planRequest) (*Prepared, error) {
 	waited, attempt := notWaited, 1
 	for {
-		loaded = measure(ctx, s, loaded, q)
 		situation, err := situate(ctx, s, loaded, q)
 		if err != nil {
 			return nil, err
@@ -79,7 +78,6 @@ func prepare(ctx context.Context, s *Session, loaded snapshot, q planRequest) (*
 func compactNow(ctx context.Context, s *Session, loaded snapshot, q planRequest) (*plan.Plan, error) {
 	for attempt := 1; ; attempt++ {
 		loaded.usage = *cmp.Or(q.usage, &loaded.usage)
-		loaded = measure(ctx, s, loaded, q)
 		situation, err := situate(ctx, s, loaded, q)
 		if err != nil {
 			return nil, err
