@@ -322,11 +322,15 @@ func (s *Situation) Room() int { return max(0, s.Limit()-s.Fixed) }
 // Limit is what the model can read, in tokens: the smaller of the budget and what its window
 // leaves beside its answer; 0 when neither is known.
 func (s *Situation) Limit() int {
-	room := max(0, s.Window-s.Output)
-	if s.Budget > 0 && (room == 0 || s.Budget < room) {
-		return s.Budget
+	return smallerLimit(s.Budget, max(0, s.Window-s.Output))
+}
+
+// smallerLimit is the smaller of two limits, in tokens; 0 is none.
+func smallerLimit(a, b int) int {
+	if a <= 0 || b > 0 && b < a {
+		return b
 	}
-	return room
+	return a
 }
 
 // Defaults returns the policy with the defaults of its favor filled in, for display. It

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -16,9 +17,6 @@ type cycle struct {
 	// was, so that the cache still has it: system, tools and what precedes the first
 	// change.
 	After, Kept float64
-	// CompactionCost is what making a compaction costs, in units of uncached input: 0
-	// without a model.
-	CompactionCost float64
 	// Uncached is what the compacting step brings that no cache holds yet. It is written
 	// whether the step compacts or not, so a large one is a good occasion. 0 stands for
 	// Growth.
@@ -28,14 +26,10 @@ type cycle struct {
 	ExpiryChance float64
 }
 
-// rewrite is A, the cost of a compaction beyond that of the steps around it: the rest of
-// the prompt is written instead of read.
+// rewrite is A, the cost of a compaction beyond that of the steps around it, without that of a model: the
+// rest of the prompt is written instead of read.
 func (c cycle) rewrite(r token.Rates) float64 {
-	fresh := c.Uncached
-	if fresh <= 0 {
-		fresh = c.Growth
-	}
-	return max(0, (r.Write-r.Read)*(c.After-c.Kept-fresh)+c.CompactionCost)
+	return max(0, (r.Write-r.Read)*(c.After-c.Kept-cmp.Or(c.Uncached, c.Growth)))
 }
 
 // steps is how many steps there should be between two compactions, at least one: the

@@ -319,11 +319,7 @@ func arrivedCount(s *Situation, p *plan.Plan) int {
 		return 0
 	}
 	fresh := p.Since(s.Current)
-	before := 0
-	if s.Current != nil {
-		before = len(s.Current.Refs())
-	}
-	if len(p.Refs()) != before+len(fresh) {
+	if len(p.Refs()) != len(s.Current.Refs())+len(fresh) {
 		return 0
 	}
 	for _, r := range fresh {
@@ -433,17 +429,9 @@ func (c *fitter) fit(ctx context.Context, one candidate) (*Fitted, error) {
 // droppedRequest is the position of the user's first or latest request if a plan drops it, which the one in force
 // does not; else -1.
 func (c *fitter) droppedRequest(p *plan.Plan) int {
-	s, ends := c.situation, [2]int{-1, -1}
-	for i, m := range s.Thread.All() {
-		if m.StartsTurn() {
-			ends[1] = i
-			if ends[0] < 0 {
-				ends[0] = i
-			}
-		}
-	}
-	for _, i := range ends {
-		if i >= 0 && isDropped(p, s.Thread.At(i).ID) && !isDropped(s.Current, s.Thread.At(i).ID) {
+	s := c.situation
+	for _, i := range s.firstAndLast((*thread.Message).StartsTurn) {
+		if id := s.Thread.At(i).ID; isDropped(p, id) && !isDropped(s.Current, id) {
 			return i
 		}
 	}

@@ -70,11 +70,7 @@ func (l Ladder) budget(s *Situation, fixed int) token.Budget {
 
 // Limit is MaxInputTokens, or less where the step's budget or window leaves less.
 func (l Ladder) Limit(s *Situation) int {
-	most := l.Defaults().MaxInputTokens
-	if limit := s.Limit(); limit > 0 {
-		most = min(most, limit)
-	}
-	return most
+	return smallerLimit(l.Defaults().MaxInputTokens, s.Limit())
 }
 
 // Reserve is RehydrationReserve and MaxRehydrated.

@@ -248,20 +248,6 @@ func Situate(given Situation) (*Situation, error) {
 	return s, nil
 }
 
-// WithRehydrated returns the situation with what was brought back for the turn.
-func (s *Situation) WithRehydrated(returned recall.TurnContext) *Situation {
-	next := *s
-	next.Rehydrated = returned
-	return &next
-}
-
-// WithRewritten returns the situation with so many messages in Rewritten.
-func (s *Situation) WithRewritten(messages int) (*Situation, error) {
-	next := *s
-	next.Rewritten = messages
-	return Situate(next)
-}
-
 // Pairs tells which results answer which calls of the thread.
 func (s *Situation) Pairs() *thread.Pairing {
 	if s.pairs == nil {
@@ -278,21 +264,16 @@ func (s *Situation) baseRequest(p *plan.Plan) (*prompt.Prompt, int) {
 	return s.Base, s.Fixed
 }
 
-// render renders the thread under a plan.
+// render renders the thread under a plan, the one in force once.
 func (s *Situation) render(p *plan.Plan) (*prompt.Prompt, *render.Manifest, error) {
+	if p == s.Current && s.Rendered != nil {
+		return s.Rendered.Prompt, s.Rendered.Manifest, nil
+	}
 	base, _ := s.baseRequest(p)
 	if s.Memo != nil && p == s.Current {
 		return s.Memo.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Cache: s.CacheRule, Rewritten: s.Rewritten, Shared: true})
 	}
 	return render.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Pairs: s.Pairs(), Cache: s.CacheRule, Rewritten: s.Rewritten, Shared: true})
-}
-
-// currentRequest is the request under the plan in force.
-func (s *Situation) currentRequest() (*prompt.Prompt, *render.Manifest, error) {
-	if s.Rendered != nil {
-		return s.Rendered.Prompt, s.Rendered.Manifest, nil
-	}
-	return s.render(s.Current)
 }
 
 // Draft returns an empty plan for the next round, dated, named, and with the memory block,

@@ -156,11 +156,7 @@ func estimateMessage(m *thread.Message) int {
 		case thread.ToolCall:
 			total += quarter(utf16Units(part.Name)) + quarter(utf16Units(stringify(part.Arguments)))
 		case thread.ToolResult:
-			if part.Structured != "" {
-				total += quarter(utf16Units(stringify(part.Structured)))
-			} else {
-				total += quarter(quotedUnits(part.Text()))
-			}
+			total += quarter(utf16Units(resultJSON(part, 0)))
 		}
 	}
 	return total
@@ -192,20 +188,6 @@ func utf16Width(r rune) int {
 		return 2
 	}
 	return 1
-}
-
-// quotedUnits is utf16Units(rawjson.Quote(s)), without writing it.
-func quotedUnits(s string) int {
-	n := utf16Units(s) + len(`""`)
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"', c == '\\', c == '\n', c == '\t', c == '\r', c == '\b', c == '\f':
-			n++
-		case c < ' ':
-			n += len(`u0000`)
-		}
-	}
-	return n
 }
 
 // headUnits returns the first n code units of s and whether that is all of it. A pair at

@@ -94,9 +94,6 @@ func TestUnits(t *testing.T) {
 		if utf16Units(s) != len(all) {
 			t.Fatalf("units(%q) = %d, want %d", s, utf16Units(s), len(all))
 		}
-		if quotedUnits(s) != utf16Units(rawjson.Quote(s)) {
-			t.Fatalf("quotedUnits(%q) = %d, written it is %q", s, quotedUnits(s), rawjson.Quote(s))
-		}
 		head, whole := headUnits(s, n)
 		if whole != (len(all) <= n) || !strings.HasPrefix(s, head) || utf16Units(head) > n || !whole && utf16Units(head) < n-1 {
 			t.Fatalf("headUnits(%q, %d) = %q, %v", s, n, head, whole)

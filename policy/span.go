@@ -33,7 +33,7 @@ func (e *entry) isRecap() bool { return e.Kind == thread.Recap }
 // visibleEntries is the list as the agent sees it: the thread under the plan in force,
 // without system messages, which are never compacted.
 func (s *Situation) visibleEntries() ([]entry, error) {
-	out, manifest, err := s.currentRequest()
+	out, manifest, err := s.render(s.Current)
 	if err != nil {
 		return nil, fmt.Errorf("the plan in force: %w", err)
 	}
@@ -169,10 +169,7 @@ func (a *summaryModel) extractSummary(ctx context.Context, o *oldPart, budget in
 	s := a.situation
 	all := s.Thread.Messages()
 	in := summarize.Input{Log: all, Previous: o.knownSummary, Context: all[o.end:], Budget: budget, Standing: standingRoom(s.PromptTokens), Instructions: s.Instructions}
-	var hidden plan.Actions
-	if s.Current != nil {
-		hidden = s.Current.Actions()
-	}
+	hidden := s.Current.Actions()
 	for i, m := range s.Thread.All() {
 		if i < o.end && !m.IsInstruction() && !s.pinned[i] && hidden[m.ID].Action != plan.Summarize {
 			in.Messages = append(in.Messages, *m)

@@ -98,13 +98,7 @@ var prefixTask string
 var timelineUser string
 
 // Limit is MaxTokens, or what the step leaves where that is less or MaxTokens is not set.
-func (l Timeline) Limit(s *Situation) int {
-	limit := s.Limit()
-	if l.MaxTokens > 0 && (limit <= 0 || l.MaxTokens < limit) {
-		return l.MaxTokens
-	}
-	return limit
-}
+func (l Timeline) Limit(s *Situation) int { return smallerLimit(l.MaxTokens, s.Limit()) }
 
 // CacheRule puts cache marks at the end of the turn before, at the end of round N−4, and
 // at the tail.

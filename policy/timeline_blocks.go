@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,12 +46,8 @@ func blocksOf(messages []thread.Message, from int, tokens []int) []block {
 			first++
 			add(blockUser, "user")
 		case thread.ByModel:
-			said := false
-			for _, p := range m.Parts {
-				if _, call := p.(thread.ToolCall); !call && !said {
-					said = true
-					add(blockSaid, "assistant")
-				}
+			if slices.ContainsFunc(m.Parts, func(p thread.Part) bool { _, call := p.(thread.ToolCall); return !call }) {
+				add(blockSaid, "assistant")
 			}
 			for range m.Calls() {
 				add(blockCall, "assistant")

@@ -68,15 +68,11 @@ func (w timelineWriter) digest(prev *plan.Summarization, sum *summary.Summary, f
 		}
 		tools[r.Tool] = append(tools[r.Tool], plan.DigestOutput{Path: blockPath(m), MessageID: m.ID, Outcome: r.Outcome, Bytes: len(r.Text())})
 		if where, _ := r.KeyFields["path"].(string); where != "" && (r.KeyFields["mime"] != nil || r.KeyFields["visibility"] != nil || r.KeyFields["sources_used"] != nil) {
-			a := plan.DigestArtifact{Path: where, MIME: mimeOf(where), Visibility: "internal"}
-			if mime, ok := r.KeyFields["mime"].(string); ok {
-				a.MIME = mime
-			}
-			if visibility, ok := r.KeyFields["visibility"].(string); ok {
-				a.Visibility = visibility
-			}
-			a.Sources = stringList(r.KeyFields["sources_used"])
-			artifact(a)
+			mime, _ := r.KeyFields["mime"].(string)
+			visibility, _ := r.KeyFields["visibility"].(string)
+			artifact(plan.DigestArtifact{
+				Path: where, MIME: cmp.Or(mime, mimeOf(where)), Visibility: cmp.Or(visibility, "internal"), Sources: stringList(r.KeyFields["sources_used"]),
+			})
 		}
 		if searchesMemory(r.Tool) {
 			searches = append(searches, w.digestSearch(i, &r))
@@ -120,12 +116,8 @@ func (w timelineWriter) digestSearch(i int, r *thread.ToolResult) plan.DigestSea
 			out.Query = arguments.Query
 		}
 	}
-	text := r.Structured
-	if text == "" {
-		text = r.Text()
-	}
 	var found any
-	if json.Unmarshal([]byte(text), &found) != nil {
+	if json.Unmarshal([]byte(cmp.Or(r.Structured, r.Text())), &found) != nil {
 		return out
 	}
 	var walk func(v any)
@@ -158,14 +150,10 @@ func (w timelineWriter) digestSearch(i int, r *thread.ToolResult) plan.DigestSea
 
 func stringList(v any) []string {
 	var out []string
-	switch v := v.(type) {
-	case []string:
-		out = slices.Clone(v)
-	case []any:
-		for _, e := range v {
-			if text, ok := e.(string); ok {
-				out = append(out, text)
-			}
+	list, _ := v.([]any)
+	for _, e := range list {
+		if text, ok := e.(string); ok {
+			out = append(out, text)
 		}
 	}
 	return out

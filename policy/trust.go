@@ -83,10 +83,7 @@ func (a *summaryModel) acceptWhole(g *summarize.Grounds, text string) (string, e
 	if err == nil {
 		err = isAbout(g, strings.ReplaceAll(kept, "\\#", "#"))
 	}
-	if err != nil {
-		return "", err
-	}
-	return kept, nil
+	return kept, err
 }
 
 // isAbout returns an error if a text names nothing of the messages, as a refusal in words: it is no

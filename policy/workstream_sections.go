@@ -178,14 +178,12 @@ func sectionsOf(s *summary.Summary) workstreamSections {
 		out.OpenThreads = append(out.OpenThreads, o.Description)
 	}
 	for _, step := range s.CurrentPlan {
-		if !isDone(step.Status) {
+		if step.Status != "completed" && step.Status != "done" {
 			out.OpenThreads = append(out.OpenThreads, "Planned: "+step.Text)
 		}
 	}
 	return out
 }
-
-func isDone(status string) bool { return status == "completed" || status == "done" }
 
 // likelyStanding is the score from which what the user said goes into the state, which holds a few
 // constraints only: where half of the clauses stand, it is more likely than not.
