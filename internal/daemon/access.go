@@ -124,13 +124,7 @@ func (a *access) byBearer(r *http.Request) (identity, error) {
 	if !strings.EqualFold(scheme, "Bearer") {
 		token = ""
 	}
-	if a.needsNoKey(r, token) {
-		return ownerIdentity(), checkLocalOrigin(r)
-	}
-	if token == "" {
-		return identity{}, problem(api.Unauthorized, "send a key: Authorization: Bearer KEY (%s)", a.keyHint())
-	}
-	return a.identifyToken(r.Context(), token)
+	return a.identify(r, token, "send a key: Authorization: Bearer KEY ("+a.keyHint()+")")
 }
 
 // KeyHeader carries the daemon's key in requests to the proxy, whose Authorization is
@@ -139,18 +133,22 @@ const KeyHeader = "X-Palimpsest-Key"
 
 // byKeyHeader identifies a caller of the proxy, by KeyHeader.
 func (a *access) byKeyHeader(r *http.Request) (identity, error) {
-	token := r.Header.Get(KeyHeader)
-	if a.needsNoKey(r, token) {
-		return ownerIdentity(), checkLocalOrigin(r)
-	}
-	if token == "" {
-		return identity{}, problem(api.Unauthorized, "there is nothing at this address, unless it is meant for a provider: then send a key of this daemon as "+KeyHeader)
-	}
-	who, err := a.identifyToken(r.Context(), token)
+	who, err := a.identify(r, r.Header.Get(KeyHeader), "there is nothing at this address, unless it is meant for a provider: then send a key of this daemon as "+KeyHeader)
 	if err == nil {
 		err = who.require(apikey.Read | apikey.Write) // models read there what was kept
 	}
 	return who, err
+}
+
+// identify returns the caller who shows a token; missing is told to one who needs a token and shows none.
+func (a *access) identify(r *http.Request, token, missing string) (identity, error) {
+	switch {
+	case a.needsNoKey(r, token):
+		return ownerIdentity(), checkLocalOrigin(r)
+	case token == "":
+		return identity{}, problem(api.Unauthorized, "%s", missing)
+	}
+	return a.identifyToken(r.Context(), token)
 }
 
 // needsNoKey reports whether a request needs no key. A daemon without keys listens to

@@ -186,14 +186,11 @@ func (c *call) readIfMatch() error {
 
 // setETag sets the versions of the answer, joined by dots.
 func (c *call) setETag(parts ...int) {
-	var tag strings.Builder
+	versions := make([]string, len(parts))
 	for i, n := range parts {
-		if i > 0 {
-			tag.WriteByte('.')
-		}
-		tag.WriteString(strconv.Itoa(n))
+		versions[i] = strconv.Itoa(n)
 	}
-	c.w.Header().Set("ETag", strconv.Quote(tag.String()))
+	c.w.Header().Set("ETag", strconv.Quote(strings.Join(versions, ".")))
 }
 
 // decodeJSON reads the body of the request into v, which is a pointer to a struct.

@@ -35,8 +35,6 @@ type watcher struct {
 // misses some.
 const maxPassing = 256
 
-func newHub() *hub { return &hub{watchers: map[string]map[*watcher]bool{}} }
-
 // watch returns a watcher of the thread, or nil when there are too many.
 func (h *hub) watch(threadID string, most int) *watcher {
 	h.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
@@ -164,14 +165,11 @@ func versionProblem(kind string, want, have int) *api.Problem {
 }
 
 func budgetDetail(over *policy.BudgetError) string {
-	text := fmt.Sprintf("what must stay takes %d tokens, the budget is %d; raise it, or shorten:", over.Need, over.Budget)
+	parts := make([]string, len(over.Parts))
 	for i, part := range over.Parts {
-		if i > 0 {
-			text += ","
-		}
-		text += fmt.Sprintf(" %s (%d tokens)", part.Name, part.Tokens)
+		parts[i] = fmt.Sprintf("%s (%d tokens)", part.Name, part.Tokens)
 	}
-	return text
+	return fmt.Sprintf("what must stay takes %d tokens, the budget is %d; raise it, or shorten: %s", over.Need, over.Budget, strings.Join(parts, ", "))
 }
 
 // answerError answers with what an error means to the caller.

@@ -159,7 +159,7 @@ func (ts *tenants) get(name string) (*tenant, error) {
 	}
 	t := &tenant{
 		Tenant: ts.config.Store.Tenant(name), name: name,
-		hub: newHub(), searchCache: ts.searchCache, prepared: ts.prepared,
+		hub: &hub{watchers: map[string]map[*watcher]bool{}}, searchCache: ts.searchCache, prepared: ts.prepared,
 	}
 	c := ts.config.Compactor
 	c.Log, c.Plans, c.Answers = t.Log, watchedPlans{t.Plans, t.hub}, ts.config.Spending.Answers(name, t.Answers)
@@ -203,15 +203,11 @@ func Domain(tenant string) string { return url.QueryEscape(tenant) }
 
 // runJob does a compaction in the background.
 func (ts *tenants) runJob(ctx context.Context, j job.Job) error {
-	name, err := tenantOf(j)
+	name, model, err := tenantOf(j)
 	if err != nil {
 		return err
 	}
 	t, err := ts.get(name)
-	if err != nil {
-		return err
-	}
-	_, _, model, err := palimpsest.ParseJob(j)
 	if err != nil {
 		return err
 	}
@@ -220,7 +216,7 @@ func (ts *tenants) runJob(ctx context.Context, j job.Job) error {
 
 // runProxyJob does a compaction of a proxied conversation in the background.
 func (ts *tenants) runProxyJob(ctx context.Context, j job.Job) error {
-	name, err := tenantOf(j)
+	name, _, err := tenantOf(j)
 	if err != nil {
 		return err
 	}
@@ -235,14 +231,14 @@ func (ts *tenants) runProxyJob(ctx context.Context, j job.Job) error {
 	return p.Work(ctx, j)
 }
 
-func tenantOf(j job.Job) (string, error) {
-	domain, _, _, err := palimpsest.ParseJob(j)
+// tenantOf is the tenant of a job, and the model that it is for.
+func tenantOf(j job.Job) (name, model string, err error) {
+	domain, _, model, err := palimpsest.ParseJob(j)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	name, err := url.QueryUnescape(domain)
-	if err != nil {
-		return "", fmt.Errorf("job %s: its domain cannot be read: %w", j.Kind, err)
+	if name, err = url.QueryUnescape(domain); err != nil {
+		err = fmt.Errorf("job %s: its domain cannot be read: %w", j.Kind, err)
 	}
-	return name, nil
+	return name, model, err
 }
