@@ -198,9 +198,6 @@ func names[S ~string](list []S) []any {
 }
 
 func (e Event) details() map[string]any {
-	if len(e.Details) == 0 {
-		return nil
-	}
 	out := make(map[string]any, len(e.Details))
 	for key, v := range e.Details {
 		out[name(key)] = value(v)

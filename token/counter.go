@@ -154,12 +154,7 @@ func (c *Counter) Until(ctx interface{ Err() error }) *Counter {
 }
 
 // Factor is what Scaled multiplies counts with; 1 for a counter that is not scaled.
-func (c *Counter) Factor() float64 {
-	if c.base == nil {
-		return 1
-	}
-	return c.factor
-}
+func (c *Counter) Factor() float64 { return cmp.Or(c.factor, 1) }
 
 func (c *Counter) scale(n int) int { return int(math.Ceil(float64(n)*c.factor - 1e-9)) }
 

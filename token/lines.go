@@ -1,6 +1,7 @@
 package token
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 )
@@ -38,12 +39,7 @@ func (c *Counter) TextMemo() func(string) int { return newLineMemo(c).text }
 
 func newLineMemo(c *Counter) *lineMemo {
 	l := &lineMemo{counter: c, now: map[string]int{}}
-	base := c
-	if c.base != nil {
-		base = c.base
-	}
-	switch base.name {
-	case "o200k", "cl100k":
+	if base := cmp.Or(c.base, c); base.name == "o200k" || base.name == "cl100k" {
 		l.raw = base.text
 	}
 	return l
