@@ -13,8 +13,7 @@ import (
 
 // Spending bounds the tokens that each tenant spends on models for summaries and
 // decisions: so many at once, and as many more each hour. Beyond that they are made
-// without a model. Make one with NewSpending; nil bounds nothing. It is safe for
-// concurrent use.
+// without a model. Make one with NewSpending. It is safe for concurrent use.
 type Spending struct {
 	hourly  int
 	tenants *ratelimit.Buckets[string]
@@ -34,9 +33,6 @@ func NewSpending(tokens int, now func() time.Time) *Spending {
 // Answers are the stored answers of models to a tenant, which count and bound what it
 // spends on new ones.
 func (s *Spending) Answers(tenant string, kept store.Answers) *llm.Answers {
-	if s == nil {
-		return llm.NewAnswers(kept)
-	}
 	return llm.NewMetered(kept, tenantMeter{s, tenant})
 }
 
