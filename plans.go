@@ -113,7 +113,7 @@ func (s *Session) Expand(ctx context.Context, id thread.ID) error {
 		if next.Actions()[id].Action == plan.Include {
 			return fmt.Errorf("message %s is not hidden: %w", id, store.ErrNotFound)
 		}
-		s.showAgain(log, next, id)
+		showAgain(s.c, log, next, id)
 		return nil
 	})
 }
@@ -128,7 +128,7 @@ func (s *Session) Pin(ctx context.Context, id thread.ID, pinned bool) error {
 			return fmt.Errorf("message %s: %w", id, thread.ErrUnknownID)
 		}
 		if pinned && next.Actions()[id].Action != plan.Include {
-			s.showAgain(log, next, id)
+			showAgain(s.c, log, next, id)
 		}
 		next.Pinned = slices.DeleteFunc(slices.Clone(next.Pinned), func(p thread.ID) bool { return p == id })
 		if pinned {
@@ -140,7 +140,7 @@ func (s *Session) Pin(ctx context.Context, id thread.ID, pinned bool) error {
 
 // showAgain takes a hidden message of the log out of the record that covers it, with those of its unit that
 // the record covers too. A record that hides nothing more is gone.
-func (s *Session) showAgain(log *thread.Thread, next *plan.Plan, id thread.ID) {
+func showAgain(c *Compactor, log *thread.Thread, next *plan.Plan, id thread.ID) {
 	ref := next.Actions()[id]
 	i, _ := log.Index(id)
 	unit := []int{i}
@@ -150,7 +150,7 @@ func (s *Session) showAgain(log *thread.Thread, next *plan.Plan, id thread.ID) {
 	record, back := next.Record(ref), 0
 	for _, at := range unit {
 		if record.Covers().Contains(log.At(at).ID) {
-			back += s.c.tokenMemo.Message(log.At(at))
+			back += c.tokenMemo.Message(log.At(at))
 		}
 	}
 	shown := func(id thread.ID) bool {

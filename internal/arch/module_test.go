@@ -268,14 +268,14 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9638},
-		{Of: "floor 1", Floor: 1, Most: 21330},
-		{Of: "floor 2", Floor: 2, Most: 23060},
-		{Of: "floor 3", Floor: 3, Most: 11380},
-		{Of: "floor 4", Floor: 4, Most: 2996},
-		{Of: "floor 5", Floor: 5, Most: 10203},
-		{Of: "floor 6", Floor: 6, Most: 12410},
-		{Of: "floor 7", Floor: 7, Most: 20890},
+		{Of: "floor 0", Floor: 0, Most: 9723},
+		{Of: "floor 1", Floor: 1, Most: 21180},
+		{Of: "floor 2", Floor: 2, Most: 22923},
+		{Of: "floor 3", Floor: 3, Most: 11366},
+		{Of: "floor 4", Floor: 4, Most: 2985},
+		{Of: "floor 5", Floor: 5, Most: 10092},
+		{Of: "floor 6", Floor: 6, Most: 12297},
+		{Of: "floor 7", Floor: 7, Most: 20731},
 		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13812},
 	},
 	Packages: 101, Public: 45, Names: 751,

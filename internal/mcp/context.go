@@ -51,7 +51,7 @@ func (s *Server) contextStatus(ctx context.Context, in statusArgs, _ int) (strin
 }
 
 // cannotCompact is the answer of compact_now: nobody who speaks this protocol can compact a client.
-const cannotCompact = "By this protocol your client cannot be compacted. Ask the user for the client's own command (/compact in Claude Code, Codex and others, between two turns), or go on: the client compacts by itself when its window is full. Write down with context_note what must not be lost."
+const cannotCompact = "by this protocol your client cannot be compacted: ask the user for the client's own command (/compact in Claude Code, Codex and others, between two turns), or go on: the client compacts by itself when its window is full. Write down with context_note what must not be lost"
 
 func (s *Server) compactNow(context.Context, compactNowArgs, int) (string, error) {
 	return "", errors.New(cannotCompact)
