@@ -59,20 +59,23 @@ func withoutLineNumber(line string) string {
 // leastHit is the shortest text of a hit without identifiers that is kept, in bytes.
 const leastHit = 12
 
-// bareHit reports whether a line of a search's output has a position but no text worth
+// bareHit reports whether a line of a search's output has a position ("a.go-12-", "12-") but no text worth
 // keeping: around a hit there is often only a closing brace.
 func bareHit(line string) bool {
-	for i := 1; i < len(line); i++ {
-		mark := line[i]
-		if mark != ':' && mark != '-' {
+	for i := -1; i < len(line); i++ {
+		if i == 0 || i > 0 && line[i] != ':' && line[i] != '-' {
 			continue
 		}
 		number := line[i+1:]
 		rest := strings.TrimLeft(number, "0123456789")
-		if rest != "" && len(rest) < len(number) && rest[0] == mark {
-			rest = strings.TrimSpace(rest[1:])
-			return len(mentions(nil, rest)) == 0 && (mark == '-' || len(rest) < leastHit)
+		if rest == "" || len(rest) == len(number) || rest[0] != ':' && rest[0] != '-' || i > 0 && rest[0] != line[i] {
+			continue
 		}
+		text := strings.TrimSpace(rest[1:])
+		if i < 0 && text != "" && scan.IsDigit(text[0]) {
+			continue // a date
+		}
+		return len(mentions(nil, text)) == 0 && (rest[0] == '-' || len(text) < leastHit)
 	}
 	return false
 }

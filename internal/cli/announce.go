@@ -59,11 +59,7 @@ func describePolicy(s *policyfile.Settings, window int, prices token.Rates) stri
 	case a.Favor == policy.FavorQuality:
 		words = fmt.Sprintf("at %s of each model's room for messages and keeps %d %% of that", hard, int(100*float64(m.Target)/float64(m.Mark)+0.5))
 	default:
-		words = fmt.Sprintf("at %s tokens and keeps %s", aboutTokens(m.Mark), aboutTokens(m.Target))
-		if a.Favor == policy.FavorBalanced {
-			words += ", sooner where a window leaves less than 142,000 beside the answer"
-		}
-		words += "; at " + hard + " of the window where a model's prices are not known"
+		words = fmt.Sprintf("at %s tokens and keeps %s; sooner in small windows, at %s of the window where prices are not known", aboutTokens(m.Mark), aboutTokens(m.Target), hard)
 	}
 	return "compacts " + words + " (favor: " + string(a.Favor) + ")"
 }

@@ -27,10 +27,10 @@ func TestWhenActs(t *testing.T) {
 		{policy.Auto{}, 20_000, "compacts at 12,000 to 18,000 of 20,000 tokens (90 % of what a request leaves for its messages) and keeps about 6,700 to 10,000 (favor: balanced)"},
 		{policy.Auto{Favor: policy.FavorQuality}, 900_000, "compacts at 480,000 to 720,000 of 900,000 tokens (80 % of what a request leaves for its messages) and keeps 240,000 to 360,000 (favor: quality)"},
 		{policy.Auto{Favor: policy.FavorCost}, 200_000, "compacts at about 35,000 of 200,000 tokens and keeps 20,000; at 90 % of what a request leaves for its messages where the model's prices are not known (favor: cost)"},
-		{policy.Auto{}, 0, "compacts at 64,000 tokens and keeps 32,000, sooner where a window leaves less than 142,000 beside the answer; at 90 % of the window where a model's prices are not known (favor: balanced)"},
+		{policy.Auto{}, 0, "compacts at 64,000 tokens and keeps 32,000; sooner in small windows, at 90 % of the window where prices are not known (favor: balanced)"},
 		{policy.Auto{Favor: policy.FavorQuality}, 0, "compacts at 80 % of each model's room for messages and keeps 50 % of that (favor: quality)"},
 		{policy.Auto{Favor: policy.FavorQuality, Hard: 0.5, Target: 0.1}, 0, "compacts at 50 % of each model's room for messages and keeps 20 % of that (favor: quality)"},
-		{policy.Auto{Favor: policy.FavorCost}, 0, "compacts at about 35,000 tokens and keeps 20,000; at 90 % of the window where a model's prices are not known (favor: cost)"},
+		{policy.Auto{Favor: policy.FavorCost}, 0, "compacts at about 35,000 tokens and keeps 20,000; sooner in small windows, at 90 % of the window where prices are not known (favor: cost)"},
 	} {
 		s := policyfile.Default("auto")
 		s.Auto = c.auto

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"syscall"
 )
 
 // ErrOpen is wrapped by the error of Listen when other machines could reach the address
@@ -17,6 +18,9 @@ func (s *Server) Listen(ctx context.Context, address string) (net.Listener, erro
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w: stop the program that listens there, or name another port, such as --listen 127.0.0.1:7434", err)
+		}
 		return nil, fmt.Errorf("daemon.Listen(%s): %w", address, err)
 	}
 	at, ok := listener.Addr().(*net.TCPAddr)
