@@ -269,7 +269,7 @@ var fieldCases = map[string]fieldCase{
 	"ladder.enable_clearing":                       {change: false, with: map[string]any{"ladder.enable_summarization": false}},
 	"ladder.enable_dropping":                       {change: false, with: map[string]any{"ladder.enable_summarization": false, "ladder.enable_clearing": false}},
 	"auto ladder.enable_dropping":                  {change: false, with: map[string]any{"ladder.enable_externalization": false, "ladder.enable_summarization": false, "ladder.enable_clearing": false}},
-	"ladder ladder.enable_dropping":                {change: false, with: map[string]any{"ladder.enable_externalization": false, "ladder.enable_summarization": false, "ladder.enable_clearing": false}, talk: &talk{steps: 7, window: 20_000, output: 1_000, lines: 50, large: 220}},
+	"ladder ladder.enable_dropping":                {change: false, with: map[string]any{"ladder.enable_externalization": false, "ladder.enable_summarization": false, "ladder.enable_clearing": false}, talk: &talk{steps: 40, window: 14_000, output: 1_000, every: 1}},
 	"ladder.externalize_threshold_tokens":          {change: 700},
 	"ladder.summarize_target_ratio":                {change: 0.05},
 	"summary.tokens":                               {change: 100},
