@@ -78,9 +78,6 @@ func (in *input) load(path string, stdin io.Reader) error {
 		}
 		in.file, err = sessions.Open(path, o)
 	}
-	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(in.named, `./\`) {
-		return fmt.Errorf("there is no file and no session %s: `palimpsest sessions` lists what there is: %w", printable(in.named), fs.ErrNotExist)
-	}
 	if errors.Is(err, transcript.ErrTooLong) {
 		return fmt.Errorf("%w; the most is %d MB, twice what a provider takes at once", err, maxInput>>20)
 	}
