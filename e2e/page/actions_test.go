@@ -318,7 +318,6 @@ func TestKey(t *testing.T) {
 		t.Error("the key is kept where it must not be")
 	}
 	p.keys("n", "e")
-	p.until(`document.querySelector('#sure').open`) // it hides more than one message
 	p.keys(kb.Enter)
 	p.until(`document.querySelector('#told').innerText.includes('right')`)
 	if eval[int](p, `document.querySelectorAll('#sessions button').length`) != 0 {
