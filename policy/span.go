@@ -81,20 +81,11 @@ func newHistory(s *Situation) *history { return &history{s, pinnedGroups(s)} }
 // pinnedGroups are the positions of instructions, and of the messages that the user has pinned,
 // with a call or a result all of its message's calls and results, which cannot be parted.
 func pinnedGroups(s *Situation) map[int]bool {
-	at, units := map[int]bool{}, map[int]bool{} // units by their first message
+	at := map[int]bool{}
 	for _, i := range append(s.pinnedPositions(), strategy.Instructions(s.Thread.Messages())...) {
-		if call, ok := s.Pairs().Call(i); ok {
-			i = call
-		}
-		at[i] = true
-		for _, result := range s.Pairs().Results(i) {
-			at[result] = true
-		}
-		first, last := s.Pairs().Unit(i)
-		for k := first; k <= last && !units[first]; k++ {
+		for _, k := range s.Pairs().Together(i) {
 			at[k] = true
 		}
-		units[first] = true
 	}
 	return at
 }

@@ -2,6 +2,7 @@ package thread_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -49,6 +50,18 @@ func TestUnits(t *testing.T) {
 			for i := range th.Len() {
 				first, last := p.Unit(i)
 				units += fmt.Sprintf(" %d-%d", first, last)
+				together := p.Together(i)
+				if !slices.Contains(together, i) || together[0] > first || together[len(together)-1] < last {
+					t.Errorf("message %d stands with %v", i, together)
+				}
+				for _, k := range together {
+					if !slices.Equal(p.Together(k), together) {
+						t.Errorf("message %d stands with %v, and message %d of them with %v", i, together, k, p.Together(k))
+					}
+				}
+				if call, ok := p.Call(i); ok && !slices.Contains(together, call) {
+					t.Errorf("result %d stands without its call", i)
+				}
 				if p.Open(i) {
 					open += "o"
 				} else {
