@@ -43,7 +43,7 @@ func load(ctx context.Context, s *Session) (l snapshot, err error) {
 	}
 	l.round = roundOf(l.plan, l.version)
 	k := s.state()
-	if err := readPlans(ctx, s, l.version); err != nil {
+	if err := readPlans(ctx, s, l.plan, l.version); err != nil {
 		return l, err
 	}
 	if k.monitor != nil && l.version != k.monitoredPlan {

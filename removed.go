@@ -29,8 +29,8 @@ type removedContent struct {
 	injected    injection
 }
 
-// readPlans reads the plans up to a version that were not read yet.
-func readPlans(ctx context.Context, s *Session, version int) error {
+// readPlans reads the plans up to a version that were not read yet. The one of that version is current.
+func readPlans(ctx context.Context, s *Session, current *plan.Plan, version int) (err error) {
 	if s.c.config.Recall == nil {
 		return nil
 	}
@@ -42,9 +42,11 @@ func readPlans(ctx context.Context, s *Session, version int) error {
 		s.c.config.Memory.indexes.Delete(s.conversation)
 	}
 	for r.plansRead < version {
-		p, err := s.c.config.Plans.Plan(ctx, s.id, r.plansRead+1)
-		if err != nil {
-			return err
+		p := current
+		if r.plansRead+1 < version {
+			if p, err = s.c.config.Plans.Plan(ctx, s.id, r.plansRead+1); err != nil {
+				return err
+			}
 		}
 		r.add(p)
 		r.plansRead++
@@ -54,11 +56,11 @@ func readPlans(ctx context.Context, s *Session, version int) error {
 
 // readAllPlans reads the plans up to the one in force.
 func readAllPlans(ctx context.Context, s *Session) error {
-	_, version, err := s.c.config.Plans.Current(ctx, s.id)
+	current, version, err := s.c.config.Plans.Current(ctx, s.id)
 	if err != nil {
 		return err
 	}
-	return readPlans(ctx, s, version)
+	return readPlans(ctx, s, current, version)
 }
 
 func (r *removedContent) add(p *plan.Plan) {
