@@ -20,13 +20,17 @@ func TestMain(m *testing.M) {
 	for _, setting := range []string{"PALIMPSEST_STORE", config.MasterFileEnv} { // not those of who runs the tests
 		os.Setenv(setting, "")
 	}
-	home, err := os.MkdirTemp("", "home") // for what is kept of the sessions that are listed
-	if err != nil {
-		panic(err)
+	home, again := os.LookupEnv("PALIMPSEST_TEST_HOME") // of the test that runs this program again
+	if !again {
+		var err error
+		if home, err = os.MkdirTemp("", "home"); err != nil { // for what is kept of the sessions that are listed
+			panic(err)
+		}
+		defer os.RemoveAll(home)
+		os.Setenv("PALIMPSEST_TEST_HOME", home)
 	}
 	os.Setenv("HOME", home)
 	m.Run()
-	os.RemoveAll(home)
 }
 
 // run runs one command line in this process.
