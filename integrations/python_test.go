@@ -38,7 +38,7 @@ func (r anthropicRequest) size() (bytes int) {
 	return bytes
 }
 
-// TestPythonLoop runs the loop that docs/operations.md shows, beside a real daemon: 30 parts
+// TestPythonLoop runs the loop that docs/api.md shows, beside a real daemon: 30 parts
 // through a window of 20,000 tokens, one rejection as too long, one answer of the daemon that
 // says to wait, and one lookup of what was removed.
 func TestPythonLoop(t *testing.T) {
@@ -86,9 +86,9 @@ func TestPythonLoop(t *testing.T) {
 	}
 }
 
-// TestPythonLoopIsShown: docs/operations.md shows the end of the file, as it is.
+// TestPythonLoopIsShown: docs/api.md shows the end of the file, as it is.
 func TestPythonLoopIsShown(t *testing.T) {
-	page, err := os.ReadFile("../docs/operations.md")
+	page, err := os.ReadFile("../docs/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}

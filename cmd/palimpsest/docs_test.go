@@ -13,7 +13,7 @@ import (
 )
 
 // unrun are the words behind ```sh that say why the commands of a block are not run here. Requests of
-// curl are run by TestOperationsCommands.
+// curl are run by TestAPICommands.
 var unrun = []string{"stays running", "needs an agent", "needs a key", "needs openssl", "from a clone", "curl"}
 
 // shellBlock is a block of commands on a page.

@@ -195,11 +195,11 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
-// TestOperationsCommands: the curl commands of the documentation do what they are
+// TestAPICommands: the curl commands of the documentation do what they are
 // shown for, one after the other, as they are written there.
-func TestOperationsCommands(t *testing.T) {
+func TestAPICommands(t *testing.T) {
 	alone(t)
-	page, err := os.ReadFile("../../docs/operations.md")
+	page, err := os.ReadFile("../../docs/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
