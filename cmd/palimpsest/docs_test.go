@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
 // unrun are the words behind ```sh that say why the commands of a block are not run here. Requests of
@@ -176,6 +178,33 @@ func TestDocumentedLinks(t *testing.T) {
 			}) {
 				t.Errorf("%s: [%s]: %s has no such heading", path, found[1], target)
 			}
+		}
+	}
+}
+
+// TestDocumentedInto: the first steps and the page of agents name the agents that --into takes, and no other.
+func TestDocumentedInto(t *testing.T) {
+	all := pages(t)
+	_, said, _ := strings.Cut(all["docs/start.md"], "\n`--into` takes ")
+	said, _, _ = strings.Cut(said, ".")
+	_, table, _ := strings.Cut(all["docs/agents.md"], "\n| agent | where | the line |\n|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var want []string
+	for _, format := range transcript.Writers() {
+		want = append(want, string(format))
+	}
+	slices.Sort(want)
+	for page, in := range map[string][][]string{
+		"docs/start.md":  regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(said, -1),
+		"docs/agents.md": regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|").FindAllStringSubmatch(table, -1),
+	} {
+		var names []string
+		for _, found := range in {
+			names = append(names, found[1])
+		}
+		slices.Sort(names)
+		if !slices.Equal(names, want) {
+			t.Errorf("--into takes %q, %s says %q", want, page, names)
 		}
 	}
 }
