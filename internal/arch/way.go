@@ -7,6 +7,7 @@ import (
 	"go/importer"
 	"go/types"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -95,15 +96,26 @@ func (w *Ways) Import(imported string) (*types.Package, error) {
 	return p, nil
 }
 
-// Stays are the files that the way of a function of the package in dir leads through, such as
-// "Session.PrepareStep": one for each stretch within a file. The way enters the functions that
-// a function names, in the order in which they are written, each with those that it names
-// itself, and each once. It does not enter packages that follow refuses, nor what is called
-// through an interface or a variable.
-func (w *Ways) Stays(dir, function string, follow func(dir string) bool) ([]string, error) {
+// Way is what a function leads through. The way enters the functions that a function names, in
+// the order in which they are written, each with those that it names itself, and each once. It
+// does not enter what is called through an interface or a variable.
+type Way struct {
+	// Stays are the files, one for each stretch within a file.
+	Stays []string
+	// Own is how many stays there are without the stretches in packages that do not lie in the
+	// function's own folder: each of them has a face, and its insides are a way of their own.
+	Own int
+	// Climbs are the calls back, "file: caller -> callee", each once: from another file into one
+	// that the way to the caller began in or came through.
+	Climbs []string
+}
+
+// Way follows a function of the package in dir, such as "Session.PrepareStep". It does not enter
+// packages that follow refuses.
+func (w *Ways) Way(dir, function string, follow func(dir string) bool) (Way, error) {
 	p, err := w.Import(path.Join(w.module.path, dir))
 	if err != nil {
-		return nil, fmt.Errorf("arch.Stays: %w", err)
+		return Way{}, fmt.Errorf("arch.Way: %w", err)
 	}
 	name, method, isMethod := strings.Cut(function, ".")
 	start := p.Scope().Lookup(name)
@@ -112,20 +124,34 @@ func (w *Ways) Stays(dir, function string, follow func(dir string) bool) ([]stri
 	}
 	first, ok := start.(*types.Func)
 	if !ok {
-		return nil, fmt.Errorf("arch.Stays: package %s has no function %s", dir, function)
+		return Way{}, fmt.Errorf("arch.Way: package %s has no function %s", dir, function)
 	}
-	var stays []string
+	var way Way
+	own := ""                 // the file of the last stay that counts in Own
+	var through []*types.Func // the functions on the way to this one
 	entered := map[*types.Func]bool{}
+	climbs := map[string]bool{}
 	var enter func(fn *types.Func)
 	enter = func(fn *types.Func) {
 		b, ok := w.bodies[fn]
-		if !ok || entered[fn] || !follow(path.Dir(b.at)) {
+		if !ok || !follow(path.Dir(b.at)) {
+			return
+		}
+		if n := len(through); n > 0 && w.bodies[through[n-1]].at != b.at && slices.ContainsFunc(through, func(f *types.Func) bool { return w.bodies[f].at == b.at }) {
+			climbs[b.at+": "+through[n-1].Name()+" -> "+fn.Name()] = true
+		}
+		if entered[fn] {
 			return
 		}
 		entered[fn] = true
-		if len(stays) == 0 || stays[len(stays)-1] != b.at {
-			stays = append(stays, b.at)
+		if len(way.Stays) == 0 || way.Stays[len(way.Stays)-1] != b.at {
+			way.Stays = append(way.Stays, b.at)
 		}
+		if in := path.Dir(b.at); b.at != own && (in == dir || dir != "." && below(in, dir)) {
+			own = b.at
+			way.Own++
+		}
+		through = append(through, fn)
 		ast.Inspect(b.block, func(n ast.Node) bool {
 			if name, ok := n.(*ast.Ident); ok {
 				if next, ok := w.info.Uses[name].(*types.Func); ok {
@@ -134,7 +160,9 @@ func (w *Ways) Stays(dir, function string, follow func(dir string) bool) ([]stri
 			}
 			return true
 		})
+		through = through[:len(through)-1]
 	}
 	enter(first)
-	return stays, nil
+	way.Climbs = slices.Sorted(maps.Keys(climbs))
+	return way, nil
 }
