@@ -2,13 +2,21 @@ package proxy
 
 import (
 	"cmp"
+	"context"
 	"maps"
+	"math"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event/quality"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -104,3 +112,114 @@ func (ms *models) counter(m token.Model) (*token.Counter, error) {
 	}
 	return ms.options.Memory.Counter(cmp.Or(m.Counter, "o200k"))
 }
+
+// renderProfile is what the provider's API demands of a prompt. Only models that are known not
+// to bind their thinking to the messages before it keep it, and those of providers that are
+// known to demand it.
+func (st *stepper) renderProfile(ctx context.Context, x *received, m token.Model) render.Profile {
+	p := render.For(x.endpoint.dialect.API())
+	p.LastUser = true // models of other providers behind the same API demand it too
+	p.ReasoningEverywhere = st.models.learnedOf(ctx, x, m.Name).Reasoning
+	p.BoundReasoning = !p.ReasoningEverywhere && (m.BindsThinking || p.BoundReasoning && m.Source == "")
+	return p
+}
+
+// agentModel is a client of the model that the request asks; nil without Options.Agent.
+func (st *stepper) agentModel(x *received, r *parsedRequest) llm.Generator {
+	if st.options.Agent == nil {
+		return nil
+	}
+	name := x.modelName(r)
+	g, err := st.options.Agent(x.endpoint.dialect.API(), name, &http.Client{Transport: agentTransport{x.request, st.options.Base}})
+	if err != nil {
+		st.emitFault(x, "agent", err, nil)
+		return nil
+	}
+	return g
+}
+
+// agentDeadline bounds how long a request waits for a summary by the agent's own model: more than
+// summarizers take, and less than clients wait.
+const agentDeadline = 3 * time.Minute
+
+// agentTransport sends requests to the agent's provider, with the headers of the agent's request. Its
+// credentials are read from that each time, and kept nowhere.
+type agentTransport struct {
+	request *http.Request
+	base    http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b agentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	own := b.request
+	out := r.Clone(r.Context())
+	address := *own.URL
+	address.Path = strings.TrimSuffix(address.Path, "/compact") // a request for a compaction goes below the model's path
+	address.RawPath = ""
+	out.URL, out.Host = &address, own.Host
+	out.Header = own.Header.Clone()
+	for _, name := range []string{"Content-Length", "Content-Encoding", "Accept-Encoding", "Idempotency-Key"} {
+		out.Header.Del(name)
+	}
+	for _, name := range []string{"Content-Type", "Accept"} { // of this body
+		if values, ok := r.Header[name]; ok {
+			out.Header[name] = values
+		}
+	}
+	return send(b.base, out)
+}
+
+// setLimits says how large a step may be.
+func (st *stepper) setLimits(x *received, s *palimpsest.Step, r *parsedRequest) {
+	s.Output = outputReserve(r.model, r.Prompt)
+	s.Window = r.model.WindowBeside(s.Output)
+	s.Budget = x.clientBudget(s)
+	if r.retriesRefused {
+		s.Window, s.Budget = math.MaxInt32, 0 // not due, whatever was learned of its size since
+	}
+}
+
+// clientBudget is the budget, in tokens, of a request whose client waits for compactions from a
+// threshold on; 0 if only the window bounds it. A policy compacts at nine tenths of it.
+func (x *received) clientBudget(s *palimpsest.Step) int {
+	budget := x.threshold * 10 / 9
+	if room := s.Window - s.Output; room > 0 {
+		budget = min(budget, room)
+	}
+	return budget
+}
+
+// outputReserve is the room in tokens that is kept free for the answer: what the request asks
+// for, else enough for a long one, and never more than a third of the window. It is less if
+// system and tools would leave the conversation less than a third of the window: agents ask
+// for the longest answer that any model gives, and a conversation without room cannot be
+// compacted.
+func outputReserve(m token.Model, p *prompt.Prompt) int {
+	asked := p.MaxOutput
+	if asked == 0 {
+		asked = defaultOutput
+		if m.MaxOutput > 0 && m.MaxOutput < asked {
+			asked = m.MaxOutput
+		}
+	}
+	left := m.Window - systemTokens(p) - m.Window/3
+	return min(asked, m.Window/3, max(left, m.Window/8))
+}
+
+// defaultOutput is the room for the answer to a request that names no limit, in tokens.
+const defaultOutput = 16_000
+
+// systemTokens is about what system and tools take.
+func systemTokens(p *prompt.Prompt) int {
+	bytes := 0
+	for i := range p.System {
+		bytes += len(p.System[i].Text)
+	}
+	for i := range p.Tools {
+		bytes += len(p.Tools[i].Name) + len(p.Tools[i].Description) + len(p.Tools[i].Schema)
+	}
+	return bytes / minBytesPerToken
+}
+
+// minBytesPerToken is about how many bytes a token has in dense text, code and JSON.
+const minBytesPerToken = 3

@@ -21,16 +21,9 @@ type conversations struct {
 	*core
 	log         store.Log
 	plans       store.Plans
-	openLookups openLookups
+	openLookups *openLookups
 	beginnings  records[[]string] // conversations by their first message
 	lineage     lineage
-}
-
-// keepOpenLookups leaves the lookups of an interrupted try to the next one.
-func (cv *conversations) keepOpenLookups(x *received, d decision) {
-	if d.step != nil && len(d.step.openLookups) > 0 {
-		cv.openLookups.add(d.step.logID)
-	}
 }
 
 // loggedHistory is the part of a conversation that a request does not send: a compaction of
@@ -124,7 +117,7 @@ func logLoader(ctx context.Context, log store.Log) func(string) (*thread.Thread,
 func (cv *conversations) knownLogs(ctx context.Context, x *received, r *parsedRequest, claim bool) identify.Logs {
 	logs := identify.Logs{Load: logLoader(ctx, cv.log), Canceled: ctx.Err}
 	if claim {
-		logs.ClaimLookups = cv.openLookups.claim
+		logs.ClaimLookups = cv.openLookups.Delete
 	}
 	if r.client.Thread == "" {
 		logs.BasesWithBeginning = func() []string { return cv.basesWithBeginning(ctx, r.client.Beginning(r.Request)) }
@@ -153,8 +146,10 @@ func (cv *conversations) forkLog(ctx context.Context, id string, parent *thread.
 		if inherited.Validate(log) != nil {
 			continue
 		}
-		_, err = cv.plans.Commit(ctx, id, 0, store.Commit{Plan: &inherited})
-		return unlessConflict(err) // another request of the same fork may have made it
+		if _, err = cv.plans.Commit(ctx, id, 0, store.Commit{Plan: &inherited}); errors.Is(err, store.ErrConflict) {
+			return nil // another request of the same fork has made it
+		}
+		return err
 	}
 	return err
 }
@@ -194,21 +189,7 @@ func (cv *conversations) noteBeginning(ctx context.Context, beginning, base stri
 // openLookups are the logs that end with lookups whose answer did not reach the client, and that no
 // request is at work on. Only this process knows them: elsewhere the same request begins again, in
 // a fork.
-type openLookups struct {
-	mu   sync.Mutex
-	logs *lru.Cache[string, bool]
-}
-
-func (w *openLookups) add(log string) { w.logs.Put(log, true, 1) }
-
-// claim takes a log, for one request only.
-func (w *openLookups) claim(log string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	there, _ := w.logs.Get(log)
-	w.logs.Delete(log)
-	return there
-}
+type openLookups = lru.Cache[string, bool]
 
 // lineage knows which logs continue others, so that what a client took out of its own history can be
 // found in the log where it stood before. It is safe for concurrent use.

@@ -23,15 +23,14 @@
 // recall. The proxy answers its calls to them in further requests, which the client does not see.
 //
 // The files: roundtrip.go is the way of a request from top to bottom, and each stage has one that its
-// value goes through. emulation.go has package emulate do the provider's own compaction in its place;
-// history.go finds a history that the request does not hold; parse.go and conversation.go, with package
-// identify, which conversation it continues; step.go decides what is sent (count.go where tokens are
-// only counted). ask.go gets the answer: send.go sends, refusal.go reads why it was refused, and
-// retry.go decides what is sent then. rounds*.go are further requests within one answer (package
-// dialect knows how each API writes that), history_record.go is what is kept of an answer, and
-// report.go what is told of it. failopen.go says what happens if our own part fails, websocket.go is
-// the WebSocket on which Codex asks, limits.go bounds bodies and what is in memory, and documents.go is
-// what outlives the process.
+// value goes through (values.go). limits.go reads the body; emulation.go has package emulate do the
+// provider's own compaction in its place; history.go finds a history that the request does not hold;
+// parse.go and conversation.go, with package identify, which conversation it continues; step.go decides
+// what is sent, and compactors.go within which limits. ask.go gets the answer, which may take further
+// tries, and send.go sends each. rounds*.go are further requests within one answer (package dialect
+// knows how each API writes that), history_record.go is what is kept of an answer, and report.go what is
+// told of it. failopen.go says what happens if our own part fails, websocket.go is the WebSocket on
+// which Codex asks, and documents.go is what outlives the process.
 //
 // # Never harm
 //

@@ -303,19 +303,3 @@ func (l *responseLog) resolve(ctx context.Context, id string) (*heldChain, error
 	}
 	return nil, nil
 }
-
-func rawStrings(list []json.RawMessage) []string {
-	out := make([]string, len(list))
-	for i, raw := range list {
-		out[i] = string(raw)
-	}
-	return out
-}
-
-func rawMessages(list []string) []json.RawMessage {
-	out := make([]json.RawMessage, len(list))
-	for i, text := range list {
-		out[i] = json.RawMessage(text)
-	}
-	return out
-}

@@ -146,7 +146,8 @@ func learnedIn(documents store.Documents) records[learned] {
 
 // learnedOf is what is known of a model. A store that fails costs no more than a refusal.
 func (ms *models) learnedOf(ctx context.Context, x *received, name string) (known learned) {
-	known, _ = ms.learned.getValue(ctx, x.windowID(name))
+	id := x.windowID(name)
+	known, _ = ms.learned.getValue(ctx, id)
 	if time.Since(known.WindowSeen) > learnedLifetime {
 		known.Window, known.WindowSeen = 0, time.Time{}
 	}

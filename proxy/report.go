@@ -189,3 +189,13 @@ func (b *reportedBody) Close() error {
 	})
 	return err
 }
+
+func (e endpoint) route() string {
+	if e.dialect == nil {
+		return "other"
+	}
+	return e.dialect.API() + tasks[e.task]
+}
+
+// tasks names the tasks behind an API in a Route.
+var tasks = map[task]string{count: "/count", compaction: "/compact"}

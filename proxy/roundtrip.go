@@ -11,41 +11,36 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 )
 
-// forward is the decision to send the client's own bytes.
-func forward(reason string) decision { return decision{action: Passed, reason: reason} }
-
-func refusalAnswer(r *http.Request, why *native.Refusal) *http.Response {
-	return httpbody.NewAnswer(r, why.Status(), httpbody.JSON, why.Body())
-}
-
 // RoundTrip sends a request on its way, smaller if it has to be. It returns the provider's
 // answer; errors are those of the connection. When the body of the answer is closed, an event
 // of type event.RequestProxied says what was done.
-func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	p := pass{t, r, endpointOf(r.URL.Path), time.Now()}
-	res, d, err := t.roundTrip(r, p.endpoint, p.start)
-	if e, ok := errors.AsType[*connectionError](err); ok && e.side == providerSide && r.Context().Err() == nil {
+func (t *Transport) RoundTrip(r *http.Request) (res *http.Response, err error) {
+	e, change, d := endpointOf(r.URL.Path), conversationChangeOf(r), decision{action: Passed}
+	p := pass{t, r, e, time.Now()}
+	named, own := r.Header.Get(ThreadHeader), *r // a RoundTripper may not change the request that it was given
+	if r = &own; named != "" {
+		r.Header = r.Header.Clone()
+		r.Header.Del(ThreadHeader)
+	}
+	switch {
+	case change.kind == "" && r.Method == http.MethodPost && e.task != other:
+		res, d, err = t.readAndRun(&received{request: r, endpoint: e, thread: named, start: p.start})
+	case change.kind != "":
+		res, err = t.histories.forwardConversationChange(r, change)
+	default:
+		res, err = send(t.options.Base, t.histories.requestForProvider(r))
+	}
+	if failed, ok := errors.AsType[*connectionError](err); ok && failed.side == providerSide && r.Context().Err() == nil {
 		d.reason = reasonNoAnswer
-		e.sent = d
+		failed.sent = d
 	}
 	p.reportAnswer(res, d, err)
 	return res, err
 }
 
-func (t *Transport) roundTrip(r *http.Request, e endpoint, start time.Time) (*http.Response, decision, error) {
-	d, named, own := forward(""), r.Header.Get(ThreadHeader), *r // a RoundTripper may not change the request that it was given
-	if r = &own; named != "" {
-		r.Header = r.Header.Clone()
-		r.Header.Del(ThreadHeader)
-	}
-	if c := conversationChangeOf(r); c.kind != "" {
-		res, err := t.histories.forwardConversationChange(r, c)
-		return res, d, err
-	}
-	if r.Method != http.MethodPost || e.task == other {
-		res, err := send(t.options.Base, t.histories.requestForProvider(r))
-		return res, d, err
-	}
+// readAndRun reads the body of a request, as far as there is room for it, and answers it.
+func (t *Transport) readAndRun(x *received) (res *http.Response, d decision, err error) {
+	r := x.request
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
@@ -56,19 +51,16 @@ func (t *Transport) roundTrip(r *http.Request, e endpoint, start time.Time) (*ht
 			room.release()
 		}
 	}()
-	x := &received{request: r, endpoint: e, thread: named, start: start}
 	whole, err := t.readBody(x, room.reserve)
-	if errors.Is(err, httpbody.ErrBusy) || errors.Is(x.decompressErr, httpbody.ErrBusy) {
+	switch {
+	case errors.Is(err, httpbody.ErrBusy) || errors.Is(x.decompressErr, httpbody.ErrBusy):
 		room.release()
 		// A client that is cut off while it sends reads no answer.
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, t.options.MaxBody))
 		r.Body.Close()
 		return busyAnswer(r), forward(reasonBusy), nil
-	}
-	var res *http.Response
-	switch {
 	case err != nil:
-		err = &connectionError{error: err, side: clientSide}
+		return nil, forward(""), &connectionError{error: err, side: clientSide}
 	case whole:
 		r.Body.Close()
 		res, d, err = t.run(x)
@@ -77,7 +69,7 @@ func (t *Transport) roundTrip(r *http.Request, e endpoint, start time.Time) (*ht
 		d = forward(reasonTooLarge)
 		if res, err = send(t.options.Base, r); err == nil {
 			d.setHeaders(res.Header)
-			if e.task == generate && res.StatusCode != http.StatusOK {
+			if x.endpoint.task == generate && res.StatusCode != http.StatusOK {
 				d.failed = failureOf(res, refusal{})
 			}
 		}
@@ -98,11 +90,13 @@ func (t *Transport) run(x *received) (*http.Response, decision, error) {
 	if answer == nil {
 		var refused *native.Refusal
 		if x, refused = t.histories.readHistory(x); refused != nil {
-			answer = refusalAnswer(x.request, refused)
+			answer = httpbody.NewAnswer(x.request, refused.Status(), httpbody.JSON, refused.Body())
 		}
 	}
-	if answer != nil || x.endpoint.task == generate {
-		t.countRequest(x.endpoint)
+	asks := x.endpoint.task == generate
+	if answer != nil || asks {
+		t.asked.Add(1)
+		t.byVendor[x.endpoint.dialect.Vendor].Add(1)
 	}
 	if answer != nil {
 		answer.Header.Set(ActionHeader, Emulated)
@@ -111,20 +105,20 @@ func (t *Transport) run(x *received) (*http.Response, decision, error) {
 	ctx := x.request.Context()
 	d := t.decideOrForward(ctx, x, "prepare", func(ctx context.Context) (decision, error) { return t.stepper.decide(ctx, x) })
 	d, res, _, err := t.asker.ask(ctx, x, d)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.conversations.keepOpenLookups(x, d)
+	if (err != nil || res.StatusCode != http.StatusOK) && d.step != nil && len(d.step.openLookups) > 0 {
+		t.conversations.openLookups.Put(d.step.logID, true, 1) // for the next try
 	}
 	if err != nil {
 		return nil, d, err
 	}
-	if x.endpoint.task == generate {
+	if asks {
 		t.addTotals(x, d)
-		if res.StatusCode == http.StatusOK {
-			if res, d.failed, err = t.lookups.answerCalls(x, res, d); err != nil {
-				return nil, d, err
-			}
-			t.histories.recordAnswer(x, res, d)
+	}
+	if asks && res.StatusCode == http.StatusOK {
+		if res, d.failed, err = t.lookups.answerCalls(x, res, d); err != nil {
+			return nil, d, err
 		}
+		t.histories.recordAnswer(x, res, d)
 	}
 	if d.action == Passed && x.rewritten {
 		d.action = Emulated
@@ -134,12 +128,6 @@ func (t *Transport) run(x *received) (*http.Response, decision, error) {
 		t.finishEmulation(x, emulated, res, d)
 	}
 	return res, d, nil
-}
-
-// countRequest counts a request that asks a model.
-func (co *core) countRequest(e endpoint) {
-	co.asked.Add(1)
-	co.byVendor[e.dialect.Vendor].Add(1)
 }
 
 // addTotals adds the request to the totals. Its size before compaction was counted if its

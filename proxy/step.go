@@ -6,14 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/job"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
@@ -21,7 +17,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -186,114 +181,6 @@ func (st *stepper) offersContextTools() bool {
 
 func isOurDeclaration(t prompt.Tool) bool { return dialect.IsOurTool(t.Name) }
 
-// renderProfile is what the provider's API demands of a prompt. Only models that are known not
-// to bind their thinking to the messages before it keep it, and those of providers that are
-// known to demand it.
-func (st *stepper) renderProfile(ctx context.Context, x *received, m token.Model) render.Profile {
-	p := render.For(x.endpoint.dialect.API())
-	p.LastUser = true // models of other providers behind the same API demand it too
-	p.ReasoningEverywhere = st.models.learnedOf(ctx, x, m.Name).Reasoning
-	p.BoundReasoning = !p.ReasoningEverywhere && (m.BindsThinking || p.BoundReasoning && m.Source == "")
-	return p
-}
-
-// agentModel is a client of the model that the request asks; nil without Options.Agent.
-func (st *stepper) agentModel(x *received, r *parsedRequest) llm.Generator {
-	if st.options.Agent == nil {
-		return nil
-	}
-	name := x.modelName(r)
-	g, err := st.options.Agent(x.endpoint.dialect.API(), name, &http.Client{Transport: agentTransport{x.request, st.options.Base}})
-	if err != nil {
-		st.emitFault(x, "agent", err, nil)
-		return nil
-	}
-	return g
-}
-
-// agentDeadline bounds how long a request waits for a summary by the agent's own model: more than
-// summarizers take, and less than clients wait.
-const agentDeadline = 3 * time.Minute
-
-// agentTransport sends requests to the agent's provider, with the headers of the agent's request. Its
-// credentials are read from that each time, and kept nowhere.
-type agentTransport struct {
-	request *http.Request
-	base    http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (b agentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	own := b.request
-	out := r.Clone(r.Context())
-	address := *own.URL
-	address.Path = strings.TrimSuffix(address.Path, "/compact") // a request for a compaction goes below the model's path
-	address.RawPath = ""
-	out.URL, out.Host = &address, own.Host
-	out.Header = own.Header.Clone()
-	for _, name := range []string{"Content-Length", "Content-Encoding", "Accept-Encoding", "Idempotency-Key"} {
-		out.Header.Del(name)
-	}
-	for _, name := range []string{"Content-Type", "Accept"} { // of this body
-		if values, ok := r.Header[name]; ok {
-			out.Header[name] = values
-		}
-	}
-	return send(b.base, out)
-}
-
-// setLimits says how large a step may be.
-func (st *stepper) setLimits(x *received, s *palimpsest.Step, r *parsedRequest) {
-	s.Output = outputReserve(r.model, r.Prompt)
-	s.Window = r.model.WindowBeside(s.Output)
-	s.Budget = x.clientBudget(s)
-	if r.retriesRefused {
-		s.Window, s.Budget = math.MaxInt32, 0 // not due, whatever was learned of its size since
-	}
-}
-
-// clientBudget is the budget, in tokens, of a request whose client waits for compactions from a
-// threshold on; 0 if only the window bounds it. A policy compacts at nine tenths of it.
-func (x *received) clientBudget(s *palimpsest.Step) int {
-	budget := x.threshold * 10 / 9
-	if room := s.Window - s.Output; room > 0 {
-		budget = min(budget, room)
-	}
-	return budget
-}
-
-// outputReserve is the room in tokens that is kept free for the answer: what the request asks
-// for, else enough for a long one, and never more than a third of the window. It is less if
-// system and tools would leave the conversation less than a third of the window: agents ask
-// for the longest answer that any model gives, and a conversation without room cannot be
-// compacted.
-func outputReserve(m token.Model, p *prompt.Prompt) int {
-	asked := p.MaxOutput
-	if asked == 0 {
-		asked = defaultOutput
-		if m.MaxOutput > 0 && m.MaxOutput < asked {
-			asked = m.MaxOutput
-		}
-	}
-	left := m.Window - systemTokens(p) - m.Window/3
-	return min(asked, m.Window/3, max(left, m.Window/8))
-}
-
-// defaultOutput is the room for the answer to a request that names no limit, in tokens.
-const defaultOutput = 16_000
-
-// systemTokens is about what system and tools take.
-func systemTokens(p *prompt.Prompt) int {
-	bytes := 0
-	for i := range p.System {
-		bytes += len(p.System[i].Text)
-	}
-	for i := range p.Tools {
-		bytes += len(p.Tools[i].Name) + len(p.Tools[i].Description) + len(p.Tools[i].Schema)
-	}
-	return bytes / minBytesPerToken
-}
-
 // maxTries bounds the tries to append to a log that other requests of the same conversation
 // write to as well.
 const maxTries = 8
@@ -389,5 +276,136 @@ func (st *stepper) mustShrinkSummary(ctx context.Context, x *received, r *parsed
 	return r.model.Window > 0 && r.bytes/minBytesPerToken+answer >= r.model.WindowBeside(answer), nil
 }
 
-// minBytesPerToken is about how many bytes a token has in dense text, code and JSON.
-const minBytesPerToken = 3
+// decideCount makes a request to count tokens count what would be sent. It writes nothing: an unknown
+// conversation is counted as it is.
+func (st *stepper) decideCount(ctx context.Context, x *received) (decision, error) {
+	r, reason, err := st.parser.parseRequest(ctx, x)
+	if err != nil || r == nil || len(r.IDs) == 0 || r.kind == identify.ServerSide {
+		return forward(cmp.Or(reason, string(identify.Empty))), err
+	}
+	at, err := identify.Find(r.base, r.Request, st.conversations.knownLogs(ctx, x, r, false))
+	if err != nil || at.Thread == nil || at.Fork {
+		return st.countUncompacted(x, r, err)
+	}
+	current, _, err := st.conversations.plans.Current(ctx, at.Log)
+	if err != nil || current.Empty() {
+		return st.countUncompacted(x, r, err)
+	}
+	r = r.readAs(at.Request)
+	whole, err := at.Thread.Append(r.News(at.Logged, x.request.UserAgent())...)
+	if err != nil {
+		return decision{}, err
+	}
+	offered := st.canOfferTools(x, r)
+	compactor, err := st.compactors.compactor(r.model, offered)
+	if err != nil {
+		return decision{}, err
+	}
+	s := &step{logID: at.Log, parsed: r}
+	around, profile := *r.Prompt, st.renderProfile(ctx, x, r.model)
+	if offered {
+		tools, err := compactor.Session(s.logID).Tools(ctx)
+		if err != nil {
+			return decision{step: s}, err
+		}
+		around.Tools = append(slices.Clip(around.Tools), tools...)
+	} else {
+		profile.Reach = render.Told
+	}
+	around.System = profile.Reach.AddNote(around.System)
+	res, err := compactor.Render(current, palimpsest.Request{Thread: whole, Base: &around, Profile: profile})
+	if err != nil {
+		return decision{step: s}, err
+	}
+	body, err := x.endpoint.dialect.Encode(withCurrentBytes(res.Prompt, whole, r))
+	if err != nil {
+		return decision{step: s}, fmt.Errorf("encode: %w", err)
+	}
+	return decision{action: Planned, parsed: r, step: s, body: body, tokensBefore: res.Before, tokensSent: res.After}, nil
+}
+
+// countUncompacted counts a conversation without a plan: as the client sent it, or with the
+// history that the provider holds put back in.
+func (st *stepper) countUncompacted(x *received, r *parsedRequest, err error) (decision, error) {
+	if err != nil || !x.held.mustReplaceBody() {
+		return forward("count"), err
+	}
+	body, err := x.endpoint.dialect.Encode(r.Prompt)
+	if err != nil {
+		return decision{}, fmt.Errorf("encode: %w", err)
+	}
+	return decision{action: Planned, parsed: r, body: body}, nil
+}
+
+// withCurrentBytes is a rendered prompt with messages as the client sent them in this request, not as
+// the log holds them from an earlier one: cache marks change from request to request. The
+// rendered prompt is not changed, since it may be remembered for the next step.
+func withCurrentBytes(rendered *prompt.Prompt, log *thread.Thread, r *parsedRequest) *prompt.Prompt {
+	p := *rendered
+	p.Messages = slices.Clone(rendered.Messages)
+	messages, ids := r.Prompt.Messages, r.IDs
+	var now map[thread.ID]*thread.Message
+	next := 0 // the likely place of the next message in the log
+	for k := range p.Messages {
+		m := &p.Messages[k]
+		at, logged := next, next < log.Len() && log.At(next).ID == m.ID
+		if !logged {
+			at, logged = log.Index(m.ID)
+		}
+		if !logged {
+			continue
+		}
+		next = at + 1
+		var fresh *thread.Message
+		switch {
+		case at < len(ids) && ids[at] == m.ID:
+			fresh = &messages[at] // up to here the log holds just what the client sent
+		case now == nil:
+			now = make(map[thread.ID]*thread.Message, len(ids))
+			for i, id := range ids {
+				now[id] = &messages[i]
+			}
+			fallthrough
+		default:
+			fresh = now[m.ID]
+		}
+		if fresh == nil {
+			continue
+		}
+		was := log.At(at)
+		if len(was.Parts) != len(fresh.Parts) {
+			continue
+		}
+		if isUnchanged(m, was) {
+			id := m.ID
+			*m = *fresh
+			m.ID = id
+			continue
+		}
+		own := make([]thread.Part, len(m.Parts))
+		for i, part := range m.Parts {
+			own[i] = currentPart(part, was, fresh)
+		}
+		m.Parts = own
+	}
+	return &p
+}
+
+// isUnchanged reports whether the renderer kept a message of the log as it is.
+func isUnchanged(m, was *thread.Message) bool {
+	return m.Frame != nil && was.Frame != nil && m.Index == was.Index && m.Frame.Raw() == was.Frame.Raw() && len(m.Parts) == len(was.Parts)
+}
+
+// currentPart is a part as the client sent it now, if the renderer kept it as it is.
+func currentPart(part thread.Part, was, fresh *thread.Message) thread.Part {
+	raw := part.From().Raw
+	if raw == "" {
+		return part
+	}
+	for i := range was.Parts {
+		if was.Parts[i].From().Raw == raw {
+			return fresh.Parts[i]
+		}
+	}
+	return part
+}

@@ -3,9 +3,8 @@ package lru
 
 import "sync"
 
-// Cache holds values by key. Weights are in any unit of the caller, such as entries or bytes. The most
-// recently used entry stays, however heavy it is. It is safe for concurrent use; the zero value holds
-// nothing.
+// Cache holds values by key. Weights are in any unit, such as entries or bytes. The most recently used
+// entry stays, however heavy it is. It is safe for concurrent use; the zero value holds nothing.
 type Cache[K comparable, V any] struct {
 	maxWeight int
 
@@ -53,9 +52,7 @@ func (c *Cache[K, V]) GetOrCreate(key K, weight int, create func() V) V {
 func (c *Cache[K, V]) Put(key K, value V, weight int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if at := c.at[key]; at != nil {
-		c.remove(at)
-	}
+	c.remove(c.at[key])
 	c.put(&entry[K, V]{key: key, value: value, weight: weight})
 }
 
@@ -70,13 +67,13 @@ func (c *Cache[K, V]) Grow(key K, by int, meant func(V) bool) {
 	}
 }
 
-// Delete removes a key.
-func (c *Cache[K, V]) Delete(key K) {
+// Delete removes a key, and reports whether it was there: of several callers only one is told so.
+func (c *Cache[K, V]) Delete(key K) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if at := c.at[key]; at != nil {
-		c.remove(at)
-	}
+	at := c.at[key]
+	c.remove(at)
+	return at != nil
 }
 
 // DeleteFunc removes the keys for which del is true.
@@ -124,6 +121,9 @@ func (c *Cache[K, V]) evict() {
 }
 
 func (c *Cache[K, V]) remove(e *entry[K, V]) {
+	if e == nil {
+		return
+	}
 	e.unlink()
 	delete(c.at, e.key)
 	c.weight -= e.weight

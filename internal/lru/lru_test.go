@@ -42,9 +42,14 @@ func TestCache(t *testing.T) {
 	}
 	c.Put("e", 1, 1)
 	c.DeleteFunc(func(key string) bool { return key == "d" })
-	c.Delete("x")
+	if c.Delete("x") {
+		t.Error("x was there")
+	}
 	if n, weight := c.Stats(); n != 1 || weight != 1 {
 		t.Errorf("%d entries of %d", n, weight)
+	}
+	if !c.Delete("e") || c.Delete("e") {
+		t.Error("e was deleted twice, or not at all")
 	}
 }
 
