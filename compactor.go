@@ -174,13 +174,6 @@ func (c *Compactor) Render(p *plan.Plan, q Request) (_ *Result, err error) {
 	return newResult(situation, situation.Rendered, under), nil
 }
 
-// nameCall puts the call that failed before an error.
-func nameCall(err *error, call, id string) {
-	if *err != nil {
-		*err = fmt.Errorf("palimpsest.%s(%s): %w", call, id, *err)
-	}
-}
-
 // requestSituation is the situation of a single request, without a session.
 func (c *Compactor) requestSituation(ctx context.Context, q Request) (policy.Situation, error) {
 	sent := *cmp.Or(q.Base, &prompt.Prompt{})

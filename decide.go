@@ -3,10 +3,13 @@ package palimpsest
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 )
 
 // dueCheck says whether a plan should be made, and why.
@@ -96,4 +99,49 @@ func decide(ctx context.Context, s *Session, situation *policy.Situation, due du
 		s.emit(ctx, proposalEvents(situation, f)...)
 	}
 	return d
+}
+
+// summaryEvents say which summarizers were asked.
+func summaryEvents(summaries []summarize.Report) []event.Event {
+	var events []event.Event
+	for _, r := range summaries {
+		if r.By != "" {
+			events = append(events, r.Event())
+		}
+	}
+	return events
+}
+
+// proposalEvents say what was proposed on the way to a plan; without proposals, its new
+// records.
+func proposalEvents(situation *policy.Situation, f *policy.Fitted) []event.Event {
+	var events []event.Event
+	for _, p := range f.Proposals {
+		events = append(events, event.Event{Type: event.ProposalGenerated, Strategy: p.Strategy, Span: &p.Span, TokensFreed: p.EstimatedTokensFreed})
+	}
+	if f.Proposals != nil {
+		return events
+	}
+	for _, r := range f.Plan.Since(situation.Current) {
+		e := event.OfRecord(r)
+		e.Type = event.ProposalGenerated
+		events = append(events, e)
+	}
+	return events
+}
+
+// maxEventName bounds a name in an event, in bytes.
+const maxEventName = 128
+
+// hyphenate writes a sentence as a name that package event accepts: "over-the-mark".
+func hyphenate(words string) string {
+	name := strings.Join(strings.FieldsFunc(words, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' && r != '%' }), "-")
+	for len(name) > maxEventName {
+		at := strings.LastIndexByte(name[:maxEventName], '-')
+		if at <= 0 {
+			return name[:0]
+		}
+		name = name[:at]
+	}
+	return name
 }

@@ -1,8 +1,8 @@
 // The files in the order of a step: session.go (what an agent loop calls), step.go (the
-// step from top to bottom), load.go, situate.go, calibration.go, prices.go, rehydrate.go,
-// commit.go, events.go, cutoff.go. Then what is done beside steps: plans.go, recall.go,
-// removed.go, background.go; and what is kept: documents.go, memory.go, sizes.go,
-// signing.go, sources.go. A single request needs only compactor.go.
+// step from top to bottom), load.go, situate.go, decide.go, valid.go, commit.go, deliver.go,
+// cutoff.go. Then what is done beside steps: plans.go, recall.go, removed.go, background.go,
+// steering.go; and what is kept: documents.go, memory.go, sizes.go. A single request needs
+// only compactor.go.
 
 // Package palimpsest keeps LLM agents inside their context window without losing the
 // conversation.

@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // document is a stored value of a conversation, as this process knows it.
@@ -118,4 +120,123 @@ func (k *sessionState) saveLastStep(ctx context.Context, in conversation, step S
 func nearlyEqual(n, kept int) bool {
 	off := float64(n - kept)
 	return max(off, -off) <= minFixedChange*float64(kept)
+}
+
+// calibration compares the counter's figure for a prompt with the provider's. Jobs and
+// documents store it.
+type calibration struct {
+	// Position is the number of messages in the log, Version that of the plan in force.
+	Position int `json:"position"`
+	Version  int `json:"version"`
+	// Tokens is the counter's figure, uncorrected; Input is the provider's, 0 for none.
+	Tokens float64 `json:"tokens"`
+	Input  int     `json:"input"`
+}
+
+const (
+	// minCalibrated is the smallest prompt that a factor is taken from, in tokens: in a
+	// smaller one the framing of the request decides.
+	minCalibrated = 400
+	// calibrationStep is what factors are rounded to, so that counts do not change with
+	// every step.
+	calibrationStep = 1.0 / 64
+	// minFactor and maxFactor bound a factor. A figure beyond them is not about this
+	// prompt.
+	minFactor, maxFactor = 0.25, 4
+)
+
+// factor corrects the counter's figures. It is valid only under the plan that it was
+// measured under: after a compaction, whatever made the counter wrong may be gone, and an
+// old figure must not trigger another compaction.
+func (c calibration) factor(length, version int) float64 {
+	if c.Input == 0 || c.Version != version || c.Position > length || c.Tokens < minCalibrated {
+		return 1
+	}
+	f := float64(c.Input) / c.Tokens
+	if f < minFactor || f > maxFactor {
+		return 1
+	}
+	return math.Round(f/calibrationStep) * calibrationStep
+}
+
+// initialFactor is the factor of the prompt it was measured with.
+func (c calibration) initialFactor() float64 { return c.factor(c.Position, c.Version) }
+
+// calibrationKind is the kind of the documents that store calibrations, by conversation.
+const calibrationKind = "calibration"
+
+// calibrationState is the newest calibration, and the stored one.
+type calibrationState struct {
+	newest calibration
+	document[calibration]
+}
+
+// current is the newest one, of an earlier process too. If the document cannot be
+// read, the next step tries again and this one counts without a correction. The lock is
+// held.
+func (c *calibrationState) current(ctx context.Context, in conversation) calibration {
+	if !c.isLoaded && c.load(ctx, in, calibrationKind) == nil && c.newest.Input == 0 {
+		c.newest = c.value
+	}
+	return c.newest
+}
+
+// update takes over what a provider counted, unless it has already counted a later
+// prompt. It is stored only when the factor changes, which it rarely does.
+func (c *calibrationState) update(ctx context.Context, in conversation, now calibration) {
+	last := c.current(ctx, in)
+	if last.Version == now.Version && last.Position > now.Position {
+		return
+	}
+	c.newest = now
+	if !c.isLoaded || now.Version != c.value.Version || now.initialFactor() != c.value.initialFactor() {
+		c.save(ctx, in, calibrationKind, now)
+	}
+}
+
+// lastPrompt is what the last prompt was made from beside the log. Reasoning that a provider
+// binds to the prompt is no longer valid once something of it has changed.
+type lastPrompt struct {
+	// Contents were brought back in it.
+	Contents []placedContent `json:"contents,omitempty"`
+	// PlanRewritten is what Rewritten gave for its plan: a plan that changes what is sent gives
+	// more. It may have come into force while the model answered.
+	PlanRewritten int `json:"plan_rewritten,omitempty"`
+	// Rewritten is how many messages the log had when a prompt last differed from the one
+	// before.
+	Rewritten int `json:"rewritten,omitempty"`
+	// Reminder was shown when little room was left; zero if none was.
+	Reminder reminder `json:"reminder,omitzero"`
+}
+
+// reminder is a text of the harness, the place where it stands, and the version of the plan until
+// whose end it does.
+type reminder struct {
+	Text string    `json:"text"`
+	At   thread.ID `json:"at"`
+	Plan int       `json:"plan"`
+}
+
+// placedContent is a digest of content, and the place where it was shown first.
+type placedContent struct {
+	Digest string    `json:"digest"`
+	At     thread.ID `json:"at,omitempty"`
+}
+
+// lastPromptKind is the kind of the documents that store last prompts, by conversation.
+const lastPromptKind = "prompt"
+
+// readLastPrompt is that of this process or another, for a log of so many messages. isKnown is
+// false where none was made yet. If the document cannot be read, it is what this process knows.
+// The lock is held.
+func (k *sessionState) readLastPrompt(ctx context.Context, in conversation, messages int) (last lastPrompt, isKnown bool) {
+	if in.c.config.Documents != nil {
+		k.lastPrompt.isLoaded = false // another process may have taken the last step
+		_ = k.lastPrompt.load(ctx, in, lastPromptKind)
+		isKnown = k.step.load(ctx, in, lastStepKind) == nil && k.step.version > 0
+	}
+	if last = k.lastPrompt.value; last.Rewritten > messages {
+		last = lastPrompt{} // the thread was deleted and began anew
+	}
+	return last, isKnown || k.hasPrompted
 }

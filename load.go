@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
+	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/notes"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -193,38 +196,6 @@ func reload(ctx context.Context, s *Session, l snapshot) (snapshot, error) {
 	return next, err
 }
 
-const (
-	// measureTimeout bounds the call for a size; measurePause is how long to wait after
-	// one that failed.
-	measureTimeout = 10 * time.Second
-	measurePause   = time.Minute
-)
-
-// measure completes what was loaded with the provider's own size of the request, where the
-// counter only estimates, nothing under this plan was counted yet, and the request is so
-// large that the difference may matter.
-func measure(ctx context.Context, s *Session, l snapshot, q planRequest) snapshot {
-	counter, now, k := s.c.config.Measure, s.c.config.Now, s.state()
-	known := l.usage.Input > 0 && l.usage.Version == l.version && l.usage.Position <= l.log.Len()
-	if counter == nil || known || s.c.config.Counter.Exact() || now().Before(k.measureAfter) {
-		return l
-	}
-	situation, _, err := trySituate(ctx, s, l, q)
-	if err != nil || situation.PromptTokens < max(minCalibrated, requestLimit(s.c.config.Policy, situation)/2) {
-		return l // situating again reports the error
-	}
-	bounded, cancel := context.WithTimeout(ctx, measureTimeout)
-	defer cancel()
-	n, err := counter.CountTokens(bounded, situation.Rendered.Prompt)
-	if err != nil || n <= 0 {
-		k.measureAfter = now().Add(measurePause)
-		return l
-	}
-	l.usage = calibration{Position: l.log.Len(), Version: l.version, Tokens: float64(situation.PromptTokens), Input: n}
-	k.calibration.newest = l.usage
-	return l
-}
-
 // notesKind is the kind of the documents that hold the notes of models, by conversation.
 const notesKind = "notes"
 
@@ -313,4 +284,116 @@ func takeAsked(ctx context.Context, s *Session, l snapshot) (asked *notes.Asked,
 		return nil
 	})
 	return asked, err
+}
+
+// The document that holds the signing key.
+const (
+	signingKind = "signing"
+	signingID   = "summary-key"
+)
+
+// signingKey is the key of signatures, once it was read.
+type signingKey struct {
+	mu  sync.Mutex
+	key string
+}
+
+func (s *signingKey) get() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.key
+}
+
+// loadSigningKey reads the key, or makes it when it is first needed. Where there is none
+// and none can be written, nothing was signed yet: sessions continue without a key, and
+// the next load tries again.
+func (c *Compactor) loadSigningKey(ctx context.Context) error {
+	if !c.config.Sign || c.signing.get() != "" {
+		return nil
+	}
+	key, err := store.Secret(ctx, c.config.Documents, signingKind, signingID)
+	if err != nil {
+		if _, missing := c.config.Documents.Document(ctx, signingKind, signingID); errors.Is(missing, store.ErrNotFound) {
+			return nil
+		}
+		return fmt.Errorf("read the signing key: %w", err)
+	}
+	c.signing.mu.Lock()
+	defer c.signing.mu.Unlock()
+	c.signing.key = string(key)
+	return nil
+}
+
+// markInjected marks messages in the user's name that no person wrote and, where there is
+// a key, messages that only look like our summaries: a tool may have told the model to
+// repeat one. System messages are left alone, since they come from whoever makes the
+// request.
+func (s *signingKey) markInjected(messages []thread.Message, before *thread.Message) []thread.Message {
+	messages = injected.MarkInjected(messages, before)
+	key := s.get()
+	if key == "" {
+		return messages
+	}
+	out := slices.Clone(messages)
+	for i := range out {
+		m := &out[i]
+		if m.Role == thread.System || m.Kind == thread.Injected || m.IsAdded() || !ownformat.IsSummary(m) {
+			continue
+		}
+		if m.Kind = thread.Injected; ownformat.IsAuthentic(m, key) {
+			m.Kind = thread.Recap
+		}
+	}
+	return out
+}
+
+// captureSources fills in what the source of a result looks like now, where its tool can
+// tell and the caller has not.
+func captureSources(tools *toolpolicy.Registry, log *thread.Thread, messages []thread.Message) {
+	var calls map[string]thread.ToolCall
+	for i := range messages {
+		r, ok := messages[i].Result()
+		if !ok || r.Determinism != nil {
+			continue
+		}
+		if calls == nil {
+			calls = callsOf(log, messages)
+		}
+		call, known := calls[r.CallID]
+		capture := tools.Policy(call.Name).Capture
+		if !known || capture == nil {
+			continue
+		}
+		if now, err := capture(call); err == nil {
+			r.Determinism = &now
+			messages[i].Parts = slices.Clone(messages[i].Parts)
+			for n, part := range messages[i].Parts {
+				if _, ok := part.(thread.ToolResult); ok {
+					messages[i].Parts[n] = r
+					break
+				}
+			}
+		}
+	}
+}
+
+// callsOf are the calls that messages may answer, by id: those of the last step of the
+// log, and their own.
+func callsOf(log *thread.Thread, messages []thread.Message) map[string]thread.ToolCall {
+	calls := map[string]thread.ToolCall{}
+	add := func(m *thread.Message) {
+		for _, call := range m.Calls() {
+			calls[call.ID] = call
+		}
+	}
+	for i := log.Len() - 1; i >= 0; i-- {
+		if m := log.At(i); m.Role == thread.Assistant {
+			add(m)
+			break
+		}
+	}
+	for i := range messages {
+		add(&messages[i])
+	}
+	return calls
 }

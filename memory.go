@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event/quality"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -168,4 +169,24 @@ func (s *Session) state() *sessionState {
 		}
 		return k
 	})
+}
+
+func (c *Compactor) newRehydrator(id string, o recall.Rehydration, events event.Sink) *rehydrate.Rehydrator {
+	if o.Disabled {
+		return nil
+	}
+	o.Events = events
+	var source rehydrate.Source = logSource{session: &Session{conversation: conversation{c, id}}}
+	if c.config.Artifacts != nil {
+		source = c.config.Artifacts
+	}
+	return rehydrate.New(source, c.config.Counter.Text, &o)
+}
+
+func (in conversation) emit(ctx context.Context, events ...event.Event) {
+	for _, e := range events {
+		e.ThreadID, e.TenantID = in.id, in.c.config.Requester.TenantID
+		e.Policy = cmp.Or(e.Policy, in.c.config.Policy.Name())
+		event.Emit(ctx, in.c.config.Events, e)
+	}
 }

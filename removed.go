@@ -133,7 +133,7 @@ func quotable(ctx context.Context, s *Session, hits []recall.Hit) []recall.Hit {
 	return slices.DeleteFunc(hits, func(h recall.Hit) bool {
 		of := s
 		if h.ThreadID != s.id {
-			of = s.c.Session(h.ThreadID)
+			of = &Session{conversation: conversation{s.c, h.ThreadID}}
 		}
 		if readAllPlans(ctx, of) != nil {
 			return true

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/event/quality"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -276,3 +277,27 @@ func (s *Session) Overflowed(ctx context.Context, refused *Prepared, why error) 
 // ErrNoRoom is wrapped by the error of Overflowed when compacting harder gave no smaller request: it
 // would only be refused again.
 var ErrNoRoom = errors.New("the request cannot be made smaller")
+
+// nameCall puts the call that failed before an error.
+func nameCall(err *error, call, id string) {
+	if *err != nil {
+		*err = fmt.Errorf("palimpsest.%s(%s): %w", call, id, *err)
+	}
+}
+
+// TaskFinished records how the task of the conversation ended, for Quality. Without
+// Config.Quality it does nothing.
+func (s *Session) TaskFinished(o thread.Outcome) {
+	if m := s.state().monitor; m != nil {
+		m.TaskFinished(o)
+	}
+}
+
+// Quality says how the conversation has fared under compaction since this process first
+// used it. It is zero without Config.Quality.
+func (s *Session) Quality() quality.Metrics {
+	if m := s.state().monitor; m != nil {
+		return m.Metrics()
+	}
+	return quality.Metrics{}
+}

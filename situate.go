@@ -3,17 +3,22 @@ package palimpsest
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/notes"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // planRequest is a step, and how its plan is asked for.
@@ -47,7 +52,8 @@ func trySituate(ctx context.Context, s *Session, l snapshot, q planRequest) (sit
 	if err != nil {
 		return nil, nil, err
 	}
-	given = calibrateSituation(given, l.usage.factor(l.log.Len(), l.version))
+	factor := l.usage.factor(l.log.Len(), l.version)
+	given = calibrateSituation(given, factor)
 	situation, err = policy.Situate(given)
 	if broken = err; err == nil {
 		if broken, err = refusedSince(s.state(), l, situation); err != nil {
@@ -209,4 +215,197 @@ func windowLimit(p policy.Policy, situation *policy.Situation) int {
 		step.Window = w.ContextWindow(situation)
 	}
 	return step.Limit()
+}
+
+// withPrices adds what the tokens of the model cost, whether the provider's prompt cache
+// has expired, and the chance that it will by the next step. A model that the table of
+// package token does not know has the prices of its family (token.ModelSet.Like), or none, and none has with Config.IgnorePrices.
+func (c *Compactor) withPrices(log *thread.Thread, firstNew int, situation *policy.Situation) *policy.Situation {
+	out := *situation
+	last := lastPromptRead(log, firstNew)
+	out.Cached = !last.IsZero()
+	m, err := token.Models().Like(situation.Base.Model)
+	if situation.Base.Model == "" || err != nil || c.config.IgnorePrices {
+		return &out
+	}
+	out.Rates, _ = m.Rates(situation.PromptTokens)
+	if ttl := m.Cache.Life(); ttl > 0 {
+		out.CacheLife = ttl
+		out.CacheExpired = out.Cached && situation.Now.Sub(last) > ttl
+		out.ExpiryChance = expiryChance(log, ttl)
+	}
+	return &out
+}
+
+// lastPromptRead is when the provider last read a prompt of the log: with the messages
+// before those from position first on. It is zero where there was none.
+func lastPromptRead(log *thread.Thread, first int) time.Time {
+	for i := first - 1; i >= 0; i-- {
+		if log.At(i).Role == thread.Assistant {
+			return log.At(first - 1).Time
+		}
+	}
+	return time.Time{}
+}
+
+const (
+	// assumedRequests: until a conversation has had more requests, one of so many is
+	// assumed to come too late. Agents in the dev split pause that long three times in a
+	// hundred.
+	assumedRequests = 100
+	// recentMessages bounds how far back pauses are looked for.
+	recentMessages = 1000
+)
+
+// expiryChance is the chance that the next request comes too late for a cache with that
+// time to live, judged by the pauses so far.
+func expiryChance(log *thread.Thread, ttl time.Duration) float64 {
+	asked, late := 0, 0
+	var last time.Time
+	for i := max(1, log.Len()-recentMessages); i < log.Len(); i++ {
+		m, before := log.At(i), log.At(i-1)
+		if m.Role != thread.Assistant || before.Role == thread.Assistant || before.Time.IsZero() {
+			continue
+		}
+		if !last.IsZero() {
+			asked++
+			if before.Time.Sub(last) > ttl {
+				late++
+			}
+		}
+		last = before.Time
+	}
+	return float64(late+1) / float64(asked+assumedRequests)
+}
+
+// calibrateSituation multiplies all figures of a situation with a factor, so that trigger,
+// planner and meter agree.
+func calibrateSituation(situation policy.Situation, factor float64) policy.Situation {
+	if factor == 1 {
+		return situation
+	}
+	count := situation.Count
+	situation.Counter = situation.Counter.Scaled(factor)
+	situation.CountText = situation.Counter.Text
+	situation.Count = func(m *thread.Message) int { return scaled(count(m), factor) }
+	situation.Fixed, situation.SentFixed = scaled(situation.Fixed, factor), scaled(situation.SentFixed, factor)
+	situation.ChangedSizes, situation.PlainSizes = scaledAll(situation.ChangedSizes, factor), scaledAll(situation.PlainSizes, factor)
+	situation.Correction = factor
+	return situation
+}
+
+func scaled(n int, factor float64) int { return int(math.Ceil(float64(n)*factor - 1e-9)) }
+
+func scaledAll(sizes []int, factor float64) []int {
+	out := make([]int, len(sizes))
+	for i, n := range sizes {
+		out[i] = scaled(n, factor)
+	}
+	return out
+}
+
+// source returns the function that describes the source of a replayable result as it is
+// now: Config.CurrentSource, else the tool's Capture, else another result in the log that
+// was read from it later. It looks at each source once: a plan asks for the same one many
+// times, which may be slow, and would contradict itself if the answers differed.
+func (c *Compactor) source(t *thread.Thread) func(thread.ToolCall) (thread.Determinism, bool) {
+	newest := sync.OnceValue(func() map[string]reading { return newestReadings(t) })
+	type answer struct {
+		now   thread.Determinism
+		known bool
+	}
+	var mu sync.Mutex
+	answers := map[[2]string]answer{}
+	return func(call thread.ToolCall) (thread.Determinism, bool) {
+		look := c.look(call)
+		if look == nil {
+			last, known := newest()[toolclass.Source(call)]
+			return last.Determinism, known && last.call != call.ID // its own word proves nothing
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		of := [2]string{call.Name, call.Arguments}
+		a, asked := answers[of]
+		if !asked {
+			a.now, a.known = look(call)
+			answers[of] = a
+		}
+		return a.now, a.known
+	}
+}
+
+// look is what looks at the source of a call; nil where only the log can tell.
+func (c *Compactor) look(call thread.ToolCall) func(thread.ToolCall) (thread.Determinism, bool) {
+	if c.config.CurrentSource != nil {
+		return c.config.CurrentSource
+	}
+	capture := c.config.Tools.Policy(call.Name).Capture
+	if capture == nil {
+		return nil
+	}
+	return func(call thread.ToolCall) (thread.Determinism, bool) {
+		now, err := capture(call)
+		return now, err == nil
+	}
+}
+
+// reading is what a source looked like when a call read it.
+type reading struct {
+	thread.Determinism
+	call string
+}
+
+// newestReadings are the last ones of each source. After a write, a command or the work of
+// another agent nobody knows any more.
+func newestReadings(t *thread.Thread) map[string]reading {
+	newest, calls := map[string]reading{}, map[string]thread.ToolCall{}
+	for _, m := range t.All() {
+		for _, call := range m.Calls() {
+			calls[call.ID] = call
+			switch toolclass.ClassOf(call.Name) {
+			case toolclass.Edit, toolclass.Write:
+				delete(newest, toolclass.Source(call))
+			case toolclass.Shell, toolclass.Agent:
+				clear(newest)
+			}
+		}
+		if r, ok := m.Result(); ok && r.Determinism != nil {
+			if call, known := calls[r.CallID]; known {
+				newest[toolclass.Source(call)] = reading{*r.Determinism, call.ID}
+			}
+		}
+	}
+	return newest
+}
+
+const (
+	// measureTimeout bounds the call for a size; measurePause is how long to wait after
+	// one that failed.
+	measureTimeout = 10 * time.Second
+	measurePause   = time.Minute
+)
+
+// measure completes what was loaded with the provider's own size of the request, where the
+// counter only estimates, nothing under this plan was counted yet, and the request is so
+// large that the difference may matter.
+func measure(ctx context.Context, s *Session, l snapshot, q planRequest) snapshot {
+	counter, now, k := s.c.config.Measure, s.c.config.Now, s.state()
+	known := l.usage.Input > 0 && l.usage.Version == l.version && l.usage.Position <= l.log.Len()
+	if counter == nil || known || s.c.config.Counter.Exact() || now().Before(k.measureAfter) {
+		return l
+	}
+	situation, _, err := trySituate(ctx, s, l, q)
+	if err != nil || situation.PromptTokens < max(minCalibrated, requestLimit(s.c.config.Policy, situation)/2) {
+		return l // situating again reports the error
+	}
+	bounded, cancel := context.WithTimeout(ctx, measureTimeout)
+	defer cancel()
+	n, err := counter.CountTokens(bounded, situation.Rendered.Prompt)
+	if err != nil || n <= 0 {
+		k.measureAfter = now().Add(measurePause)
+		return l
+	}
+	l.usage = calibration{Position: l.log.Len(), Version: l.version, Tokens: float64(situation.PromptTokens), Input: n}
+	k.calibration.newest = l.usage
+	return l
 }
