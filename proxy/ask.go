@@ -26,9 +26,9 @@ import (
 // asker gets the provider's answer.
 type asker struct {
 	*core
-	models  *models
-	stepper *stepper
-	sender  *sender
+	models    *models
+	stepper   *stepper
+	histories *histories
 }
 
 // ask sends a request, and sends it again in another way if the provider refuses it for a reason that
@@ -36,7 +36,7 @@ type asker struct {
 func (a *asker) ask(ctx context.Context, x *received, d decision) (decision, *http.Response, refusal, error) {
 	var invalid *decision // ours, which the provider found invalid
 	for {
-		res, err := a.sender.send(x, d)
+		res, err := a.send(x, d)
 		if err != nil {
 			if d.action == Recovered {
 				d.action = Compacted
@@ -418,5 +418,5 @@ func (st *stepper) parsedOr(ctx context.Context, x *received, r *parsedRequest) 
 	if r != nil {
 		return r, "", nil
 	}
-	return st.parser.parseRequest(ctx, x)
+	return st.conversations.parseRequest(ctx, x)
 }

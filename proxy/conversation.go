@@ -16,9 +16,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// conversations finds the logs of conversations.
+// conversations decodes requests, names their clients, and finds the logs of their conversations.
 type conversations struct {
 	*core
+	models      *models
+	asked       *lru.Cache[thread.ID, string] // which model was asked last, by the last message
 	log         store.Log
 	plans       store.Plans
 	openLookups *openLookups

@@ -101,7 +101,7 @@ func (e emulatorLog) Compact(ctx context.Context, r emulate.Request) (at emulate
 	if h := x.held; h != nil && h.kind == heldResponse && h.name != "" && !h.known {
 		return at, native.ResponseNotFound(h.name)
 	}
-	p, reason, err := e.t.parser.parseRequest(ctx, x)
+	p, reason, err := e.t.conversations.parseRequest(ctx, x)
 	if err == nil && p == nil {
 		err = errors.New("a request that cannot be read: " + reason)
 	}
@@ -132,7 +132,7 @@ func (e emulatorLog) Compact(ctx context.Context, r emulate.Request) (at emulate
 // Record implements emulate.Log.
 func (e emulatorLog) Record(ctx context.Context, r emulate.Request) string {
 	x := e.t.withEmulated(e.x, r)
-	p, reason, err := e.t.parser.parseRequest(ctx, x)
+	p, reason, err := e.t.conversations.parseRequest(ctx, x)
 	if err != nil || reason != "" {
 		return ""
 	}

@@ -51,7 +51,7 @@ func newReceived(tb testing.TB, api string) (*Transport, *received) {
 func readStep(tb testing.TB, t *Transport, x received, body string) historyReader {
 	x.plain = t.requests.Similar(x.endpoint.dialect.API(), body)
 	reader := t.histories.reader(&x)
-	if _, _, err := t.parser.parseRequest(tb.Context(), &x); err != nil {
+	if _, _, err := t.conversations.parseRequest(tb.Context(), &x); err != nil {
 		tb.Fatal(err)
 	}
 	return reader

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -36,21 +35,13 @@ func (cv *conversations) loadHistory(ctx context.Context, h loggedHistory) ([]th
 	return log.Messages()[:h.At:h.At], nil
 }
 
-// parser decodes requests, and names their clients and conversations.
-type parser struct {
-	*core
-	models        *models
-	conversations *conversations
-	asked         *lru.Cache[thread.ID, string] // which model was asked last, by the last message
-}
-
 // maxAsked bounds the requests of which the model is known: a credit token holds for minutes.
 const maxAsked = 1000
 
 // parseRequest decodes the request. It is nil if that cannot be done, for the reason.
-func (ps *parser) parseRequest(ctx context.Context, x *received) (r *parsedRequest, reason string, err error) {
+func (cv *conversations) parseRequest(ctx context.Context, x *received) (r *parsedRequest, reason string, err error) {
 	if h := x.held; h != nil && h.rebuilt != nil {
-		r, err := ps.parseRebuilt(ctx, x, h.rebuilt)
+		r, err := cv.parseRebuilt(ctx, x, h.rebuilt)
 		if err != nil {
 			return nil, "", err
 		}
@@ -59,21 +50,21 @@ func (ps *parser) parseRequest(ctx context.Context, x *received) (r *parsedReque
 	if x.decompressErr != nil {
 		return nil, "encoding", nil
 	}
-	found, err := ps.requests.Read(x.endpoint.dialect, x.plain, ctx.Err)
+	found, err := cv.requests.Read(x.endpoint.dialect, x.plain, ctx.Err)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, "", ctx.Err()
 	case err != nil:
 		return nil, "format", nil
 	}
-	r = ps.identifyRequest(ctx, x, found, x.plain.Len())
+	r = cv.identifyRequest(ctx, x, found, x.plain.Len())
 	r.kind = identify.KindOf(found, x.request.Header.Get)
 	return r, string(r.kind), nil
 }
 
 // parseRebuilt is parseRequest for a rebuilt request.
-func (ps *parser) parseRebuilt(ctx context.Context, x *received, from *rebuiltRequest) (*parsedRequest, error) {
-	before, err := ps.conversations.loadHistory(ctx, from.loggedHistory)
+func (cv *conversations) parseRebuilt(ctx context.Context, x *received, from *rebuiltRequest) (*parsedRequest, error) {
+	before, err := cv.loadHistory(ctx, from.loggedHistory)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +72,7 @@ func (ps *parser) parseRebuilt(ctx context.Context, x *received, from *rebuiltRe
 	if err != nil {
 		return nil, err
 	}
-	r := ps.identifyRequest(ctx, x, found, size)
+	r := cv.identifyRequest(ctx, x, found, size)
 	if from.Log != "" {
 		r.base = from.Log
 	}
@@ -107,9 +98,9 @@ type rebuiltRequest struct {
 }
 
 // identifyRequest names the client and the conversation of a request.
-func (ps *parser) identifyRequest(ctx context.Context, x *received, r *identify.Request, size int) *parsedRequest {
-	name, retries := ps.countedModel(cmp.Or(x.endpoint.model, r.Prompt.Model), r)
-	model := ps.models.modelNow(ctx, x, name)
+func (cv *conversations) identifyRequest(ctx context.Context, x *received, r *identify.Request, size int) *parsedRequest {
+	name, retries := cv.countedModel(cmp.Or(x.endpoint.model, r.Prompt.Model), r)
+	model := cv.models.modelNow(ctx, x, name)
 	out := &parsedRequest{Request: r, model: model, retriesRefused: retries, bytes: size}
 	out.client = identify.ClientOf(r, x.request.Header.Get, model.Name, x.thread)
 	if len(r.IDs) > 0 {
@@ -122,14 +113,14 @@ func (ps *parser) identifyRequest(ctx context.Context, x *received, r *identify.
 // under the credit token of a refusal is taken for nothing but the refused request, with the partial answer behind
 // it or without, so that it goes on as that one did, under its plan.
 // https://docs.anthropic.com/en/api/messages (fallback_credit_token)
-func (ps *parser) countedModel(name string, r *identify.Request) (model string, retriesRefused bool) {
+func (cv *conversations) countedModel(name string, r *identify.Request) (model string, retriesRefused bool) {
 	token := r.Has("fallback_credit_token")
 	for n, id := range slices.Backward(r.IDs) {
 		if !token {
-			ps.asked.Put(id, name, 1)
+			cv.asked.Put(id, name, 1)
 			break
 		}
-		if refused, ok := ps.asked.Get(id); ok {
+		if refused, ok := cv.asked.Get(id); ok {
 			return refused, true
 		}
 		if n < len(r.IDs)-1 {

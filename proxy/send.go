@@ -74,16 +74,11 @@ func (d decision) fellBack() bool {
 	return d.step != nil && (d.reason == reasonRefused || d.reason == reasonFault)
 }
 
-// sender sends it, and reads how it was taken.
-type sender struct {
-	*core
-	histories *histories
-}
-
-func (sn *sender) send(x *received, d decision) (*http.Response, error) {
+// send sends the request as it was decided, and has its answer read for usage.
+func (a *asker) send(x *received, d decision) (*http.Response, error) {
 	size, body := len(d.body), func() io.Reader { return bytes.NewReader(d.body) }
 	if d.action == Passed {
-		own := sn.histories.bodyForProvider(x)
+		own := a.histories.bodyForProvider(x)
 		size, body = own.Len(), own.Reader
 	}
 	out := withBody(x.request, size, body)
@@ -96,9 +91,9 @@ func (sn *sender) send(x *received, d decision) (*http.Response, error) {
 			out.Header = httpbody.WithoutListed(out.Header, "Anthropic-Beta", func(beta string) bool { return beta == native.BetaThreads })
 		}
 	}
-	res, err := send(sn.options.Base, out)
+	res, err := send(a.options.Base, out)
 	if err == nil && x.endpoint.task == generate {
-		sn.watchUsage(x, res, d)
+		a.watchUsage(x, res, d)
 	}
 	return res, err
 }
@@ -129,14 +124,14 @@ func (hs *histories) bodyForProvider(x *received) *identify.Body {
 
 // watchUsage reads an answer, while it passes, for the provider's count of the request, which corrects
 // our own counts in this conversation. Requests far below the mark are not watched.
-func (sn *sender) watchUsage(x *received, res *http.Response, d decision) {
+func (a *asker) watchUsage(x *received, res *http.Response, d decision) {
 	if d.step == nil || res.StatusCode != http.StatusOK || x.isArrayStream() || d.fellBack() || d.action == Passed && (d.step.countsWhole || !x.isNearWindow(d)) || d.step.parsed.hasProviderContext() {
 		return
 	}
-	m := &usageWatcher{core: sn.core, x: x, step: d.step}
+	m := &usageWatcher{core: a.core, x: x, step: d.step}
 	if httpbody.IsStream(res) {
 		m.stream = x.endpoint.dialect.NewStream()
-		httpbody.RewriteEvents(res, func(err error) { sn.emitFault(x, "stream", err, nil) }, m.event)
+		httpbody.RewriteEvents(res, func(err error) { a.emitFault(x, "stream", err, nil) }, m.event)
 		return
 	}
 	header := res.Header.Clone()

@@ -26,7 +26,6 @@ type stepper struct {
 	models        *models
 	compactors    *compactors
 	conversations *conversations
-	parser        *parser
 }
 
 // decide chooses what to send: the client's own bytes, or ours.
@@ -48,7 +47,7 @@ func (st *stepper) decidePrompt(ctx context.Context, x *received) (decision, err
 	case st.isSmall(ctx, x):
 		return forward(reasonBelowMark), nil
 	}
-	r, reason, err := st.parser.parseRequest(ctx, x)
+	r, reason, err := st.conversations.parseRequest(ctx, x)
 	if err != nil {
 		return decision{}, err
 	}
@@ -279,7 +278,7 @@ func (st *stepper) mustShrinkSummary(ctx context.Context, x *received, r *parsed
 // decideCount makes a request to count tokens count what would be sent. It writes nothing: an unknown
 // conversation is counted as it is.
 func (st *stepper) decideCount(ctx context.Context, x *received) (decision, error) {
-	r, reason, err := st.parser.parseRequest(ctx, x)
+	r, reason, err := st.conversations.parseRequest(ctx, x)
 	if err != nil || r == nil || len(r.IDs) == 0 || r.kind == identify.ServerSide {
 		return forward(cmp.Or(reason, string(identify.Empty))), err
 	}

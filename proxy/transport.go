@@ -36,7 +36,6 @@ type Transport struct {
 	compactors    *compactors
 	conversations *conversations
 	histories     *histories
-	parser        *parser
 	stepper       *stepper
 	asker         *asker
 	lookups       *lookups
@@ -67,13 +66,12 @@ func NewTransport(o *Options) (*Transport, error) {
 	all := &core{options: *o}
 	ms := &models{core: all, models: token.Models(), toldWindows: lru.New[string, int](maxModels), assumed: lru.New[string, token.Model](maxModels)}
 	cs := &compactors{core: all, models: ms, compactors: map[compactorKey]*palimpsest.Compactor{}}
-	cv := &conversations{core: all, openLookups: lru.New[string, bool](maxSessions)}
+	cv := &conversations{core: all, models: ms, asked: lru.New[thread.ID, string](maxAsked), openLookups: lru.New[string, bool](maxSessions)}
 	hs := &histories{core: all, conversations: cv, providerIDs: lru.New[string, string](maxProviderIDs), lostConversations: lru.New[string, bool](maxProviderIDs)}
-	ps := &parser{core: all, models: ms, conversations: cv, asked: lru.New[thread.ID, string](maxAsked)}
-	st := &stepper{core: all, models: ms, compactors: cs, conversations: cv, parser: ps}
-	a := &asker{core: all, models: ms, stepper: st, sender: &sender{all, hs}}
+	st := &stepper{core: all, models: ms, compactors: cs, conversations: cv}
+	a := &asker{core: all, models: ms, stepper: st, histories: hs}
 	ls := &lookups{core: all, stepper: st, asker: a, openLookups: cv.openLookups, providerIDs: hs.providerIDs, retry: o.retry}
-	t := &Transport{core: all, models: ms, compactors: cs, conversations: cv, histories: hs, parser: ps, stepper: st, asker: a, lookups: ls}
+	t := &Transport{core: all, models: ms, compactors: cs, conversations: cv, histories: hs, stepper: st, asker: a, lookups: ls}
 	if o.Models != nil {
 		t.models.models = *o.Models
 	}
