@@ -244,7 +244,7 @@ func (w *writer) openCode(messages []thread.Message) {
 		at := w.timeOf(m)
 		r, result := m.Result()
 		if result && !open[r.CallID] { // its call is not there
-			parts := slices.DeleteFunc(slices.Clone(r.Content), func(p thread.Part) bool { _, text := p.(thread.Text); return text })
+			parts := slices.DeleteFunc(slices.Clone(r.Content), isText)
 			parts = slices.Insert(parts, 0, thread.Part(thread.Text{Text: ownformat.ResultText(r.Tool, r.Text())}))
 			m, result = &thread.Message{Role: thread.Assistant, Kind: thread.Recap, Parts: parts}, false
 		} else if !result {
@@ -292,80 +292,55 @@ func (w *writer) openCodePlace(part map[string]any, message string) {
 // openCodeParts writes the parts of a message. The calls of an answer hold their results; an
 // interrupted call is a failure there.
 func (w *writer) openCodeParts(m *thread.Message, at time.Time, answered map[string]thread.ToolResult) []map[string]any {
-	parts := []map[string]any{}
 	span := map[string]int64{"start": at.UnixMilli(), "end": at.UnixMilli()}
-	for _, p := range m.Parts {
+	return w.blocks(m.Parts, func(p thread.Part) map[string]any {
 		switch p := p.(type) {
 		case thread.Text:
 			part := map[string]any{"type": "text", "text": p.Text}
 			if m.IsAdded() {
 				part["synthetic"] = true
 			}
-			parts = append(parts, part)
+			return part
 		case thread.Reasoning:
 			part := map[string]any{"type": "reasoning", "text": p.Text, "time": span}
 			if p.API == wire.Anthropic && p.Signature != "" {
 				part["metadata"] = map[string]any{"anthropic": map[string]string{"signature": p.Signature}}
 			}
-			parts = append(parts, part)
-		case thread.Media:
-			file, ok := openCodeFile(p)
-			if !ok {
-				w.countLost(p)
-				continue
-			}
-			parts = append(parts, file)
+			return part
 		case thread.ToolCall:
-			parts = append(parts, map[string]any{"type": "tool", "callID": p.ID, "tool": p.Name, "state": w.openCodeState(p, answered, span)})
-		default:
-			w.countLost(p)
+			return map[string]any{"type": "tool", "callID": p.ID, "tool": p.Name, "state": w.openCodeState(p, answered, span)}
 		}
-	}
-	return parts
+		return openCodeFile(p)
+	})
 }
 
 // openCodeState is how a call ended.
 func (w *writer) openCodeState(call thread.ToolCall, answered map[string]thread.ToolResult, span map[string]int64) map[string]any {
 	state := map[string]any{"input": argumentsObject(call.Arguments), "time": span}
 	r, ok := answered[call.ID]
+	others := slices.DeleteFunc(slices.Clone(r.Content), isText)
 	if !ok || r.Outcome == thread.Failure {
 		state["status"], state["error"] = "error", r.Text()
 		if !ok {
 			state["error"] = "The call was interrupted."
 		}
+		w.blocks(others, func(thread.Part) map[string]any { return nil }) // an error holds no files
 		return state
 	}
 	state["status"], state["title"], state["metadata"] = "completed", call.Name, map[string]any{}
-	output, files := "", []map[string]any{}
-	for _, p := range r.Content {
-		switch p := p.(type) {
-		case thread.Text:
-			if output != "" {
-				output += "\n"
-			}
-			output += p.Text
-		case thread.Media:
-			if file, ok := openCodeFile(p); ok {
-				files = append(files, file)
-				continue
-			}
-			w.countLost(p)
-		default:
-			w.countLost(p)
-		}
-	}
-	state["output"] = output
-	if len(files) > 0 {
+	state["output"] = r.Text()
+	if files := w.blocks(others, openCodeFile); len(files) > 0 {
 		state["attachments"] = files
 	}
 	return state
 }
 
-// openCodeFile is an image in a message.
-func openCodeFile(m thread.Media) (map[string]any, bool) {
+// openCodeFile is an image in a message; nil for what is none.
+func openCodeFile(p thread.Part) map[string]any {
+	m, _ := p.(thread.Media)
 	mime, data, ok := inlineImage(m)
 	if !ok {
-		return nil, false
+		return nil
 	}
-	return map[string]any{"type": "file", "mime": mime, "filename": cmp.Or(m.Name, "image"), "url": "data:" + mime + ";base64," + data}, true
+	return map[string]any{"type": "file", "mime": mime, "filename": cmp.Or(m.Name, "image"), "url": "data:" + mime + ";base64," + data}
 }

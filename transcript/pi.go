@@ -253,7 +253,7 @@ func (w *writer) pi(messages []thread.Message) {
 		switch r, result := m.Result(); {
 		case m.Role == thread.Assistant:
 			stop := stopWord(m, "stop", "toolUse")
-			said["role"], said["content"] = "assistant", w.piBlocks(m.Parts)
+			said["role"], said["content"] = "assistant", w.blocks(m.Parts, piBlock)
 			said["api"], said["provider"], said["model"], said["stopReason"] = piAPI(provider), provider, w.session.Model, stop
 			said["usage"] = map[string]any{
 				"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0,
@@ -261,12 +261,12 @@ func (w *writer) pi(messages []thread.Message) {
 			}
 		case result:
 			said["role"], said["toolCallId"], said["toolName"] = "toolResult", r.CallID, r.Tool
-			said["content"], said["isError"] = w.piBlocks(r.Content), r.Outcome == thread.Failure
+			said["content"], said["isError"] = w.blocks(r.Content, piBlock), r.Outcome == thread.Failure
 		case m.IsAdded():
-			entry(timestamp(at), "custom_message", map[string]any{"customType": "palimpsest", "content": w.piBlocks(m.Parts), "display": false})
+			entry(timestamp(at), "custom_message", map[string]any{"customType": "palimpsest", "content": w.blocks(m.Parts, piBlock), "display": false})
 			continue
 		default:
-			said["role"], said["content"] = "user", w.piBlocks(m.Parts)
+			said["role"], said["content"] = "user", w.blocks(m.Parts, piBlock)
 		}
 		entry(timestamp(at), "message", map[string]any{"message": said})
 	}
@@ -283,38 +283,30 @@ func piAPI(provider string) string {
 	return "anthropic-messages"
 }
 
-// piBlocks writes the parts of a message; never null.
-func (w *writer) piBlocks(parts []thread.Part) []map[string]any {
-	blocks := []map[string]any{}
-	for _, p := range parts {
-		switch p := p.(type) {
-		case thread.Text:
-			blocks = append(blocks, map[string]any{"type": "text", "text": p.Text})
-		case thread.Reasoning:
-			block := map[string]any{"type": "thinking", "thinking": p.Text}
-			switch p.API {
-			case wire.Anthropic:
-				block["thinkingSignature"] = p.Signature
-			case wire.Responses:
-				block["thinkingSignature"] = p.Raw
-			}
-			blocks = append(blocks, block)
-		case thread.ToolCall:
-			block := map[string]any{"type": "toolCall", "id": p.ID, "name": p.Name, "arguments": json.RawMessage(argumentsObject(p.Arguments))}
-			if p.Signature != "" {
-				block["thoughtSignature"] = p.Signature
-			}
-			blocks = append(blocks, block)
-		case thread.Media:
-			mime, data, ok := inlineImage(p)
-			if !ok {
-				w.countLost(p)
-				continue
-			}
-			blocks = append(blocks, map[string]any{"type": "image", "mimeType": mime, "data": data})
-		default:
-			w.countLost(p)
+// piBlock writes a part of a message.
+func piBlock(p thread.Part) map[string]any {
+	switch p := p.(type) {
+	case thread.Text:
+		return map[string]any{"type": "text", "text": p.Text}
+	case thread.Reasoning:
+		block := map[string]any{"type": "thinking", "thinking": p.Text}
+		switch p.API {
+		case wire.Anthropic:
+			block["thinkingSignature"] = p.Signature
+		case wire.Responses:
+			block["thinkingSignature"] = p.Raw
+		}
+		return block
+	case thread.ToolCall:
+		block := map[string]any{"type": "toolCall", "id": p.ID, "name": p.Name, "arguments": json.RawMessage(argumentsObject(p.Arguments))}
+		if p.Signature != "" {
+			block["thoughtSignature"] = p.Signature
+		}
+		return block
+	case thread.Media:
+		if mime, data, ok := inlineImage(p); ok {
+			return map[string]any{"type": "image", "mimeType": mime, "data": data}
 		}
 	}
-	return blocks
+	return nil
 }

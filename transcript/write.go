@@ -41,13 +41,15 @@ type Session struct {
 
 // Written is a conversation as a session file of an agent.
 type Written struct {
-	// ID is the agent's id of the session: Session.ID, except for opencode and Qwen Code, whose
-	// ids have their own form.
+	// ID is the agent's id of the session: Session.ID, except for opencode, Qwen Code and Kimi Code,
+	// whose ids have their own form.
 	ID string
 	// Path is where the agent looks for the file, below its folder of sessions, with
 	// slashes. opencode keeps no files: its path is a name to import it under.
 	Path string
 	Data []byte
+	// Beside are more files that the agent needs, by their paths, which are like Path.
+	Beside map[string][]byte
 	// Lost counts the parts that the format has no place for, by type.
 	Lost map[string]int
 }
@@ -123,6 +125,23 @@ func (w *writer) uuid(n int) string {
 func (w *writer) line(v any) {
 	w.lines++
 	w.value(v, "")
+}
+
+func isCall(p thread.Part) bool { _, call := p.(thread.ToolCall); return call }
+
+func isText(p thread.Part) bool { _, text := p.(thread.Text); return text }
+
+// blocks writes the parts of a message, and counts those of which block makes nothing; never null.
+func (w *writer) blocks(parts []thread.Part, block func(thread.Part) map[string]any) []map[string]any {
+	all := []map[string]any{}
+	for _, p := range parts {
+		if b := block(p); b != nil {
+			all = append(all, b)
+		} else {
+			w.countLost(p)
+		}
+	}
+	return all
 }
 
 func (w *writer) value(v any, indent string) {
