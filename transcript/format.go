@@ -86,9 +86,9 @@ var table = []row{
 		place: Place{Variable: "COPILOT_HOME", Home: ".copilot", Sub: "session-state", Prefix: "events", Suffixes: []string{".jsonl"}, ID: 1}},
 	{Format: "cline", codec: anthropic.Codec{}, read: readCline, matches: isCline,
 		place: Place{Home: ".cline", Sub: "data/sessions", Suffixes: []string{".messages.json"}, ID: 1}},
-	{Format: "kimi-code", codec: openai.Chat{}, read: readKimiCode,
+	{Format: "kimi-code", codec: openai.Chat{}, read: readKimiCode, write: (*writer).kimiCode, resume: "cd DIR && kimi --session ID -m MODEL",
 		signs: []sign{{[]string{"metadata"}, []string{"protocol_version"}}, {[]string{"context.append_message"}, []string{"message"}}},
-		place: Place{Variable: "KIMI_CODE_HOME", Home: ".kimi-code", Sub: "sessions", Prefix: "wire", Suffixes: []string{".jsonl"}, Project: 4, ID: 3}},
+		place: Place{Variable: "KIMI_CODE_HOME", Home: ".kimi-code", Sub: "sessions", Prefix: "wire", Suffixes: []string{".jsonl"}, Project: 4, ID: 3, State: kimiState}},
 	{Format: "crush", read: readCrush,
 		signs: []sign{{nil, []string{"prompt_tokens", "messages.0.parts"}}, {nil, []string{"meta.uuid", "messages.0.parts"}}},
 		place: Place{Variable: "XDG_DATA_HOME", Home: ".local/share", Sub: "crush", Projects: "projects.json", Prefix: "crush", Suffixes: []string{".db"}, Database: true}},
@@ -146,6 +146,6 @@ func (f Format) API() string {
 }
 
 // Resume is the shell command by which the agent goes on with a session that was written. In
-// it DIR stands for the agent's directory, FILE for the file and ID for the session's id. Without
-// FILE the file must be where the agent looks for it. It is empty for what Write does not write.
+// it DIR stands for the agent's directory, FILE for the file, ID for the session's id and MODEL for
+// the agent's own name of a model. Without FILE the file must be where the agent looks for it. It is empty for what Write does not write.
 func (f Format) Resume() string { return f.row().resume }

@@ -2,9 +2,11 @@ package transcript
 
 import (
 	"cmp"
+	"path/filepath"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -14,6 +16,10 @@ import (
 func readKimiCode(j *importJob) ([]Transcript, error) {
 	var log course[record]
 	b := j.newBuilder(value{name: j.name})
+	b.Title, b.Dir = j.place.About(j.path)
+	if dir := filepath.Dir(j.path); filepath.Base(dir) == kimiMain { // all are named alike
+		_, b.Name = j.place.Names(j.path)
+	}
 	err := j.lines(func(v gjson.Result, number int) {
 		switch kind := v.Get("type").Str; kind {
 		case "context.undo":
@@ -27,8 +33,12 @@ func readKimiCode(j *importJob) ([]Transcript, error) {
 		case "config.update", "profile.bind", "llm.request": // of the session, whatever is taken back
 			kimiRecord(b, v, number)
 		default:
-			if origin := v.Get("message.origin.kind").Str; kind == "context.append_message" && v.Get("message.role").Str == "user" && (origin == "" || origin == "user") {
-				log.turns = append(log.turns, len(log.now))
+			if m := v.Get("message"); kind == "context.append_message" && kimiOpensTurn(m) {
+				begun := len(log.now)
+				for id := m.Get("id").Str; id != "" && begun > 0 && log.now[begun-1].Get("message.origin.ownerPromptId").Str == id; {
+					begun-- // what was added for the prompt goes with it
+				}
+				log.turns = append(log.turns, begun)
 			}
 			log.now = append(log.now, record{Result: v, line: number})
 		}
@@ -59,16 +69,7 @@ func kimiRecord(b *builder, v gjson.Result, number int) {
 		b.Model = cmp.Or(v.Get("model").Str, b.Model)
 	case "context.append_message":
 		b.flush()
-		how := thread.Plain
-		if origin := v.Get("message.origin.kind").Str; origin != "" && origin != "user" {
-			how = thread.Injected
-		}
-		switch role := thread.Role(v.Get("message.role").Str); role {
-		case thread.User, thread.Assistant, thread.System:
-			b.say(role, how, readParts(v.Get("message.content"))...)
-		default:
-			b.report.unknown(kind + "/" + string(role))
-		}
+		kimiMessage(b, v.Get("message"))
 	case "context.append_loop_event":
 		kimiEvent(b, v.Get("event"))
 	case "context.apply_compaction":
@@ -83,6 +84,50 @@ func kimiRecord(b *builder, v gjson.Result, number int) {
 		b.report.skip(kind)
 	default:
 		b.report.unknown(kind)
+	}
+}
+
+// kimiOpensTurn reports whether the user began a turn with a message, which an undo goes back to.
+func kimiOpensTurn(m gjson.Result) bool {
+	origin := m.Get("origin")
+	switch origin.Get("kind").Str {
+	case "", "user":
+		return m.Get("role").Str == "user"
+	}
+	return origin.Get("trigger").Str == "user-slash"
+}
+
+// kimiMessage adds a message that was added as a whole: the user's, the harness's, and all of a session that
+// comes from another program.
+func kimiMessage(b *builder, m gjson.Result) {
+	how := thread.Injected
+	switch m.Get("origin.kind").Str {
+	case "", "user":
+		how = thread.Plain
+	case "shell_command": // the user ran it
+		how = thread.Attached
+	case "compaction_summary":
+		how = thread.Recap
+	}
+	parts := readParts(m.Get("content"))
+	switch role := thread.Role(m.Get("role").Str); role {
+	case thread.User, thread.System:
+		b.say(role, how, parts...)
+	case thread.Assistant:
+		b.step.kind = how
+		b.addPart(parts...)
+		for c := range rawjson.Items(m.Get("toolCalls")) {
+			call := c
+			if f := c.Get("function"); f.Exists() { // before version 1.1
+				call = f
+			}
+			b.addCall(c.Get("id").Str, call.Get("name").Str, argumentsJSON(call.Get("arguments")))
+		}
+		b.flush()
+	case thread.Tool:
+		b.answer(thread.ToolResult{CallID: b.openCallID(m.Get("toolCallId").Str), Outcome: outcomeOf(m.Get("isError").Bool()), Content: parts})
+	default:
+		b.unknownRole(string(role))
 	}
 }
 

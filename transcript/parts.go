@@ -90,7 +90,7 @@ func fileMedia(v gjson.Result) thread.Media {
 			mime += "/" + format
 		}
 	}
-	m := mediaPart(mime, firstText(v, "url", "data", "image", "audio", "video", kind+".url", "inlineData.data", "fileData.fileUri"))
+	m := mediaPart(mime, firstText(v, "url", "data", "image", "audio", "video", kind+".url", strings.Replace(kind, "_url", "Url", 1)+".url", "inlineData.data", "fileData.fileUri"))
 	m.Name = v.Get("filename").Str
 	return m
 }

@@ -26,12 +26,47 @@ type Place struct {
 	// Projects is a file in Sub that lists the projects, which have the databases: in "projects" the
 	// "path" of each, and the "data_dir" where its database is. Empty if Sub has them.
 	Projects string
+	// State is a file of JSON in the folder of a session, with its title and, in "cwd", its working folder.
+	// Empty if the session's own file says them.
+	State string
 	// Database: each file, in Sub itself, is a database of many sessions.
 	Database bool
 }
 
 // Place is where the agent keeps its sessions on disk.
 func (f Format) Place() Place { return f.row().place }
+
+// Names are the folders above a session's file that are named after its project and after the session; empty for
+// none.
+func (p Place) Names(file string) (project, id string) {
+	for level := range max(p.Project, p.ID) {
+		file = filepath.Dir(file)
+		if level+1 == p.Project {
+			project = filepath.Base(file)
+		}
+		if level+1 == p.ID {
+			id = filepath.Base(file)
+		}
+	}
+	return project, id
+}
+
+// About is what a session's file of State says of it; empty without one.
+func (p Place) About(session string) (title, dir string) {
+	if p.State == "" || session == "" {
+		return "", ""
+	}
+	for range p.ID {
+		session = filepath.Dir(session)
+	}
+	state := filepath.Join(session, p.State)
+	if info, err := os.Lstat(state); err != nil || !info.Mode().IsRegular() || info.Size() > readSize {
+		return "", ""
+	}
+	data, _ := os.ReadFile(state) // or it is gone meanwhile
+	v := gjson.ParseBytes(data)
+	return v.Get("title").Str, firstText(v, "cwd", "workDir")
+}
 
 // PartOf says what the name of a session's file of the agent, and its beginning, tell of the session.
 // The id is the agent's of the session, or empty if only the file names it; for the file of a

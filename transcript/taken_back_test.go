@@ -100,6 +100,9 @@ func TestKimiUndo(t *testing.T) {
 		{"none", []string{say("user", "one"), say("assistant", "1")}, "user one|assistant 1"},
 		{"a turn", []string{say("user", "one"), say("assistant", "1"), say("user", "two"), notice, say("assistant", "2"), undo, say("user", "three")}, "user one|assistant 1|user three\nuser two|user note|assistant 2"},
 		{"all", []string{say("user", "one"), say("assistant", "1"), clear, say("user", "two")}, "user two\nuser one|assistant 1"},
+		{"what was added for it", []string{say("user", "one"), `{"type":"context.append_message","message":{"role":"user","origin":{"kind":"injection","ownerPromptId":"p"},"content":"its file"}}`,
+			`{"type":"context.append_message","message":{"role":"user","id":"p","content":"two"}}`, undo}, "user one\nuser its file|user two"},
+		{"a command of the user", []string{say("user", "one"), `{"type":"context.append_message","message":{"role":"user","origin":{"kind":"skill_activation","trigger":"user-slash"},"content":"skill"}}`, undo}, "user one\nuser skill"},
 		{"after all", []string{say("user", "one"), clear, say("user", "two"), undo, say("user", "three")}, "user three\nuser one\nuser two"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -65,9 +68,10 @@ func session() transcript.Session {
 func TestWritten(t *testing.T) {
 	apis := map[transcript.Format]wire.Codec{
 		"claude-code": anthropic.Codec{}, "codex": openai.Responses{}, "pi": anthropic.Codec{}, "opencode": anthropic.Codec{},
-		"qwen-code": gemini.Codec{}, "gemini-cli": gemini.Codec{},
+		"qwen-code": gemini.Codec{}, "gemini-cli": gemini.Codec{}, "kimi-code": openai.Chat{},
 	}
 	noFolder := map[transcript.Format]bool{"gemini-cli": true} // a hash of it
+	apart := map[transcript.Format]bool{"kimi-code": true}     // name, folder and title are beside it
 	for _, format := range transcript.Writers() {
 		t.Run(string(format), func(t *testing.T) {
 			if format.Resume() == "" || format.Place().Sub == "" {
@@ -81,16 +85,24 @@ func TestWritten(t *testing.T) {
 			if len(w.Lost) != 0 {
 				t.Errorf("lost %v", w.Lost)
 			}
-			golden.Equal(t, "testdata/written-"+string(format)+".golden", w.Path+"\n"+string(w.Data))
+			whole := w.Path + "\n" + string(w.Data)
+			for path, data := range w.Beside {
+				whole += path + "\n" + string(data) + "\n"
+			}
+			golden.Equal(t, "testdata/written-"+string(format)+".golden", whole)
 			f, err := transcript.Read(bytes.NewReader(w.Data), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			back := f.Transcripts[0]
+			if apart[format] {
+				back = openWritten(t, w)
+				p.Messages[2].Role = thread.User // its own summaries are in the user's name
+			}
 			if f.Format != format || back.Name != w.ID || back.Dir != session().Dir && !noFolder[format] || len(f.Report.Unknown)+len(f.Report.Warnings) > 0 {
 				t.Errorf("read as %s, session %q in %q, %+v", f.Format, back.Name, back.Dir, f.Report)
 			}
-			if format != "codex" && (back.Title != session().Title || back.Model != p.Model) {
+			if format != "codex" && (back.Title != session().Title || back.Model != p.Model && !apart[format]) {
 				t.Errorf("title %q, model %q", back.Title, back.Model)
 			}
 			if d := cmp.Diff(spoken(p.Messages), spoken(back.Thread.Messages())); d != "" {
@@ -114,6 +126,25 @@ func TestWritten(t *testing.T) {
 			}
 		})
 	}
+}
+
+// openWritten reads a session as the agent finds it.
+func openWritten(t *testing.T, w *transcript.Written) transcript.Transcript {
+	t.Helper()
+	home := t.TempDir()
+	files := maps.Clone(w.Beside)
+	files[w.Path] = w.Data
+	for path, data := range files {
+		at := filepath.Join(home, filepath.FromSlash(path))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, data, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := transcript.Open(filepath.Join(home, filepath.FromSlash(w.Path)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Transcripts[0]
 }
 
 // spoken is what messages say and who says it, in the order in which models see it.
@@ -163,6 +194,7 @@ func TestWrittenLoses(t *testing.T) {
 		"codex":       {"block of type executableCode": 1, "reasoning": 1},
 		"qwen-code":   {"reasoning": 1},
 		"gemini-cli":  {"block of type executableCode": 1, "reasoning": 1},
+		"kimi-code":   {"document": 1, "audio": 1, "block of type executableCode": 1},
 	} {
 		w, err := transcript.Write(format, p, session())
 		if err != nil {
@@ -214,6 +246,9 @@ func TestWrittenOpenCodeResults(t *testing.T) {
 		{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: "c1", Name: "look", Arguments: "{}"}}},
 		result("c1", "a picture", thread.Media{Type: thread.Image, MIME: "image/png", Data: "iVBORw0KGgo="}),
 		result("c1", "once more"),
+		{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: "c2", Name: "look", Arguments: "{}"}}},
+		{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "c2", Tool: "look", Outcome: thread.Failure, Content: []thread.Part{
+			thread.Text{Text: "half a picture"}, thread.Media{Type: thread.Image, MIME: "image/png", Data: "iVBORw0KGgo="}}}}},
 		{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: "Seen."}}},
 	}}
 	quoted := func(text string) string {
@@ -223,10 +258,10 @@ func TestWrittenOpenCodeResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(w.Lost) > 0 {
-		t.Errorf("lost %v", w.Lost)
+	if want := map[string]int{"image": 1}; !maps.Equal(w.Lost, want) { // of the error
+		t.Errorf("lost %v, want %v", w.Lost, want)
 	}
-	if got, want := conversations(t, string(w.Data)), "user Look.|assistant "+quoted("the call before is gone")+"|assistant *c1|tool c1 a picture|assistant "+quoted("once more")+"|assistant Seen."; got != want {
+	if got, want := conversations(t, string(w.Data)), "user Look.|assistant "+quoted("the call before is gone")+"|assistant *c1|tool c1 a picture|assistant "+quoted("once more")+"|assistant *c2|tool c2 half a picture|assistant Seen."; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	files := 0

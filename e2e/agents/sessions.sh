@@ -91,7 +91,7 @@ provider = "stub"
 model = "gpt-5.2"
 max_context_size = 200000
 END
-    cmd=("$bin" ${id:+--session "$id"} -p "$prompt")
+    cmd=("$bin" ${id:+--session "$id" -m stub} -p "$prompt")
     ;;
   pi)
     mkdir -p "$home/.pi/agent"

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
 	"github.com/palimpsest-ai/palimpsest/internal/install"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -131,12 +133,30 @@ func (c *conversation) writePrompt(p prompt.Prompt, out string) (*resumedSession
 		expected = filepath.Join(filepath.Dir(c.in.path), filepath.Base(expected)) // beside the original
 	}
 	made := &resumedSession{Agent: string(c.into), ID: w.ID, Path: cmp.Or(out, expected), Lost: w.Lost}
-	made.Resume = resumeLine(c.into, w.ID, dir, made.Path, expected)
+	files := []sessionFile{{made.Path, expected, w.Data}}
+	for _, name := range slices.Sorted(maps.Keys(w.Beside)) {
+		at := filepath.Join(home, filepath.FromSlash(name))
+		file := sessionFile{at, at, w.Beside[name]}
+		if out != "" {
+			file.path = out + "." + path.Base(name)
+		}
+		files = append(files, file)
+	}
+	made.Resume = resumeLine(c.into, w.ID, dir, files)
 	if c.in.Dir != "" && dir != c.in.Dir {
 		notes = append(notes, fmt.Sprintf("the folder of the session, %s, is not on this machine: it goes on in %s", c.in.Dir, dir))
 	}
 	made.Notes = notes
-	return made, writeNewFile(made.Path, w.Data)
+	for _, f := range slices.Backward(files) { // the agent finds no half session
+		err = errors.Join(err, writeNewFile(f.path, f.data))
+	}
+	return made, err
+}
+
+// sessionFile is a file of a session that is written, and where the agent expects it.
+type sessionFile struct {
+	path, expected string
+	data           []byte
 }
 
 // isHarnessMessage reports whether the agent itself adds a message to each session: its
@@ -153,6 +173,7 @@ func isHarnessMessage(m thread.Message) bool {
 var eachSession = []string{
 	"<environment_context>", "<user_instructions>", "# AGENTS.md instructions", // Codex
 	"<system-reminder>\n# Environment", "<system-reminder>\nYou are powered by ", "<system-reminder>\nToday's date is ",
+	"<system-reminder>\nAuto permission mode is active", // Kimi Code
 	"<system-reminder>\nCodebase and user instructions are ", "<system-reminder>\nAs you answer the user's questions, ",
 }
 
@@ -190,15 +211,33 @@ func isWithin(folder, file string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// resumeLine is the shell command that resumes a session. If path is not where the agent
-// expects the file, the command copies it there first.
-func resumeLine(agent transcript.Format, id, dir, path, expected string) string {
-	line := strings.NewReplacer("DIR", shellQuote(dir), "FILE", shellQuote(path), "ID", id).Replace(agent.Resume())
-	if path != expected && !strings.Contains(agent.Resume(), "FILE") {
-		line = "mkdir -p " + shellQuote(filepath.Dir(expected)) + " && cp " + shellQuote(path) + " " + shellQuote(expected) + " && " + line
+// resumeLine is the shell command that resumes a session. Files that are not where the agent
+// expects them it copies there first.
+func resumeLine(agent transcript.Format, id, dir string, files []sessionFile) string {
+	line := strings.NewReplacer("DIR", shellQuote(dir), "FILE", shellQuote(files[0].path), "ID", id, "MODEL", shellQuote(ownModel(agent))).Replace(agent.Resume())
+	if strings.Contains(agent.Resume(), "FILE") {
+		return line
+	}
+	for _, f := range files {
+		if f.path != f.expected {
+			line = "mkdir -p " + shellQuote(filepath.Dir(f.expected)) + " && cp " + shellQuote(f.path) + " " + shellQuote(f.expected) + " && " + line
+		}
 	}
 	return line
 }
+
+// ownModel is the model that the settings of an agent name for its sessions; MODEL if they name none.
+func ownModel(agent transcript.Format) string {
+	folder, _ := sessions.AgentFolder(string(agent)) // what cannot be read names none
+	settings, _ := os.ReadFile(filepath.Join(folder, "config.toml"))
+	if found := defaultModel().FindSubmatch(settings); found != nil {
+		return string(found[1])
+	}
+	return "MODEL"
+}
+
+// defaultModel matches the model of Kimi Code's settings.
+var defaultModel = lazyregexp.New(`(?m)^default_model\s*=\s*["']([^"'\n]+)["']`)
 
 // writeNewFile writes a file that only its owner can read, and creates its folder.
 func writeNewFile(path string, data []byte) error {

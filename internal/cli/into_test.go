@@ -23,7 +23,7 @@ func TestInto(t *testing.T) {
 	for _, name := range []string{"HOME", "USERPROFILE", "XDG_DATA_HOME"} {
 		t.Setenv(name, home)
 	}
-	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"} {
+	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR", "KIMI_CODE_HOME"} {
 		t.Setenv(name, "")
 	}
 	sample, err := os.ReadFile("../../testdata/sessions/fix-retry.claude-code.jsonl")
@@ -55,9 +55,14 @@ func TestInto(t *testing.T) {
 			t.Errorf("without its folder: %+v", made)
 		}
 	}()
-	apis := map[string]string{"claude-code": wire.Anthropic, "codex": wire.Responses, "pi": wire.Anthropic, "opencode": wire.Anthropic}
+	settings := filepath.Join(home, ".kimi-code", "config.toml")
+	if err := errors.Join(os.Mkdir(filepath.Dir(settings), 0o755), os.WriteFile(settings, []byte("theme = \"dark\"\ndefault_model = \"kimi-code/k3\"\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	apis := map[string]string{"claude-code": wire.Anthropic, "codex": wire.Responses, "pi": wire.Anthropic, "opencode": wire.Anthropic, "kimi-code": wire.Chat}
 	for agent, line := range map[string]string{
 		"claude-code": "claude --resume ", "codex": "codex resume ", "pi": "pi --session ", "opencode": "opencode import ",
+		"kimi-code": " -m kimi-code/k3",
 	} {
 		t.Run(agent, func(t *testing.T) {
 			args := []string{"--into", agent, "--budget", "12000"}
@@ -104,6 +109,15 @@ func TestInto(t *testing.T) {
 				t.Errorf("the second is %+v", again)
 			}
 		})
+	}
+	_, elsewhere, _ := run("--into", "kimi-code", "--budget", "12000", "-o", "apart.jsonl")
+	if elsewhere == nil || strings.Count(elsewhere.Resume, " && cp ") != 2 {
+		t.Fatalf("a session of two files elsewhere: %+v", elsewhere)
+	}
+	for _, name := range []string{"apart.jsonl", "apart.jsonl.state.json"} {
+		if _, err := os.Stat(name); err != nil {
+			t.Error(err)
+		}
 	}
 	if now, err := os.ReadFile(own); err != nil || !bytes.Equal(now, sample) {
 		t.Errorf("the original is not as it was: %v", err)

@@ -75,6 +75,8 @@ func (s Session) about() (a About) {
 		a.Dir = cmp.Or(a.Dir, s.Project)
 		return a
 	}
+	a.Title, a.Dir = transcript.Format(s.Agent).Place().About(s.Path)
+	a.Title = clip.Line(a.Title, maxFirst)
 	for _, most := range []int64{beginningBytes, longBeginning} {
 		data, end, whole := s.ends(most)
 		read, err := transcript.Read(bytes.NewReader(data), &transcript.Options{Format: transcript.Format(s.Agent), Name: s.ID, MaxLine: maxDocument})

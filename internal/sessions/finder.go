@@ -195,13 +195,8 @@ func findParts(f transcript.Format, root string, ix *index) (found []part, err e
 		if err != nil || info.Size() == 0 {
 			return nil // deleted meanwhile, or empty
 		}
-		s := Session{Agent: string(f), ID: id, Changed: info.ModTime(), Bytes: info.Size(), Path: path}
-		if at.Project > 0 {
-			s.Project = folderAbove(path, at.Project)
-		}
-		if at.ID > 0 {
-			s.ID = folderAbove(path, at.ID)
-		}
+		project, own := at.Names(path)
+		s := Session{Agent: string(f), ID: cmp.Or(own, id), Project: project, Changed: info.ModTime(), Bytes: info.Size(), Path: path}
 		known, ok := ix.get(&s)
 		if !ok {
 			known = indexed{}
@@ -212,14 +207,6 @@ func findParts(f transcript.Format, root string, ix *index) (found []part, err e
 		return nil
 	})
 	return found, errors.Join(failures, err)
-}
-
-// folderAbove is the name of the folder so many levels above a file.
-func folderAbove(path string, levels int) string {
-	for range levels {
-		path = filepath.Dir(path)
-	}
-	return filepath.Base(path)
 }
 
 // fold makes one session of the files of each, without those of sub-agents. A session that lies in
