@@ -62,3 +62,13 @@ func TestEachLineAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestForkOfOpenCode: an export of Kilo is told from one of opencode, which has the same members.
+func TestForkOfOpenCode(t *testing.T) {
+	for version, want := range map[string]transcript.Format{"1.18.33": "opencode", "2.0.1": "opencode", "7.7.9": "kilo", "": "opencode"} {
+		f, err := transcript.Read(strings.NewReader(`{"info":{"id":"ses_1","version":"`+version+`"},"messages":[{"info":{"id":"m1","role":"user"},"parts":[{"type":"text","text":"Hi."}]}]}`), nil)
+		if err != nil || f.Format != want {
+			t.Errorf("%q: %v, %v", version, f, err)
+		}
+	}
+}

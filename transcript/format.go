@@ -69,8 +69,8 @@ var table = []row{
 	{Format: "pi", read: readPi, write: (*writer).pi, resume: "pi --session FILE",
 		signs: []sign{{[]string{"session"}, []string{"cwd", "timestamp"}}, {[]string{"message"}, []string{"message.role", "timestamp"}}},
 		place: Place{Variable: "PI_CODING_AGENT_DIR", Home: ".pi/agent", Sub: "sessions", Suffixes: []string{".jsonl"}, Project: 1}},
-	{Format: "kilo", read: readOpenCode, // a fork of opencode, before it: its export shows what the editor had open
-		signs: []sign{{nil, []string{"info", "messages.0.info.editorContext"}}},
+	{Format: "kilo", read: readOpenCode, matches: isKilo, // a fork of opencode, before it
+		write: (*writer).openCode, resume: "cd DIR && kilo import FILE && kilo --session ID",
 		place: Place{Variable: "XDG_DATA_HOME", Home: ".local/share", Sub: "kilo", Prefix: "kilo", Suffixes: []string{".db"}, Database: true}},
 	{Format: "opencode", read: readOpenCode, write: (*writer).openCode, resume: "cd DIR && opencode import FILE && opencode --session ID",
 		signs: []sign{{nil, []string{"info", "messages.0.info.role"}}, {nil, []string{"info.id", "messages.0.type", "messages.0.id"}}},

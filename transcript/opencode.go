@@ -207,13 +207,19 @@ func openCodeResult(b *builder, id, tool string, state gjson.Result) {
 	b.addResult(r)
 }
 
-// openCodeVersion is the version that these files were tried with.
-const openCodeVersion = "1.18.33"
+// isKilo recognises an export of Kilo: it shows what the editor had open, or has a version that opencode has not.
+func isKilo(v gjson.Result) bool {
+	return v.Get("info.id").Exists() && (v.Get("messages.0.info.editorContext").Exists() || v.Get("info.version").Str >= "7")
+}
+
+// openCodeForks are opencode and its fork: the agent that answers by default, and the version that these files
+// were tried with.
+var openCodeForks = map[Format]struct{ agent, version string }{"opencode": {"build", "1.18.33"}, "kilo": {"code", "7.7.9"}}
 
 // openCode writes a file for `opencode import`: one object in the form of `opencode export`. The
 // import sets the project and the directory anew.
 func (w *writer) openCode(messages []thread.Message) {
-	begun := w.session.Time.UTC()
+	begun, fork := w.session.Time.UTC(), openCodeForks[w.format]
 	w.out.ID = w.openCodeID("ses", ^begun.UnixMilli())
 	w.out.Path = w.out.ID + ".json"
 	provider := w.provider()
@@ -223,7 +229,7 @@ func (w *writer) openCode(messages []thread.Message) {
 	user := ""
 	add := func(m *thread.Message, at time.Time, info map[string]any, answered map[string]thread.ToolResult) string {
 		id := w.openCodeID("msg", begun.UnixMilli())
-		info["id"], info["sessionID"], info["agent"] = id, w.out.ID, "build"
+		info["id"], info["sessionID"], info["agent"] = id, w.out.ID, fork.agent
 		info["time"] = map[string]any{"created": at.UnixMilli(), "completed": at.UnixMilli()}
 		parts := w.openCodeParts(m, at, answered)
 		for _, p := range parts {
@@ -256,7 +262,7 @@ func (w *writer) openCode(messages []thread.Message) {
 				open[c.ID] = true
 			}
 			add(m, at, map[string]any{
-				"role": "assistant", "parentID": user, "providerID": provider, "modelID": w.session.Model, "mode": "build",
+				"role": "assistant", "parentID": user, "providerID": provider, "modelID": w.session.Model, "mode": fork.agent,
 				"path": map[string]string{"cwd": w.session.Dir, "root": w.session.Dir}, "cost": 0, "finish": stopWord(m, "stop", "tool-calls"),
 				"tokens": map[string]any{"input": 0, "output": 0, "reasoning": 0, "cache": map[string]int{"read": 0, "write": 0}},
 			}, resultsByCall(messages[i+1:]))
@@ -269,7 +275,7 @@ func (w *writer) openCode(messages []thread.Message) {
 	w.value(map[string]any{
 		"info": map[string]any{
 			"id": w.out.ID, "slug": "palimpsest-" + w.session.ID, "projectID": "global", "directory": w.session.Dir, "title": title,
-			"version": openCodeVersion, "time": map[string]int64{"created": begun.UnixMilli(), "updated": begun.UnixMilli()},
+			"version": fork.version, "time": map[string]int64{"created": begun.UnixMilli(), "updated": begun.UnixMilli()},
 		},
 		"messages": all,
 	}, "  ")

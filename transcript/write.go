@@ -41,11 +41,11 @@ type Session struct {
 
 // Written is a conversation as a session file of an agent.
 type Written struct {
-	// ID is the agent's id of the session: Session.ID, except for opencode, Qwen Code and Kimi Code,
-	// whose ids have their own form.
+	// ID is the agent's id of the session: Session.ID, except for opencode, Kilo, Qwen Code and Kimi
+	// Code, whose ids have their own form.
 	ID string
 	// Path is where the agent looks for the file, below its folder of sessions, with
-	// slashes. opencode keeps no files: its path is a name to import it under.
+	// slashes. opencode and Kilo keep no files: their path is a name to import it under.
 	Path string
 	Data []byte
 	// Beside are more files that the agent needs, by their paths, which are like Path.
@@ -64,7 +64,7 @@ func Write(f Format, p *prompt.Prompt, s Session) (*Written, error) {
 		return nil, fmt.Errorf("format %q: %w that can be written; those are %s", f, ErrUnknownFormat, joinFormats(Writers()))
 	}
 	messages := slices.DeleteFunc(slices.Clone(p.Messages), isBlank)
-	w := &writer{session: s, last: s.Time.UTC().Truncate(time.Millisecond), out: &Written{ID: s.ID, Lost: map[string]int{}}}
+	w := &writer{format: f, session: s, last: s.Time.UTC().Truncate(time.Millisecond), out: &Written{ID: s.ID, Lost: map[string]int{}}}
 	w.first = w.last
 	for i := range messages { // lines are in the order of their times
 		if t := messages[i].Time; !t.IsZero() && t.Before(w.first) {
@@ -91,6 +91,7 @@ func isBlank(m thread.Message) bool {
 
 // writer collects a session file.
 type writer struct {
+	format      Format
 	session     Session
 	first, last time.Time // of all messages, and of the last one written
 	lines       int

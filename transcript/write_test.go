@@ -68,7 +68,7 @@ func session() transcript.Session {
 func TestWritten(t *testing.T) {
 	apis := map[transcript.Format]wire.Codec{
 		"claude-code": anthropic.Codec{}, "codex": openai.Responses{}, "pi": anthropic.Codec{}, "opencode": anthropic.Codec{},
-		"qwen-code": gemini.Codec{}, "gemini-cli": gemini.Codec{}, "kimi-code": openai.Chat{},
+		"qwen-code": gemini.Codec{}, "gemini-cli": gemini.Codec{}, "kimi-code": openai.Chat{}, "kilo": anthropic.Codec{},
 	}
 	noFolder := map[transcript.Format]bool{"gemini-cli": true} // a hash of it
 	apart := map[transcript.Format]bool{"kimi-code": true}     // name, folder and title are beside it
@@ -207,7 +207,7 @@ func TestWrittenLoses(t *testing.T) {
 			t.Errorf("%s: the image is not there", format)
 		}
 	}
-	if _, err := transcript.Write("copilot-cli", p, session()); !errors.Is(err, transcript.ErrUnknownFormat) || !strings.Contains(err.Error(), "claude-code, codex, pi, opencode") {
+	if _, err := transcript.Write("copilot-cli", p, session()); !errors.Is(err, transcript.ErrUnknownFormat) || !strings.Contains(err.Error(), "claude-code, codex, pi, kilo, opencode") {
 		t.Errorf("Gemini CLI: %v", err)
 	}
 }

