@@ -24,8 +24,8 @@ func detect(in *input) (Format, error) {
 		return "", err
 	}
 	in.unread(first, number)
-	if agent := notRead(gjson.ParseBytes(first)); agent != "" {
-		return "", fmt.Errorf("%w: this looks like a session of %s, which is not read; read are %s", ErrUnknownFormat, agent, joinFormats(Formats()))
+	if what := notRead(gjson.ParseBytes(first)); what != "" {
+		return "", fmt.Errorf("%w: this looks like %s, which is not read; read are %s", ErrUnknownFormat, what, joinFormats(Formats()))
 	}
 	format := sniff(gjson.ParseBytes(first))
 	for n := 1; format == "" && n < detectLines; n++ {
@@ -45,23 +45,48 @@ func detect(in *input) (Format, error) {
 	return format, nil
 }
 
-// unread are sessions of agents that are not read: their blocks are like those of other formats, and
+// unread are files of agents and others that are not read: their blocks are like those of other formats, and
 // most of them would be lost. A document or a first line has all of the paths.
 var unread = []struct {
-	agent   string
+	what    string
 	has     []string
 	matches func(gjson.Result) bool // nil for any
 	example string
 }{
-	{"Cursor", []string{"role", "message.content"}, func(v gjson.Result) bool { return !v.Get("type").Exists() }, `{"role":"user","message":{"content":[{"type":"text","text":"Hi."}]}}`},
-	{"Continue", []string{"sessionId", "workspaceDirectory", "history"}, nil, `{"sessionId":"1","title":"t","workspaceDirectory":"/w","history":[{"message":{"role":"user","content":"Hi."}}]}`},
+	{"a session of Cursor", []string{"role", "message.content"}, func(v gjson.Result) bool { return !v.Get("type").Exists() }, `{"role":"user","message":{"content":[{"type":"text","text":"Hi."}]}}`},
+	{"a session of Continue", []string{"sessionId", "workspaceDirectory", "history"}, nil, `{"sessionId":"1","title":"t","workspaceDirectory":"/w","history":[{"message":{"role":"user","content":"Hi."}}]}`},
+	{"a thread of Zed", []string{"messages.0.content.0.Text"}, nil, `{"version":"0.2.0","messages":[{"role":"user","content":[{"Text":"Hi."}]}]}`},
+	{"a thread of Zed", []string{"messages.0.User.content"}, nil, `{"version":"0.3.0","messages":[{"User":{"content":[{"Text":"Hi."}]}}]}`},
+	{"a session of Windsurf", []string{"trajectory.steps.0.type"}, nil, `{"trajectory":{"steps":[{"type":"CORTEX_STEP_TYPE_USER_INPUT"}]}}`},
+	{"a chat of Cody", []string{"interactions.0.humanMessage"}, nil, `{"id":"1","interactions":[{"humanMessage":{"text":"Hi."}}]}`},
+	{"a session of Kiro or Amazon Q", []string{"conversation_id", "history.0"}, nil, `{"conversation_id":"1","history":[[{"content":{"Prompt":{"prompt":"Hi."}}}]]}`},
+	{"a chat of Copilot in VS Code", []string{"requests.0.message", "requests.0.response"}, nil, `{"version":3,"requests":[{"message":{"text":"Hi."},"response":[]}]}`},
+	{"an export of ChatGPT", []string{"mapping", "current_node"}, nil, `{"title":"t","mapping":{},"current_node":"1"}`},
+	{"an export of claude.ai", []string{"chat_messages"}, nil, `{"uuid":"1","chat_messages":[{"sender":"human","text":"Hi."}]}`},
+	{"an export of Open WebUI", []string{"chat.history"}, nil, `{"id":"1","chat":{"messages":[],"history":{}}}`},
+	{"a chat of LM Studio", []string{"messages.0.versions"}, nil, `{"messages":[{"versions":[{"role":"user"}]}]}`},
+	{"what LangChain or LangSmith keeps", []string{"run_type", "inputs"}, nil, `{"id":"1","run_type":"llm","inputs":{}}`},
+	{"what LangChain or LangSmith keeps", []string{"content"}, isLangChain, `{"type":"human","content":"Hi."}`},
+	{"what LangChain or LangSmith keeps", []string{"messages.0.content"}, isLangChain, `{"messages":[{"type":"human","content":"Hi."}]}`},
+	{"the list for the screen of Cline or Roo", []string{"ts", "say"}, nil, `{"ts":1,"type":"say","say":"text","text":"Hi."}`},
+	{"the list of prompts of Claude Code", []string{"display", "pastedContents"}, nil, `{"display":"Hi.","pastedContents":{},"timestamp":1,"project":"/w"}`},
+	{"conversations as ShareGPT has them", []string{"conversations.0.from"}, nil, `{"conversations":[{"from":"human","value":"Hi."}]}`},
 }
 
-// notRead is the agent whose session a line or a document looks like and which is not read, or "".
+// isLangChain recognises a message by its type, which stands in place of a role.
+func isLangChain(v gjson.Result) bool {
+	return !v.Get("role").Exists() && (v.Get("type").Str == "human" || v.Get("messages.0.type").Str == "human")
+}
+
+// notRead is what a line or a document looks like that is not read, or "". Exports are
+// lists of such documents.
 func notRead(v gjson.Result) string {
+	if first := v.Get("0"); v.IsArray() && first.IsObject() {
+		v = first
+	}
 	for _, u := range unread {
 		if hasAll(v, u.has) && (u.matches == nil || u.matches(v)) {
-			return u.agent
+			return u.what
 		}
 	}
 	return ""

@@ -6,12 +6,14 @@ import (
 	"testing"
 )
 
-// TestNotRead: a session of an agent that is not read is named, and not taken for another's.
+// TestNotRead: what is not read is named, alone and in a list, and not taken for another's.
 func TestNotRead(t *testing.T) {
 	for _, u := range unread {
-		_, err := Read(strings.NewReader(u.example), nil)
-		if !errors.Is(err, ErrUnknownFormat) || !strings.Contains(err.Error(), "looks like a session of "+u.agent+", which is not read") {
-			t.Errorf("%s: %v", u.agent, err)
+		for _, example := range []string{u.example, "[" + u.example + "]"} {
+			_, err := Read(strings.NewReader(example), nil)
+			if !errors.Is(err, ErrUnknownFormat) || !strings.Contains(err.Error(), "looks like "+u.what+", which is not read") {
+				t.Errorf("%s: %v", example, err)
+			}
 		}
 	}
 }
