@@ -6,6 +6,8 @@
 package secret
 
 import (
+	"bytes"
+	"encoding/base64"
 	"fmt"
 	"regexp"
 	"strings"
@@ -64,9 +66,11 @@ var keyGoesOn = at("(?:[\\s\"'`,+.]|\\\\+[nrt\"']){1,60}([A-Z0-9+/=]{32,}" + key
 
 // Between a name and its value in code, JSON, YAML and headers; quotes may be escaped.
 const (
-	quote  = `(?:\\*["'])?`
-	assign = quote + `\s{0,20}(?::=|=>|=|:)\s{0,20}` + quote
-	value  = "[^\\s\"'`\\\\$<>{}()\\[\\]|;&,*]" // not what a shell or a template fills in
+	quote   = `(?:\\*["'])?`
+	assign  = quote + `\s{0,20}(?::=|=>|=|:)\s{0,20}` + quote
+	value   = "[^\\s\"'`\\\\$<>{}()\\[\\]|;&,*]" // not what a shell or a template fills in
+	apart   = `(?:\s|\\+[nrt]){1,20}`
+	options = `(?: [^\s"'\\]{1,60}){0,6}?`
 )
 
 func at(pattern string) func() *regexp.Regexp { return lazyregexp.New(`^(?i:` + pattern + `)`) }
@@ -84,16 +88,31 @@ var kinds = []kind{
 	{"Slack token", []string{"xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-", "xoxe-", "hooks.slack.com/services/"}, false, at(`([a-z.-]+[A-Z0-9/_.-]{20,255})`), random, `slack --with <xoxb-2817364590-a1b2c3d4e5>`},
 	{"Stripe key", []string{"sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"}, false, at(`([a-z_]+_[A-Z0-9+/=]{16,255})`), random, `stripe.api_key = '<sk_live_51H8xQ2eZvKYlo2C>'`},
 	{"registry token", []string{"npm_", "pypi-"}, false, at(`(npm_[A-Z0-9]{30,255}|pypi-[A-Z0-9_-]{30,1000})`), random, `_authToken=<npm_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6>`},
+	{"service token", []string{"sg.", "hvs.", "ya29.", "gocspx-", "dckr_pat_", "dop_v1_", "shpat_", "lin_api_", "xapp-", "age-secret-key-"}, false, at(`([a-z0-9_-]+[._-](?:\.?[A-Z0-9_-]){16,600})`), random,
+		`echo <dckr_pat_q1W2e3R4t5Y6u7I8o9P0a1S2d3F> | docker login -u shipq --password-stdin`},
 	{"JSON web token", []string{"eyj"}, false, at(`(eyJ[A-Z0-9_-]{8,}\.eyJ[A-Z0-9_-]{8,}\.[A-Z0-9_-]*)`), nil, `id_token <eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NSJ9.c2lnbmF0dXJl>`},
 	{"authorization header", []string{"authorization", "bearer "}, false, at(`(?:authorization` + assign + `(?:(?:bearer|basic|token)\s{1,20})?|bearer\s{1,20})([A-Z0-9+/=._~-]{12,})`), random,
 		`curl -H "Authorization: Bearer <8d1f0c2b7a6e5d4c3b2a>"`},
+	{"name and password in base64", []string{"basic ", `auth"`, `auth\`, "_auth="}, false, at(`(?:basic\s{1,20}|_?auth` + assign + `)([A-Z0-9+/]{8,500}={0,2})`), pair,
+		`Proxy-Authorization: Basic <c2hpcHE6aHVudGVy>`},
 	{"key header", []string{"x-api-key", "x-goog-api-key", "x-auth-token", "api-key"}, false, at(`[a-z-]+` + assign + `([A-Z0-9+/=._~-]{12,})`), random, `{"x-api-key":"<c9d8e7f6a5b4c3d2>"}`},
 	{"password in an address", []string{"://"}, true, at(`://[^\s:/@"'<>\\]{0,100}:([^\s:/@"'<>\\${}\[\]]{2,255})@`), notBlank, `postgres://shipq:<hunter2>@db.example.com/shipq`},
 	{"password option", []string{"--password", "--passwd", "--token", "--api-key", "--secret", "--auth-token", "--access-token", "--client-secret"}, false,
 		at(`[a-z-]+(?:=|\s{1,20})` + quote + `([^\s"'\\$<>{}()\[\]|;&,*-]` + value + `{3,})`), given, `mysql --user root --password <hunter2>`},
+	{"password option", []string{"sshpass ", "mysql ", "mysqldump ", "docker login "}, false,
+		at(`(?:mysql(?:dump)?` + options + ` -p|(?:sshpass|docker login)` + options + ` -p ?)` + quote + `(` + value + `{4,255})`), random, `sshpass -p <hunter2> ssh admin@db.example.com`},
 	{"password option", []string{" -u ", " --user ", " -u=", " --user="}, true, at(` --?[a-z]+[ =]` + quote + `[^\s:"'\\$]{1,100}:(` + value + `{3,})`), random, `curl -s -u admin:<hunter2> https://example.com`},
-	{"secret variable", []string{"password=", "passwd=", "token=", "secret=", "api_key=", "apikey=", "access_key=", "secret_key=", "private_key="}, true,
+	{"secret variable", []string{"password=", "passwd=", "token=", "secret=", "api_key=", "apikey=", "access_key=", "secret_key=", "private_key=", "_pass=", "_pwd="}, true,
 		at(`(?-i:[A-Z_]+)=` + quote + `(` + value + `{4,})`), given, `PGPASSWORD=<hunter2> psql -c 'select 1'`},
+	{"password of a registry", []string{"_password=", "_authtoken="}, false, at(`[a-z_]+=(` + value + `{4,255})`), given, `//registry.example.com/:_authToken=<9f2ab4c4b4b34c3>`},
+	{"password of .netrc", []string{"machine ", "default login "}, false,
+		at(`(?:machine` + apart + `[^\s\\]{1,255}|default)` + apart + `login` + apart + `[^\s\\]{1,255}` + apart + `password` + apart + `(` + value + `{3,255})`), given, `machine git.example.com\n  login shipq\n  password <hunter>`},
+	{"AWS secret key", []string{"secret_access_key", "secretaccesskey"}, true, at(`[a-z_]+` + assign + `([A-Z0-9+/]{40})\b`), random, `aws_secret_access_key = <q1W2e3R4t5Y6u7I8o9P0a1S2d3F4g5H6j7K8l9Z0>`},
+	{"key of a connection", []string{"accountkey=", "sharedaccesskey=", "?sig=", "&sig="}, true, at(`[?&]?[a-z]+=([A-Z0-9+/=%_-]{20,255})`), random,
+		`AccountName=shipq;AccountKey=<q1W2e3R4t5Y6u7I8o9P0a1S2d3F4g5H6==>;EndpointSuffix=core.windows.net`},
+	{"private key in base64", []string{"ls0tls1crudjtib"}, false, at(`((?-i:LS0tLS1CRUdJTiB(?:QUklW|SU0Eg|FQyBQ|PUEVO|FTkNS))[A-Z0-9+/=]{16,})`), nil, `    client-key-data: <LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCk1JSUV2d0lC>`},
+	{"password of a setting", []string{"password:", "passwd:", "passphrase:", "pwd:", "secret:", "token:", "api_key:", "apikey:", "api-key:", "access_key:", "secret_key:", "secret_key_base:"}, true,
+		at(`[a-z_-]+:[ \t]{1,20}(` + value + `{6,255})[ \t]{0,20}(?:#[^\n\\]{0,200})?(?:[\r\n"']|\\+[nrt"']|$)`), random, `spring.datasource.password: <hunter2>`},
 	{"password", []string{"password", "passwd", "pwd", "secret", "_token", "-token", "authtoken", "api_key", "apikey", "api-key", "access_key", "accesskey", "secret_key", "secretkey"}, true,
 		at(`[a-z_-]+(?:` + quote + `\s{0,20}(?::=|=>|=|:)\s{0,20}\\*["']|=)([A-Z0-9+/=_.~!@#%^-]{6,255})`), random, `login(password="<hunt-er2>")`},
 }
@@ -181,6 +200,12 @@ func lowerASCII(text string) string {
 // letter and a digit, and is no word for a secret.
 func random(text string) bool {
 	return strings.ContainsAny(text, "0123456789") && strings.ContainsFunc(text, unicode.IsLetter) && notBlank(text)
+}
+
+// pair reports whether a text is a name and a password, as HTTP's Basic has them.
+func pair(text string) bool {
+	data, err := base64.StdEncoding.DecodeString(text)
+	return err == nil && utf8.Valid(data) && bytes.IndexByte(data, ':') > 0 && notBlank(string(data))
 }
 
 // given reports whether a text is a value, and no name of one as help texts have it.

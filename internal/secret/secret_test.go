@@ -58,7 +58,9 @@ func TestNoSecrets(t *testing.T) {
 		`--password PASSWORD`, `--token <token>`, `--password string   the password`, `class="sk-loading-spinner-with-long-name"`, `task-1-management-of-everything-2`,
 		`https://example.com:8080/a@b`, `git@github.com:owner/name.git`, `postgres://USER:$PASSWORD@host/db`, `max_tokens=4096`, `MAX_TOKENS=4096`,
 		`sk-ant-xxxxxxxxxxxxxxxxxxxxxxxx`, `key = "primary_key_1"`, `-----BEGIN PUBLIC KEY-----`, `sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
-		`the password is needed`, `[secret: GitHub token, 40 characters]`, ``,
+		`the password is needed`, "password: string\n", "token: required1, of the user", "secret: shipq-tls\n", `Basic authentication is off`, `Authorization: Basic $CREDENTIALS`, `"auth": "required"`,
+		`//registry.npmjs.org/:_authToken=${NPM_TOKEN}`, `machine learning`, `mysql -u root -p shipq`, `AccountKey=<key>`, `LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUQ=`, `sg.internal.example.com`,
+		`[secret: GitHub token, 40 characters]`, ``,
 	} {
 		if masked := Mask(text); masked != text {
 			t.Errorf("%q became %q", text, masked)
@@ -118,7 +120,7 @@ func TestLongNames(t *testing.T) {
 		return time.Since(began)
 	}
 	spent("password ")
-	for _, name := range []string{"password", "secret", "x_pwd", "PASSWORD"} {
+	for _, name := range []string{"password", "secret", "x_pwd", "PASSWORD", "password: ", "machine x login y ", "docker login ", "basic auth"} {
 		if words, one := spent("password "), spent(name); one > 50*words {
 			t.Errorf("%s: one long name takes %v, as many words %v", name, one, words)
 		}
