@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
-	"github.com/palimpsest-ai/palimpsest/internal/dsn"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/internal/text"
@@ -312,18 +310,9 @@ func (f *storeFlag) recallNote() string {
 	return render.RemovedNote + " " + f.recallCommands() + "]"
 }
 
-// recallCommands names the commands that read from the store. Their reader may be in any
-// folder, and has perhaps not the same environment.
+// recallCommands names the commands that read from the store.
 func (f *storeFlag) recallCommands() string {
-	anywhere := *f
-	usual, _ := defaultStore() // opening the store reports the error
-	if name, err := f.location(); err == nil && name != usual {
-		if dir, err := os.Getwd(); err == nil {
-			name = dsn.In(dir, name)
-		}
-		anywhere.name = name
-	}
-	flags := anywhere.arguments()
+	flags := f.anywhere().arguments()
 	return "To read one in full, run: palimpsest artifact get ID" + flags + "; to search them: palimpsest recall \"WORDS\"" + flags
 }
 

@@ -176,8 +176,7 @@ func (f *storeFlag) shown(ctx context.Context, name string) (shown *web.Input, e
 func (f *storeFlag) tellStored(ctx context.Context, id string, s Streams) {
 	_ = f.withTenant(ctx, func(k *tenantStore) error { // the page is written: a store that cannot be read is no matter
 		if info, err := k.Catalog.Thread(ctx, id); err == nil && info.Plans > 0 {
-			named := storeFlag{name: f.displayName(), tenant: f.tenant}
-			fmt.Fprintf(s.Err, "palimpsest: this is the session; as it was stored, with %s: palimpsest explain %s%s\n", plural(info.Plans, "plan"), printable(shellQuote(id)), named.arguments())
+			fmt.Fprintf(s.Err, "palimpsest: this is the session; as it was stored, with %s: %s\n", plural(info.Plans, "plan"), f.explainCommand(id))
 		}
 		return nil
 	})

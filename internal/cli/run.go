@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/care"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
@@ -25,6 +26,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -34,6 +36,7 @@ type agentRun struct {
 	policy, summarizer, favor string
 	policyName                string // the name of the policy that was found
 	store                     storeFlag
+	keep                      bool // in the usual store
 }
 
 func runCommand(s Streams) *cobra.Command {
@@ -50,12 +53,12 @@ draws on the same terminal. The last line says what was saved.
 
 The default upstream is the base URL in the environment, else the provider's own.
 
-Conversations are kept in memory and forgotten at the end. With --store they are kept
-there: an agent that resumes a session finds what was removed, and continues with the
-same prompt, which its provider may still have in its cache.`,
+Conversations are kept in memory and forgotten at the end. With --keep or --store they are
+kept: an agent that resumes a session finds what was removed, and continues with the same
+prompt, which its provider may still have in its cache. A line at the end says how to see them.`,
 		Example: `  palimpsest run -- claude
   palimpsest run --window 120k -- codex exec "fix the failing test"
-  palimpsest run --store agents.db -- claude --continue`,
+  palimpsest run --keep -- claude --continue`,
 		Args: nonBlankArgs("want a COMMAND after --"),
 		RunE: func(c *cobra.Command, args []string) error {
 			// Not as defaults of the flags, which the help shows: an address may hold a key.
@@ -71,6 +74,9 @@ same prompt, which its provider may still have in its cache.`,
 					*from.to = os.Getenv(from.variable)
 				}
 			}
+			if r.keep && !c.Flags().Changed("store") {
+				r.store.name = ""
+			}
 			return r.run(c.Context(), args, s)
 		},
 	}
@@ -84,6 +90,7 @@ same prompt, which its provider may still have in its cache.`,
 	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), agent (the agent's own model, with its key), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
 	f.Var((*tokensFlag)(&r.options.Window), "window", "assume that every model, also one in the table, has a context window of this many `TOKENS`, such as 120k; a smaller one that a provider names in a refusal replaces it, a larger one never (default: each model's own, from the table or a refusal)")
 	f.StringSliceVar(&r.options.Emulate, "emulate", nil, "answer requests for native compaction here, for upstreams of these `APIS` that do not support it: anthropic, openai")
+	f.BoolVar(&r.keep, "keep", false, "keep conversations in the usual store, where explain, recall, threads and undo find them by themselves")
 	f.StringVar(&r.store.name, "store", inMemory, "keep conversations and plans in `STORE`: memory:, a SQLite FILE or postgres://…")
 	f.StringVar(&r.store.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
 	f.BoolVar(&r.options.NoTools, "no-tools", false, "offer the model no tools to read what was removed")
@@ -130,10 +137,14 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	fmt.Fprintf(s.Err, "palimpsest: %s\npalimpsest: %s\n", r.startLine(p.Upstreams()), describePolicy(chosen.Settings, r.options.Window, token.UsualRates()))
+	began := time.Now()
 	status, err := runBehind(ctx, p, args, s)
 	lines.flush()
 	if err != nil {
 		return err
+	}
+	if line := r.keptLine(ctx, kept, began); line != "" {
+		fmt.Fprintf(s.Err, "palimpsest: %s\n", line)
 	}
 	fmt.Fprintf(s.Err, "palimpsest: %s\n", r.endLine(p.Totals(), p.Upstreams()))
 	now := counts.Figures()
@@ -294,6 +305,24 @@ func (r *agentRun) endLine(t proxy.Totals, upstreams []proxy.Upstream) string {
 	}
 	if t.Faults > 0 {
 		line += ", " + plural(int(t.Faults), "internal error") + " (request passed on unchanged)"
+	}
+	return line
+}
+
+// keptLine says where the conversations are that changed since began, and how to see the longest; empty if none was kept.
+func (r *agentRun) keptLine(ctx context.Context, k *tenantStore, began time.Time) string {
+	if !r.store.lasts() {
+		return ""
+	}
+	all, err := care.AllThreads(ctx, k.Catalog)
+	all = slices.DeleteFunc(all, func(i store.Info) bool { return i.Changed.Before(began) })
+	if err != nil || len(all) == 0 {
+		return ""
+	}
+	longest := slices.MaxFunc(all, func(a, b store.Info) int { return a.Messages - b.Messages })
+	line := "kept in " + r.store.displayName() + "; to see it: " + r.store.explainCommand(longest.ID)
+	if more := len(all) - 1; more > 0 {
+		line += fmt.Sprintf("; %d more: palimpsest threads%s", more, r.store.anywhere().arguments())
 	}
 	return line
 }

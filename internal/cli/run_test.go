@@ -211,6 +211,38 @@ func TestRunAgain(t *testing.T) {
 	}
 }
 
+// TestRunKept: what a run kept is shown by the command that its line names, from any folder; in the usual store without
+// its name.
+func TestRunKept(t *testing.T) {
+	up := proxytest.New(t)
+	t.Setenv("PALIMPSEST_TEST_AGENT", "ask")
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	t.Chdir(t.TempDir())
+	for _, tt := range []struct {
+		flags []string
+		names bool
+	}{{[]string{"--store", "agents.db"}, true}, {[]string{"--keep"}, false}, {nil, false}} {
+		args := slices.Concat([]string{"run", "--window", "20k", "--anthropic-upstream", up.URL}, tt.flags, []string{"--", os.Args[0], "-test.run=TestAsAgent"})
+		var errs bytes.Buffer
+		Run(t.Context(), args, Streams{In: strings.NewReader(""), Out: io.Discard, Err: &oneByOne{w: &errs}})
+		text := errs.String()
+		found := regexp.MustCompile(`palimpsest: kept in .*; to see it: palimpsest (.*)\n`).FindStringSubmatch(text)
+		if (found != nil) != (tt.flags != nil) {
+			t.Errorf("%v: %s", tt.flags, text)
+		}
+		if found == nil {
+			continue
+		}
+		if strings.Contains(found[1], "--store") != tt.names {
+			t.Errorf("%v: the command is %q", tt.flags, found[1])
+		}
+		t.Chdir(t.TempDir())
+		if status, page, text := run(t, strings.Fields(found[1])...); status != exitDone || !strings.Contains(page, "the pump is off") {
+			t.Errorf("%s: status %d, %s", found[1], status, text)
+		}
+	}
+}
+
 // TestRunWrong: what cannot be run is said before anything is started.
 func TestRunWrong(t *testing.T) {
 	for _, c := range []struct {

@@ -129,6 +129,28 @@ func (f *storeFlag) displayName() string {
 	return redact.URL(name)
 }
 
+// anywhere is the flag for a reader who may be in any folder, and has perhaps not the same environment.
+func (f *storeFlag) anywhere() *storeFlag {
+	named := *f
+	usual, _ := defaultStore() // opening the store reports the error
+	if name, err := f.location(); err == nil && name != usual {
+		if dir, err := os.Getwd(); err == nil {
+			name = dsn.In(dir, name)
+		}
+		named.name = name
+	}
+	return &named
+}
+
+// explainCommand shows a stored conversation, also where a session has its id.
+func (f *storeFlag) explainCommand(id string) string {
+	named := f.anywhere()
+	if named.name == "" && namesFile(id) {
+		named.name = f.displayName()
+	}
+	return "palimpsest explain " + printable(shellQuote(id)) + named.arguments()
+}
+
 // database is an open store with its keys.
 type database struct {
 	store.DB
@@ -183,7 +205,7 @@ func (f *storeFlag) open(ctx context.Context, existing bool) (*database, error) 
 }
 
 // errNoStore is wrapped by the error of opening a store that does not exist. It says what makes one.
-var errNoStore = errors.New("nothing was stored yet. `palimpsest compact FILE --budget 32000`, `palimpsest serve` and the plugins of `palimpsest install` store conversations; what an agent's own compaction lost is shown by `palimpsest lost FILE`")
+var errNoStore = errors.New("nothing was stored yet. `palimpsest compact FILE --budget 32000`, `palimpsest run --keep`, `palimpsest serve` and the plugins of `palimpsest install` store conversations; what an agent's own compaction lost is shown by `palimpsest lost FILE`")
 
 // isMissing reports whether the error is that the default store does not exist yet.
 func (f *storeFlag) isMissing(err error) bool { return f.name == "" && errors.Is(err, errNoStore) }

@@ -116,7 +116,7 @@ func TestExplainTellsStored(t *testing.T) {
 func TestNothingStored(t *testing.T) {
 	file := sessionOnMachine(t)
 	says := func(text string) bool {
-		return strings.Contains(strings.Join(strings.Fields(text), " "), "`palimpsest compact FILE --budget 32000`, `palimpsest serve`") && strings.Contains(text, "palimpsest lost FILE")
+		return strings.Contains(strings.Join(strings.Fields(text), " "), "`palimpsest compact FILE --budget 32000`, `palimpsest run --keep`") && strings.Contains(text, "palimpsest lost FILE")
 	}
 	for _, args := range [][]string{{"artifact", "list"}, {"recall", "x"}, {"undo", "x"}} {
 		if status, _, said := run(t, args...); status != exitFailed || !says(said) {
