@@ -132,6 +132,8 @@ func examineAgent(self install.Self, record *install.Record, a install.Agent) ch
 	switch {
 	case err != nil:
 		c = check{a.Name, checkWarning, "not all can be installed", ErrorText(err)}
+	case len(missing) == 0 && a.Absent != "" && !slices.Equal(a.Usual(), []install.Part{install.MCP}): // an editor with MCP alone needs none
+		c = check{a.Name, checkWarning, "connected, but its program " + a.Absent + " is not on the PATH", "install it, or `palimpsest uninstall " + a.Name + "` takes out what is connected"}
 	case len(missing) == 0:
 	case record.Knows(a):
 		c = check{a.Name, checkWarning, missing[0].What() + " is not in place: " + homePath(missing[0].Path), "`palimpsest install " + a.Name + "` puts it back"}

@@ -70,6 +70,7 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(errs)
 	}
 	expect("cursor", "ok: connected | ")
+	expect("codex", "warning: connected, but its program codex is not on the PATH | install it, or `palimpsest uninstall codex`")
 	putFile(t, filepath.Join(home, ".cursor/mcp.json"), "{}", 0o600)
 	expect("cursor", "warning: an MCP server is not in place: ~/.cursor/mcp.json | `palimpsest install cursor` puts it back")
 	putFile(t, filepath.Join(home, ".claude/settings.json"), `{"cleanupPeriodDays": 365}`, 0o600)

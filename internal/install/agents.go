@@ -35,6 +35,8 @@ type Agent struct {
 	// Folder and Version are of what was found; Version, that of the program on the path, is empty
 	// if its files do not say.
 	Folder, Version string
+	// Absent is its program if that is not on the path, else empty.
+	Absent string
 
 	program string // its name
 	onPath  bool   // it works on Folder
@@ -142,6 +144,9 @@ func Find(named ...string) (found []Agent, err error) {
 			return nil, err
 		}
 		program, _ := exec.LookPath(a.program)
+		if program == "" {
+			a.Absent = a.program
+		}
 		for i, folder := range folders {
 			info, err := os.Stat(folder)
 			if a.onPath = program != "" && i == 0; a.onPath || err == nil && info.IsDir() || len(named) > 0 && i == 0 {
