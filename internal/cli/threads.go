@@ -31,15 +31,19 @@ func threadsCommand(s Streams) *cobra.Command {
 	var store storeFlag
 	var most int
 	c := &cobra.Command{
-		Use:   "threads",
-		Short: "List the stored conversations, with their plans",
-		Long: `List the conversations that compact, run and serve stored, the last changed first.
-"artifact" and "recall" take a THREAD with --thread; explain, undo and "threads delete" take it as
+		Use:   "threads [THREAD]",
+		Short: "List the stored conversations, or the plans of one",
+		Long: `List the conversations that compact, run and serve stored, the last changed first; with a THREAD
+its plans, the newest first: that is the one in force, and "undo" brings another back.
+"artifact" and "recall" take a THREAD with --thread; explain, undo and threads take it as
 it is: an id, the beginning of one (6 characters or more), or the number of a session that
 "palimpsest sessions" lists.`,
-		Example: "  palimpsest threads\n  palimpsest threads --store palimpsest.db",
-		Args:    noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		Example: "  palimpsest threads\n  palimpsest threads --store palimpsest.db\n  palimpsest threads ticket-4711",
+		Args:    atMostOneArg("THREAD"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return store.printPlans(c, args[0], most, s)
+			}
 			rows, unread, err := store.threads(c.Context(), most)
 			if err != nil {
 				return err
@@ -63,6 +67,51 @@ it is: an id, the beginning of one (6 characters or more), or the number of a se
 	addMostFlag(c, &most)
 	c.AddCommand(deleteThreadCommand(s))
 	return c
+}
+
+// planRow is a plan in a list.
+type planRow struct {
+	earlierPlan
+	Made    time.Time `json:"made,omitzero"`
+	Policy  string    `json:"policy,omitempty"`
+	Before  int       `json:"tokens_before"`
+	Records int       `json:"records"`
+}
+
+// printPlans lists the plans of a conversation, the newest first.
+func (f *storeFlag) printPlans(c *cobra.Command, name string, most int, s Streams) error {
+	id, rows := "", []planRow{}
+	err := f.withTenant(c.Context(), func(k *tenantStore) error {
+		info, err := k.thread(c.Context(), name)
+		if err != nil {
+			return err
+		}
+		_, plans, err := k.load(c.Context(), info)
+		if err != nil {
+			return err
+		}
+		for i, p := range slices.Backward(plans) {
+			rows = append(rows, planRow{*earlier(i+1, p), p.CreatedAt, p.Policy, p.OriginalTokens, len(p.Refs())})
+		}
+		id = info.ID
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	shown := firstN(rows, most)
+	return writeResult(s.Out, c, shown, func(p *printer) {
+		if len(rows) == 0 {
+			p.line("%s has no plan: its prompts show the whole conversation", printable(id))
+			return
+		}
+		p.table([]string{">plan", "made", "by", ">before", ">after", ">records"}, mapSlice(shown, func(r planRow) []string {
+			return []string{number(r.Version), r.Made.Local().Format("2006-01-02 15:04"), r.Policy, numberOr(r.Before, ""), numberOr(r.Tokens, ""), number(r.Records)}
+		}))
+		p.printUnlisted(len(shown), len(rows))
+		p.line("to see them: %s", f.explainCommand(id))
+		p.line("to bring one back: palimpsest undo %s --plan NUMBER%s", printable(shellQuote(id)), f.arguments())
+	})
 }
 
 func deleteThreadCommand(s Streams) *cobra.Command {

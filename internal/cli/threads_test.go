@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -56,6 +57,7 @@ func TestThreadNames(t *testing.T) {
 		{"list", "artifact list --thread THREAD"},
 		{"get", "artifact get " + message + " --thread THREAD"},
 		{"explain", "explain THREAD -o page.html"},
+		{"plans", "threads THREAD"},
 		{"pin", "pin THREAD " + message},
 		{"free", "pin THREAD " + message + " --free"},
 		{"undo", "undo THREAD --plan 0"},
@@ -107,6 +109,34 @@ func TestExplainTellsStored(t *testing.T) {
 		}
 		if status, _, said := run(t, append(strings.Fields(command), "-o", "page.html")...); status != exitDone || strings.Contains(said, "as it was stored") {
 			t.Errorf("%s: exit status %d: %s", command, status, said)
+		}
+	}
+}
+
+// TestPlans: the plans of a conversation are listed with their sizes, the one in force first, and the commands that are
+// told work.
+func TestPlans(t *testing.T) {
+	file := sessionOnMachine(t)
+	for _, budget := range []string{"16000", "9000"} {
+		if status, _, said := run(t, "compact", file, "--budget", budget, "-o", os.DevNull); status != exitDone {
+			t.Fatal(said)
+		}
+	}
+	list := func(pattern string, flags ...string) []string {
+		t.Helper()
+		_, out, said := run(t, append([]string{"threads", onlyID[:8]}, flags...)...)
+		found := regexp.MustCompile(pattern).FindStringSubmatch(out)
+		if found == nil {
+			t.Fatalf("%s%s", out, said)
+		}
+		return found
+	}
+	list(`^plan .*\n +2 .*\nand 1 more: --most 2 shows all\nto see them: `, "--most", "1")
+	list(`^\[{"plan_version":2,"tokens":\d+,"counter":"claude","made":".*","policy":"auto","tokens_before":\d+,"records":\d+},{"plan_version":1,`, "--json")
+	told := list(`^plan +made +by +before +after +records\n +2 .* auto +1\d\d,\d{3} +[78],\d{3} +\d+\n +1 .* auto +1\d\d,\d{3} +1[0-6],\d{3} +\d+\nto see them: palimpsest (explain .*)\nto bring one back: palimpsest (undo .* --plan )NUMBER\n$`)
+	for _, command := range []string{told[1] + " -o page.html", told[2] + "1"} {
+		if status, _, said := run(t, strings.Fields(command)...); status != exitDone {
+			t.Errorf("%s: %s", command, said)
 		}
 	}
 }
