@@ -182,13 +182,7 @@ func (in *input) warnings() []string {
 }
 
 func printWarnings(p *printer, file string, warnings []string) {
-	for n, w := range warnings {
-		if n == maxListLines {
-			p.line("warning: and %d more", len(warnings)-n)
-			break
-		}
-		p.text("warning: %s: %s", shorten(file, 60), w)
-	}
+	p.kinds("warning: "+shorten(file, 60), warnings)
 }
 
 // commandArguments name the conversation for another command.

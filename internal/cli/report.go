@@ -368,13 +368,7 @@ func (r *report) print(p *printer, maxRecords int) {
 	if len(r.Repairs)+len(r.Notes) > 0 || r.Output != "" || r.Plan != "" || r.Store != "" || r.Session != nil {
 		p.line("")
 	}
-	for n, repair := range r.Repairs {
-		if n == maxListLines {
-			p.line("repaired: and %s (--json lists all)", plural(len(r.Repairs)-n, "more place"))
-			break
-		}
-		p.text("repaired: %s (message %s)", repair.What, repair.ID)
-	}
+	p.kinds("repaired", mapSlice(r.Repairs, func(made render.Repair) string { return fmt.Sprintf("%s (message %s)", made.What, made.ID) }))
 	for _, note := range r.Notes {
 		p.text("note: %s", note)
 	}
@@ -400,6 +394,31 @@ func (s inputSummary) print(p *printer) {
 
 // maxListLines limits lists of warnings and repairs.
 const maxListLines = 5
+
+// kinds prints one line of each kind, and how many there are like it.
+func (p *printer) kinds(prefix string, lines []string) {
+	var first []string
+	like := map[string]int{}
+	for _, line := range lines {
+		if like[kindOf(line)]++; like[kindOf(line)] == 1 {
+			first = append(first, line)
+		}
+	}
+	for _, line := range firstN(first, maxListLines) {
+		if more := like[kindOf(line)] - 1; more > 0 {
+			line += fmt.Sprintf("; %d more like it", more)
+		}
+		p.text("%s: %s", prefix, line)
+	}
+	if more := len(first) - maxListLines; more > 0 {
+		p.line("%s: and %s (--json lists all)", prefix, plural(more, "other kind"))
+	}
+}
+
+// kindOf is a line without what differs among those of a kind: numbers and ids.
+func kindOf(line string) string {
+	return strings.Join(slices.DeleteFunc(strings.Fields(line), func(word string) bool { return strings.ContainsAny(word, "0123456789") }), " ")
+}
 
 // maxToolRows limits the table by tool.
 const maxToolRows = 12

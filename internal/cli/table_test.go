@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -106,5 +107,26 @@ func TestColumnsWithoutCellsAreLeftOut(t *testing.T) {
 	newPrinter(&b).table([]string{"a", "~b", "because"}, [][]string{{"x", "y", ""}, {"z", "w", ""}})
 	if got, want := b.String(), "a  b\nx  y\nz  w\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestKinds: of what differs in numbers and ids alone one line is printed, with how many there are; others stand for themselves.
+func TestKinds(t *testing.T) {
+	var lines []string
+	for n := range 20 {
+		lines = append(lines, fmt.Sprintf("line %d: its parent 627198fe-%04d is not in the file", n, n))
+	}
+	lines = append(lines, `line 7: a message of the unknown role "x" was left out`, `line 9: a message of the unknown role "y" was left out`, "a", "b", "c", "d")
+	var out strings.Builder
+	newPrinter(&out).kinds("warning", lines)
+	const want = `warning: line 0: its parent 627198fe-0000 is not in the file; 19 more like it
+warning: line 7: a message of the unknown role "x" was left out
+warning: line 9: a message of the unknown role "y" was left out
+warning: a
+warning: b
+warning: and 2 other kinds (--json lists all)
+`
+	if out.String() != want {
+		t.Error(out.String())
 	}
 }
