@@ -68,7 +68,7 @@ session and a conversation with one id the session is shown, or with --store the
 				err = checkStoredFlags(c.Flags())
 			}
 			if missing, ok := errors.AsType[*fs.PathError](err); ok && missing.Path == args[0] && errors.Is(err, fs.ErrNotExist) {
-				err = fmt.Errorf("there is no file, no session and no stored conversation %s: `palimpsest sessions` and `palimpsest threads%s` list what there is", printable(args[0]), store.arguments())
+				err = fmt.Errorf("there is no file, no session and no stored conversation %s%s: `palimpsest sessions` and `palimpsest threads%s` list what there is", printable(args[0]), nearestName(args[0]), store.arguments())
 			}
 			if err != nil {
 				return err

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
+	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -78,11 +79,36 @@ func (in *input) load(path string, stdin io.Reader) error {
 		}
 		in.file, err = sessions.Open(path, o)
 	}
+	if errors.Is(err, fs.ErrNotExist) && taken == nil {
+		if strings.ContainsAny(path, `/\`) {
+			return fmt.Errorf("%w%s", err, nearestName(path))
+		}
+		return fmt.Errorf("%w, nor is it a session%s: `palimpsest sessions` lists those", err, nearestName(path))
+	}
 	if errors.Is(err, transcript.ErrTooLong) {
 		return fmt.Errorf("%w; the most is %d MB, twice what a provider takes at once", err, maxInput>>20)
 	}
 	limitGarbage(muchRead)
 	return err
+}
+
+// nearestName asks whether a file or a session was meant whose name is like one that is not there; "" without any.
+func nearestName(name string) string {
+	dir, base := filepath.Split(name)
+	var known []string
+	if f, err := os.Open(cmp.Or(dir, ".")); err == nil {
+		known, _ = f.Readdirnames(1000)
+		f.Close()
+	}
+	other := func(file string) bool { return max(len(file), len(base)) > min(len(file), len(base))+2 } // Name also takes a part of the name
+	near := suggest.Name(base, slices.DeleteFunc(known, other))
+	if all, err := findSessions(); near == "" && dir == "" && err == nil {
+		near = suggest.Name(base, mapSlice(all, func(s sessions.Session) string { return s.ID[:min(len(s.ID), max(len(base), leastID))] }))
+	}
+	if near == "" {
+		return ""
+	}
+	return " (did you mean " + printable(dir+near) + "?)"
 }
 
 // printTaken names the session that a number or the beginning of an id means.

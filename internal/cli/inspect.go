@@ -302,7 +302,11 @@ func (out *inspection) printKinds(p *printer) {
 		}
 	}
 	row("framing", "", out.Framing)
-	p.section(number(out.Tokens)+" tokens", []string{"", ">count", ">tokens", ">share"}, rows)
+	whole := number(out.Tokens) + " tokens"
+	if out.Input.Compactions > 0 {
+		whole += ", with what the agent's own compactions removed"
+	}
+	p.section(whole, []string{"", ">count", ">tokens", ">share"}, rows)
 }
 
 func (out *inspection) printEnd(p *printer) {

@@ -138,9 +138,9 @@ func qualityLine(q *lost.Quality) string {
 	} else if len(after) == 0 {
 		then = "; after it nothing was read or asked again."
 	}
-	of := ""
+	of := "as the agent counted its requests: "
 	if q.Messages {
-		of = "messages: "
+		of = "messages alone, estimated: "
 	}
 	return fmt.Sprintf("It freed %s (%s%s → %s)", plural(max(0, q.Before-q.After), "token"), of, number(q.Before), number(q.After)) + then
 }

@@ -13,11 +13,11 @@ func TestQualityLine(t *testing.T) {
 		q    lost.Quality
 		want string
 	}{
-		{lost.Quality{Before: 1500, After: 500}, "It freed 1,000 tokens (1,500 → 500); after it nothing was read or asked again."},
-		{lost.Quality{Messages: true, Before: 1500, After: 500}, "It freed 1,000 tokens (messages: 1,500 → 500); after it nothing was read or asked again."},
-		{lost.Quality{Messages: true, Before: 1500, After: 500, Ended: true}, "It freed 1,000 tokens (messages: 1,500 → 500); the session ends with it."},
-		{lost.Quality{Messages: true, Before: 1500, After: 500, Reread: []string{"/src/cart.go"}, Reruns: 2, Asked: true}, "It freed 1,000 tokens (messages: 1,500 → 500); after it: 1 file read again (cart.go), 2 commands run again, the agent asked for what it had been told."},
-		{lost.Quality{Messages: true, Before: 500, After: 600, Repeated: []string{"Round to francs."}}, `It freed 0 tokens (messages: 500 → 600); after it: you said "Round to francs." again.`},
+		{lost.Quality{Before: 1500, After: 500}, "It freed 1,000 tokens (as the agent counted its requests: 1,500 → 500); after it nothing was read or asked again."},
+		{lost.Quality{Messages: true, Before: 1500, After: 500}, "It freed 1,000 tokens (messages alone, estimated: 1,500 → 500); after it nothing was read or asked again."},
+		{lost.Quality{Messages: true, Before: 1500, After: 500, Ended: true}, "It freed 1,000 tokens (messages alone, estimated: 1,500 → 500); the session ends with it."},
+		{lost.Quality{Messages: true, Before: 1500, After: 500, Reread: []string{"/src/cart.go"}, Reruns: 2, Asked: true}, "It freed 1,000 tokens (messages alone, estimated: 1,500 → 500); after it: 1 file read again (cart.go), 2 commands run again, the agent asked for what it had been told."},
+		{lost.Quality{Messages: true, Before: 500, After: 600, Repeated: []string{"Round to francs."}}, `It freed 0 tokens (messages alone, estimated: 500 → 600); after it: you said "Round to francs." again.`},
 	} {
 		if got := qualityLine(&c.q); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
@@ -31,5 +31,12 @@ func TestLost(t *testing.T) {
 	(&printer{w: &b}).compaction(&compaction{Turn: 3, Unreadable: true}, "none")
 	if got := b.String(); !strings.Contains(got, "in turn 3, has a summary that only its provider can read") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestWhole: the size of a session with a compaction of its own says what it counts.
+func TestWhole(t *testing.T) {
+	if _, out, errs := run(t, "inspect", "sample.jsonl"); !strings.Contains(out, " tokens, with what the agent's own compactions removed\n") {
+		t.Error(out, errs)
 	}
 }

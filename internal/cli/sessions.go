@@ -108,7 +108,7 @@ func printPicked(s Streams, name string, found sessions.Session, ok bool, err er
 // sessions prints a list of some of all sessions.
 func (p *printer) sessions(shown []listedSession, all []sessions.Session) {
 	short := shortIDs(mapSlice(all, func(s sessions.Session) string { return s.ID }))
-	p.table([]string{">no", "id", "agent", ">age", ">tokens", ">sub-agents", "project", "title"}, mapSlice(shown, func(f listedSession) []string {
+	p.table([]string{">no", "id", "agent", ">age", ">last request", ">sub-agents", "project", "title"}, mapSlice(shown, func(f listedSession) []string {
 		return []string{
 			strconv.Itoa(f.Number), short(f.ID), f.Agent, ageText(time.Since(f.Changed)), numberOr(f.Tokens, ""), numberOr(f.Subagents, ""),
 			shorten(projectName(f.Session), maxProject), cmp.Or(f.Title, f.First),

@@ -121,3 +121,27 @@ func TestSessionsOfDatabase(t *testing.T) {
 		t.Errorf("status %d: %s", status, errs)
 	}
 }
+
+// TestNearestName: a name that is neither a file's nor a session's is told with the nearest one.
+func TestNearestName(t *testing.T) {
+	sessionOnMachine(t)
+	putFile(t, "prompt.json", "{}", 0o600)
+	putFile(t, "p", "{}", 0o600)
+	const lists = ": `palimpsest sessions` lists those\n"
+	for name, want := range map[string]string{
+		"promt.json":      "promt.json: no such file or directory, nor is it a session (did you mean prompt.json?)" + lists,
+		"./promt.json":    "./promt.json: no such file or directory (did you mean ./prompt.json?)\n",
+		"91bfefb3":        "91bfefb3: no such file or directory, nor is it a session (did you mean 91bfefb2?)" + lists,
+		onlyID[:35] + "7": onlyID[:35] + "7: no such file or directory, nor is it a session (did you mean " + onlyID + "?)" + lists,
+		"0cf3db51":        "0cf3db51: no such file or directory, nor is it a session" + lists,
+	} {
+		for _, command := range []string{"inspect", "lost"} {
+			if status, _, said := run(t, command, name); status != exitFailed || said != "palimpsest: "+want {
+				t.Errorf("%s %s: exit status %d: %s", command, name, status, said)
+			}
+		}
+	}
+	if _, _, said := run(t, "explain", "91bfefb3"); !strings.Contains(said, "no stored conversation 91bfefb3 (did you mean 91bfefb2?)") {
+		t.Error(said)
+	}
+}

@@ -172,7 +172,7 @@ func (k *tenantStore) thread(ctx context.Context, name string) (store.Info, erro
 	}
 	switch len(found) {
 	case 0:
-		return info, fmt.Errorf("there is no stored conversation %s: `palimpsest threads` lists them: %w", printable(name), err)
+		return info, fmt.Errorf("%w: there is no stored conversation %s: `palimpsest threads` lists them (--store names another store)", store.ErrNotFound, printable(name))
 	case 1:
 		return found[0], nil
 	}
