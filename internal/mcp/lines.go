@@ -3,6 +3,7 @@ package mcp
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -19,6 +20,7 @@ import (
 // JSON-RPC error and skips them: the SDK would end the conversation at such a line, or lose
 // the messages after it.
 type messageLines struct {
+	ctx     context.Context // ends the wait for the last answers
 	in      *bufio.Reader
 	out     *lockedWriter
 	pending []byte // the unread rest of a message
@@ -37,7 +39,7 @@ func (l *messageLines) Read(p []byte) (int, error) {
 	for len(l.pending) == 0 {
 		line, whole, err := l.readLine()
 		if err != nil {
-			l.out.awaitAnswers()
+			l.out.awaitAnswers(l.ctx)
 			return 0, err
 		}
 		if len(bytes.TrimSpace(line)) == 0 {
@@ -110,13 +112,13 @@ func isSingleMessage(data []byte) bool {
 	return err == nil
 }
 
-// lockedWriter makes writes safe for concurrent use, and knows how many requests are not
+// lockedWriter makes writes safe for concurrent use, and knows which requests are not
 // answered: the SDK gives up on them where the client's stream ends. Close does nothing.
 type lockedWriter struct {
 	mu   sync.Mutex
 	out  io.Writer
-	open int           // requests without an answer
-	done chan struct{} // closed when open falls to 0; nil if nobody waits
+	open map[string]bool // the ids of requests without an answer
+	done chan struct{}   // closed when none is open; nil if nobody waits
 }
 
 // Write implements io.Writer.
@@ -125,65 +127,62 @@ func (a *lockedWriter) Write(p []byte) (int, error) {
 	defer a.mu.Unlock()
 	n, err := a.out.Write(p)
 	for line := range bytes.Lines(p) {
-		if kindOf(line) == answer {
-			if a.open--; a.open <= 0 && a.done != nil {
-				close(a.done)
-				a.done = nil
-			}
-		}
+		a.note(line)
+	}
+	if len(a.open) == 0 && a.done != nil {
+		close(a.done)
+		a.done = nil
 	}
 	return n, err
 }
 
-// kind says what a message is to the one who waits for answers.
-type kind int
+// asked notes the requests of a line, which will be answered.
+func (a *lockedWriter) asked(line []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note(line)
+}
 
-const (
-	other kind = iota
-	request
-	answer
-)
-
-func kindOf(line []byte) kind {
+// note notes which requests are open after a line, or a batch: of two with one id the SDK answers one.
+func (a *lockedWriter) note(line []byte) {
+	var batch []json.RawMessage
+	if json.Unmarshal(line, &batch) == nil {
+		for _, one := range batch {
+			a.note(one)
+		}
+		return
+	}
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 	}
 	switch err := json.Unmarshal(line, &m); {
 	case err != nil || len(m.ID) == 0 || string(m.ID) == "null":
-		return other
 	case m.Method != "":
-		return request
-	}
-	return answer
-}
-
-// asked counts a request that will be answered.
-func (a *lockedWriter) asked(line []byte) {
-	if kindOf(line) == request {
-		a.mu.Lock()
-		a.open++
-		a.mu.Unlock()
+		a.open[string(m.ID)] = true
+	default:
+		delete(a.open, string(m.ID))
 	}
 }
 
-// lastAnswers is how long the end of the client's stream waits for answers: a request that the
-// client has canceled gets none.
-const lastAnswers = 5 * time.Second
+// lastAnswers is how long the end of the client's stream waits for answers. The longest that was seen took seconds.
+const lastAnswers = time.Minute
 
-// awaitAnswers waits until all requests are answered.
-func (a *lockedWriter) awaitAnswers() {
+// awaitAnswers waits until all requests are answered, or ctx is done.
+func (a *lockedWriter) awaitAnswers(ctx context.Context) {
 	a.mu.Lock()
-	if a.open <= 0 {
+	if len(a.open) == 0 {
 		a.mu.Unlock()
 		return
 	}
 	done := make(chan struct{})
 	a.done = done
 	a.mu.Unlock()
+	ctx, stop := context.WithTimeout(ctx, lastAnswers)
+	defer stop()
 	select {
 	case <-done:
-	case <-time.After(lastAnswers):
+	case <-ctx.Done():
 	}
 }
 

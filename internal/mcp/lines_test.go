@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -58,18 +59,48 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestEndOfInput: a client that closes its stream behind its requests gets all answers.
+// TestEndOfInput: a client that closes its stream behind its requests gets all answers, of a batch and of what it
+// canceled too, and the end of the context ends the wait.
 func TestEndOfInput(t *testing.T) {
-	in := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
-	const requests = 40
-	for id := 2; id <= requests; id++ {
-		in += fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`+"\n", id)
+	const begin = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+	list := func(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, id) }
+	const slow = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"explain","arguments":{"session":"slow"}}}`
+	var many string
+	for id := 3; id <= 40; id++ {
+		many += list(id) + "\n"
 	}
-	var out strings.Builder
-	if err := mcp.New(&held{}, nil).Serve(t.Context(), strings.NewReader(in), &out); err != nil {
-		t.Fatal(err)
+	for name, tt := range map[string]struct {
+		lines   string
+		answers int
+	}{
+		"many":     {many, 38},
+		"batch":    {"[" + list(2) + "," + list(3) + "," + strings.Replace(slow, `"id":2`, `"id":4`, 1) + "]\n", 3},
+		"slow":     {slow + "\n" + many, 39},
+		"twice":    {slow + "\n" + slow + "\n", 1},
+		"canceled": {slow + "\n" + `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}` + "\n", 1},
+	} {
+		ended := make(chan struct{})
+		h := &held{waits: ended}
+		h.add(t, "slow", "is it slow?", "yes")
+		var out strings.Builder
+		in := io.MultiReader(strings.NewReader(begin+tt.lines), atEnd(func() { close(ended) }))
+		if err := mcp.New(h, nil).Serve(t.Context(), in, &out); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(out.String(), `"result"`) + strings.Count(out.String(), `"error"`) - 1; got != tt.answers {
+			t.Errorf("%s: %d of %d requests were answered: %s", name, got, tt.answers, out.String())
+		}
 	}
-	if got := strings.Count(out.String(), `"result"`); got != requests {
-		t.Errorf("%d of %d requests were answered", got, requests)
-	}
+	ctx, stop := context.WithCancel(t.Context())
+	h := &held{waits: make(chan struct{})}
+	h.add(t, "slow", "is it slow?", "yes")
+	_ = mcp.New(h, nil).Serve(ctx, io.MultiReader(strings.NewReader(begin+slow+"\n"), atEnd(stop)), io.Discard)
+}
+
+// atEnd is an empty reader that calls a function when its end is read.
+type atEnd func()
+
+func (f atEnd) Read([]byte) (int, error) {
+	f()
+	return 0, io.EOF
 }

@@ -27,13 +27,21 @@ import (
 type held struct {
 	list   []mcp.Session
 	of     map[string]*mcp.Conversation
+	waits  chan struct{} // until it is closed nothing is opened; nil for no wait
 	opened int
 	kept   []string
 }
 
 func (h *held) List(context.Context) ([]mcp.Session, error) { return slices.Clone(h.list), nil }
 
-func (h *held) Open(_ context.Context, id string) (*mcp.Conversation, error) {
+func (h *held) Open(ctx context.Context, id string) (*mcp.Conversation, error) {
+	if h.waits != nil {
+		select {
+		case <-h.waits:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	h.opened++
 	if c := h.of[id]; c != nil {
 		return c, nil

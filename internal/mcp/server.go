@@ -107,8 +107,8 @@ const MaxMessage = 1 << 20
 // Serve answers a client over a pair of streams, one message per line, until the client
 // closes its stream or ctx is done.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	to := &lockedWriter{out: out}
-	lines := &messageLines{in: bufio.NewReader(in), out: to}
+	to := &lockedWriter{out: out, open: map[string]bool{}}
+	lines := &messageLines{ctx: ctx, in: bufio.NewReader(in), out: to}
 	return s.sdk.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(lines), Writer: to, MaxLineLength: 2 * MaxMessage})
 }
 
