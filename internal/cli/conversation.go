@@ -307,13 +307,8 @@ func brokenRules(all []wire.Problem) []wire.Problem {
 
 // recallNote is the line that tells the reader of a prompt how to read what was removed.
 func (f *storeFlag) recallNote() string {
-	return render.RemovedNote + " " + f.recallCommands() + "]"
-}
-
-// recallCommands names the commands that read from the store.
-func (f *storeFlag) recallCommands() string {
 	flags := f.anywhere().arguments()
-	return "To read one in full, run: palimpsest artifact get ID" + flags + "; to search them: palimpsest recall \"WORDS\"" + flags
+	return render.RemovedNote + " To read one in full, run: palimpsest artifact get ID" + flags + "; to search them: palimpsest recall \"WORDS\"" + flags + "]"
 }
 
 // arguments are the flags that name the store in a command for who ran this one.

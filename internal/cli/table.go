@@ -250,3 +250,31 @@ func percent(part, whole int) string {
 
 // plural writes a number with its noun.
 func plural(n int, noun string) string { return clip.Count(n, noun) }
+
+// kinds prints one line of each kind, and how many there are like it.
+func (p *printer) kinds(prefix string, lines []string) {
+	var first []string
+	like := map[string]int{}
+	for _, line := range lines {
+		if like[kindOf(line)]++; like[kindOf(line)] == 1 {
+			first = append(first, line)
+		}
+	}
+	for _, line := range firstN(first, maxListLines) {
+		if more := like[kindOf(line)] - 1; more > 0 {
+			line += fmt.Sprintf("; %d more like it", more)
+		}
+		p.text("%s: %s", prefix, line)
+	}
+	if more := len(first) - maxListLines; more > 0 {
+		p.line("%s: and %s (--json lists all)", prefix, plural(more, "other kind"))
+	}
+}
+
+// maxListLines limits lists of warnings and repairs.
+const maxListLines = 5
+
+// kindOf is a line without what differs among those of a kind: numbers and ids.
+func kindOf(line string) string {
+	return strings.Join(slices.DeleteFunc(strings.Fields(line), func(word string) bool { return strings.ContainsAny(word, "0123456789") }), " ")
+}
