@@ -3,8 +3,8 @@
 //
 // A Store gives all guarantees, whatever its Backend is: ids that follow from the
 // content, one copy of equal content, expiry, separate tenants, classes of
-// sensitivity, limits of size and rate, encryption if it has a keyring, and a check
-// that content comes back as it was stored. A Backend only keeps records; package
+// sensitivity, a limit of size, encryption if it has a keyring, and a check that content
+// comes back as it was stored. A Backend only keeps records; package
 // artifacttest tests one.
 //
 //	s := artifact.NewStore(mem.New(), nil)

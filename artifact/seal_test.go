@@ -307,60 +307,6 @@ func TestClearance(t *testing.T) {
 	}
 }
 
-// TestLimits: each requester has its own, trying out ids counts, and the error
-// says when to go on.
-func TestLimits(t *testing.T) {
-	ctx, now := t.Context(), time.Unix(1e9, 0)
-	s := artifact.NewStore(new(artifact.Memory), &artifact.Options{
-		Now: func() time.Time { return now }, Limits: artifact.Limits{ReadsPerMinute: 60, BytesPerMinute: 1000},
-	})
-	big, err := s.Put(ctx, artifact.Metadata{ThreadID: "t"}, strings.Repeat("x", 1500))
-	if err != nil {
-		t.Fatal(err)
-	}
-	one, two := artifact.Requester{ID: "one"}, artifact.Requester{ID: "two"}
-	for n := range 60 {
-		if _, _, err := s.Get(ctx, one, fmt.Sprintf("art_%016x", n)); !errors.Is(err, artifact.ErrNotFound) {
-			t.Fatalf("read %d: %v", n, err)
-		}
-	}
-	var limit *artifact.LimitError
-	_, _, err = s.Get(ctx, one, big)
-	if !errors.As(err, &limit) || limit.RetryAfter < time.Second || limit.RetryAfter > time.Second+time.Millisecond {
-		t.Errorf("read 61: %v", err)
-	}
-	if _, err := s.Metadata(ctx, one, big); !errors.As(err, &limit) {
-		t.Errorf("metadata: %v", err)
-	}
-	for _, err := range s.List(ctx, one, artifact.Filter{}) {
-		if !errors.As(err, &limit) {
-			t.Errorf("list: %v", err)
-		}
-	}
-	if _, _, err := s.Get(ctx, two, big); err != nil {
-		t.Errorf("the other requester: %v", err)
-	}
-	_, _, err = s.Get(ctx, two, big)
-	if !errors.As(err, &limit) || limit.RetryAfter < 30*time.Second || limit.RetryAfter > 31*time.Second {
-		t.Errorf("500 bytes over: %v", err)
-	}
-	now = now.Add(limit.RetryAfter)
-	if _, _, err := s.Get(ctx, two, big); err != nil {
-		t.Errorf("after the time it named: %v", err)
-	}
-	now = now.Add(-time.Hour)
-	if _, _, err := s.Get(ctx, two, big); !errors.As(err, &limit) {
-		t.Errorf("after the clock went back: %v", err)
-	}
-	now = now.Add(time.Hour * 2)
-	for n := range 20_000 { // many requesters do not pile up, nor lend each other
-		if _, err := s.Metadata(ctx, artifact.Requester{ID: fmt.Sprint(n)}, big); err != nil {
-			t.Fatal(n, err)
-		}
-		now = now.Add(time.Second)
-	}
-}
-
 // TestSweepLeavesTheLive: what a plan still points at stays, unreadable.
 func TestSweepLeavesTheLive(t *testing.T) {
 	ctx, now := t.Context(), time.Unix(1e9, 0)

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/internal/ratelimit"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
@@ -29,8 +28,6 @@ type Options struct {
 	// KeyedIDs makes ids that cannot be guessed from the content; see Store.Namer. It
 	// needs a Keyring, and pointers must take their ids from Namer.
 	KeyedIDs bool
-	// Limits bound how much each requester reads.
-	Limits Limits
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
@@ -44,7 +41,6 @@ type Store struct {
 	now     func() time.Time
 	keys    *keyring.Keyring // nil: nothing is encrypted
 	keyed   bool
-	limiter *limiter
 	// locks serialize changes of one artifact: each reads and then writes.
 	locks [64]sync.Mutex
 	seed  maphash.Seed
@@ -62,7 +58,6 @@ func NewStore(b Backend, o *Options) *Store {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	s.limiter = newLimiter(o.Limits, s.now)
 	return s
 }
 
@@ -135,12 +130,9 @@ func (s *Store) change(tenant, id string, try func() (done bool, err error)) err
 const attempts = 100
 
 // Metadata returns the metadata of an artifact without reading its content. The error
-// wraps ErrNotFound, ErrExpired or ErrCorrupt, is a *LimitError, or is the backend's.
+// wraps ErrNotFound, ErrExpired or ErrCorrupt, or is the backend's.
 func (s *Store) Metadata(ctx context.Context, who Requester, id string) (m Metadata, err error) {
 	defer wrap(&err, "Metadata", id)
-	if err := s.limiter.admit(who); err != nil {
-		return Metadata{}, err
-	}
 	m, err = s.find(ctx, who, id)
 	if err == nil {
 		err = s.readable(who, m)
@@ -168,17 +160,12 @@ func (s *Store) find(ctx context.Context, who Requester, id string) (Metadata, e
 }
 
 // Get returns an artifact. The error wraps ErrNotFound, ErrExpired, ErrForbidden,
-// ErrCorrupt or ErrSealed, is a *LimitError, or is the backend's.
+// ErrCorrupt or ErrSealed, or is the backend's.
 func (s *Store) Get(ctx context.Context, who Requester, id string) (m Metadata, content string, err error) {
 	defer wrap(&err, "Get", id)
-	if err := s.limiter.admit(who); err != nil {
+	if m, content, err = s.read(ctx, who, id); err != nil {
 		return Metadata{}, "", err
 	}
-	m, content, err = s.read(ctx, who, id)
-	if err != nil {
-		return Metadata{}, "", err
-	}
-	s.limiter.charge(who, len(content))
 	return m, content, nil
 }
 
@@ -219,11 +206,6 @@ func (s *Store) readable(who Requester, m Metadata) error {
 func (s *Store) List(ctx context.Context, who Requester, f Filter) iter.Seq2[Metadata, error] {
 	f.TenantID = who.TenantID
 	return func(yield func(Metadata, error) bool) {
-		if err := s.limiter.admit(who); err != nil {
-			wrap(&err, "List", who.TenantID)
-			yield(Metadata{}, err)
-			return
-		}
 		for m, err := range s.backend.List(ctx, f) {
 			if err == nil && s.readable(who, m) != nil {
 				continue
@@ -259,58 +241,7 @@ func wrap(err *error, op, subject string) {
 type Requester struct {
 	// TenantID is the tenant whose artifacts the requester sees.
 	TenantID string
-	// ID tells requesters of a tenant apart, such as the id of an API key. Each has
-	// its own rate limits.
-	ID string
 	// Clearance is the most sensitive class whose content may be read; "" allows all.
 	// Metadata can always be read, so that a caller can say why content is refused.
 	Clearance Sensitivity
-}
-
-// Limits bound how much one requester reads. The zero value bounds nothing.
-type Limits struct {
-	// ReadsPerMinute counts calls of Get, Metadata and List, also those that find
-	// nothing, so that ids cannot be guessed. 0 is no limit.
-	ReadsPerMinute int
-	// BytesPerMinute counts content that was returned. A read may exceed what is left;
-	// further reads then wait until that is made up for. 0 is no limit.
-	BytesPerMinute int
-}
-
-// LimitError is returned when a requester exceeds its limits.
-type LimitError struct{ RetryAfter time.Duration }
-
-// Error says when to try again.
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("too many reads of artifacts; try again in %s", e.RetryAfter.Round(time.Millisecond))
-}
-
-// limiter applies Limits to each requester.
-type limiter struct{ reads, bytes *ratelimit.Buckets[caller] }
-
-type caller struct{ tenant, id string }
-
-func newLimiter(limits Limits, now func() time.Time) *limiter {
-	return &limiter{
-		ratelimit.New[caller](float64(limits.ReadsPerMinute), time.Minute, now),
-		ratelimit.New[caller](float64(limits.BytesPerMinute), time.Minute, now),
-	}
-}
-
-// admit counts one read, or returns a *LimitError.
-func (l *limiter) admit(who Requester) error {
-	c := caller{who.TenantID, who.ID}
-	wait := l.bytes.Wait(c, 1)
-	if wait == 0 {
-		wait = l.reads.Take(c, 1)
-	}
-	if wait > 0 {
-		return &LimitError{RetryAfter: wait}
-	}
-	return nil
-}
-
-// charge counts bytes that were returned.
-func (l *limiter) charge(who Requester, n int) {
-	l.bytes.Give(caller{who.TenantID, who.ID}, -float64(n))
 }

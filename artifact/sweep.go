@@ -101,8 +101,8 @@ func (s *Store) Erase(ctx context.Context, who Requester) (n int, err error) {
 }
 
 // Dump returns an artifact with its content decrypted, whatever its sensitivity, and
-// also when it has expired. It is for maintenance of the store, not for requesters, and
-// counts for no limit. The errors are those of Get.
+// also when it has expired. It is for maintenance of the store, not for requesters. The
+// errors are those of Get.
 func (s *Store) Dump(ctx context.Context, tenantID, id string) (m Metadata, content string, err error) {
 	defer wrap(&err, "Dump", id)
 	if m, content, err = s.dump(ctx, tenantID, id); err != nil {

@@ -13,10 +13,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// requester is whose rights and limits artifacts are read with.
-func (c *call) requester() artifact.Requester {
-	return artifact.Requester{TenantID: c.tenant.name, ID: c.who.key}
-}
+// requester is with whose rights artifacts are read.
+func (c *call) requester() artifact.Requester { return artifact.Requester{TenantID: c.tenant.name} }
 
 func listArtifacts(c *call, info store.Info) (any, error) {
 	after, limit, err := c.pageQuery()
@@ -44,7 +42,7 @@ func listArtifacts(c *call, info store.Info) (any, error) {
 }
 
 // findArtifact reads the artifact that the address names. One of another thread counts
-// as missing. It reads the store once, since a key may read so many only.
+// as missing.
 func findArtifact(c *call, read func(id string) (artifact.Metadata, error)) (artifact.Metadata, error) {
 	info, err := c.findThread()
 	if err != nil {

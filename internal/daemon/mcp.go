@@ -115,7 +115,7 @@ func (t *threadSessions) Open(ctx context.Context, id string) (*mcp.Conversation
 	return c, publicError(err)
 }
 
-// Artifact implements mcp.Sessions. It counts as a read of the key.
+// Artifact implements mcp.Sessions.
 func (t *threadSessions) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	m, text, err := t.tenant.config.Artifacts.Get(ctx, t.requester(), id)
 	return rehydrate.ContentOf(m, text), err

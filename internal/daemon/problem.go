@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -129,11 +128,6 @@ func problemOf(err error) *api.Problem {
 	}
 	if errors.Is(err, wire.ErrFormat) {
 		return problem(api.BadRequest, "body: %s", err)
-	}
-	if limited, ok := errors.AsType[*artifact.LimitError](err); ok {
-		p := problem(api.TooManyRequests, "the key has read as many artifacts as it may for now")
-		p.RetryAfter = max(1, int(math.Ceil(limited.RetryAfter.Seconds())))
-		return p
 	}
 	if over, ok := errors.AsType[*policy.BudgetError](err); ok {
 		return problem(api.OverBudget, "%s", budgetDetail(over))

@@ -39,10 +39,19 @@ func New[K comparable](most float64, in time.Duration, now func() time.Time) *Bu
 
 // Take takes n tokens and returns 0, or takes none and returns how long it will take until there are
 // n.
-func (b *Buckets[K]) Take(key K, n float64) time.Duration { return b.take(key, n, n) }
-
-// Wait returns how long it will take until there are n tokens. It takes none.
-func (b *Buckets[K]) Wait(key K, n float64) time.Duration { return b.take(key, n, 0) }
+func (b *Buckets[K]) Take(key K, n float64) time.Duration {
+	if b == nil {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one := b.refilled(key)
+	if one.tokens < n {
+		return time.Duration((n-one.tokens)*float64(b.period)/b.most) + 1
+	}
+	one.tokens -= n
+	return 0
+}
 
 // Give puts n tokens back. A negative n takes tokens, and the bucket may go into debt.
 func (b *Buckets[K]) Give(key K, n float64) {
@@ -53,20 +62,6 @@ func (b *Buckets[K]) Give(key K, n float64) {
 	defer b.mu.Unlock()
 	one := b.refilled(key)
 	one.tokens = min(b.most, one.tokens+n)
-}
-
-func (b *Buckets[K]) take(key K, n, used float64) time.Duration {
-	if b == nil {
-		return 0
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	one := b.refilled(key)
-	if one.tokens < n {
-		return time.Duration((n-one.tokens)*float64(b.period)/b.most) + 1
-	}
-	one.tokens -= used
-	return 0
 }
 
 // refilled returns the bucket of a key, refilled for the time since its last use. The caller holds
