@@ -15,6 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/care"
+	"github.com/palimpsest-ai/palimpsest/internal/test/keyringtest"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
@@ -110,7 +111,7 @@ func keyed(t *testing.T, b artifact.Backend) *artifact.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return artifact.NewStore(b, &artifact.Options{Keyring: keyring.New(masters, &keyring.Memory{}, nil), KeyedIDs: true})
+	return artifact.NewStore(b, &artifact.Options{Keyring: keyring.New(masters, &keyringtest.Memory{}, nil), KeyedIDs: true})
 }
 
 // TestKeyedIDs: with keyed ids no pointer of a plan follows from its content

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/test/keyringtest"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
@@ -16,7 +17,7 @@ func ExampleOptions_sealer() {
 	if err != nil {
 		panic(err)
 	}
-	ring := keyring.New(masters, &keyring.Memory{}, nil)
+	ring := keyring.New(masters, &keyringtest.Memory{}, nil)
 	s := artifact.NewStore(new(artifact.Memory), &artifact.Options{Keyring: ring})
 
 	id, err := s.Put(ctx, artifact.Metadata{ThreadID: "t", TenantID: "acme", Sensitivity: artifact.Restricted}, "the door code is 4711")

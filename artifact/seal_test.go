@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/test/keyringtest"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
@@ -19,7 +20,7 @@ func newRing(t testing.TB) *keyring.Keyring {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return keyring.New(masters, &keyring.Memory{}, nil)
+	return keyring.New(masters, &keyringtest.Memory{}, nil)
 }
 
 // TestNamer: a keyed id follows from tenant, thread and content, stays over
@@ -348,7 +349,7 @@ func TestIDsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := &keyring.Memory{}
+	keys := &keyringtest.Memory{}
 	if err := keys.Put(t.Context(), keyring.Wrapped{Tenant: "acme", Version: 1, Revision: 1, Master: "mk-bfde789bdca249b1", Sealed: wrapped}); err != nil {
 		t.Fatal(err)
 	}

@@ -189,13 +189,11 @@ type Answers interface {
 // while.
 const MaxAnswers = 4096
 
-// Keyed is implemented by a DB that also stores keys.
+// Keyed is implemented by a DB that says what it has of keys.
 type Keyed interface {
-	// APIKeys stores the API keys of a daemon's clients, as hashes.
+	// APIKeys stores the API keys of a daemon's clients, as hashes. One in memory stores none.
 	APIKeys() apikey.Store
-	// DataKeys stores the data keys that encrypt content, wrapped by a master key.
-	DataKeys() keyring.Keys
-	// Keyring encrypts with them. It is nil if the store was opened without keys.
+	// Keyring encrypts content. It is nil if the store was opened without keys.
 	Keyring() *keyring.Keyring
 }
 

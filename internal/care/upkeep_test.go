@@ -15,6 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/internal/test/keyringtest"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
@@ -122,7 +123,7 @@ func TestReseal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ring := keyring.New(masters, &keyring.Memory{}, nil)
+	ring := keyring.New(masters, &keyringtest.Memory{}, nil)
 	plain := put(t, artifact.NewStore(db.Artifacts(), nil), "a", "from before", 0)
 	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Keyring: ring})
 	sealed := put(t, s, "a", "sealed", 0)
@@ -160,7 +161,7 @@ func TestRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ring := keyring.New(masters, &keyring.Memory{}, nil)
+	ring := keyring.New(masters, &keyringtest.Memory{}, nil)
 	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "p.db"), &sqlite.Options{Keyring: ring})
 	if err != nil {
 		t.Fatal(err)

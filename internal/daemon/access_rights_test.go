@@ -10,6 +10,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/internal/test/apikeytest"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/store/apikey"
@@ -112,7 +113,7 @@ func eachOperation(t *testing.T, h *host, token, other string, check func(op api
 // TestWriteOnlyReadsNothing: a key that may only write adds to threads, and no answer
 // holds anything that was said, in its body or its header, also where it is an error.
 func TestWriteOnlyReadsNothing(t *testing.T) {
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	h := start(t, daemon.Config{Keys: keys, Compactor: putsAside()})
 	done := map[string]bool{}
 	eachOperation(t, h, key(t, keys, "a", apikey.Read|apikey.Write), key(t, keys, "a", apikey.Write), func(op api.Operation, answer *http.Response, body string) {
@@ -131,7 +132,7 @@ func TestWriteOnlyReadsNothing(t *testing.T) {
 // TestReadOnlySpendsNothing: for a key that may only read no model is asked for a
 // summary or for vectors, no provider counts and no job is put.
 func TestReadOnlySpendsNothing(t *testing.T) {
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	s := &spender{next: &summarize.Extractive{}}
 	c := putsAside()
 	c.Measure, c.Summarizer, c.Recall.Embedder = s, s, s

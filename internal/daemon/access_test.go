@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event/slogsink"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/internal/test/apikeytest"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/apikey"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -36,7 +37,7 @@ func key(t *testing.T, keys *apikey.Keys, tenant string, rights apikey.Rights) s
 // TestTenants: whatever one tenant asks about a thread of another, the answer is
 // the one that it gets about a thread that is not there, word for word. A20
 func TestTenants(t *testing.T) {
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	h := start(t, daemon.Config{Keys: keys, Compactor: putsAside()})
 	mine, theirs := key(t, keys, "mine", apikey.Read|apikey.Write|apikey.Admin), key(t, keys, "theirs", apikey.Read|apikey.Write)
 	c := h.client(t, theirs)
@@ -103,7 +104,7 @@ func TestTenants(t *testing.T) {
 // TestKeys: without a key, with a wrong one, and with one that lacks the right,
 // every operation is refused, and nothing of the tenant is told.
 func TestKeys(t *testing.T) {
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	h := start(t, daemon.Config{Keys: keys})
 	revoked, made, err := keys.Add(t.Context(), apikey.Grant{Tenant: "a", Rights: apikey.Read | apikey.Write})
 	if err != nil {
@@ -191,7 +192,7 @@ var errQuoting = errors.New(`constraint failed: INSERT INTO messages VALUES("CAN
 // logged, whatever goes wrong.
 func TestLogsHoldNoContent(t *testing.T) {
 	const canary = "CANARY-content"
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	var log journal
 	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := daemon.Config{Keys: keys, Logger: logger}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/internal/test/apikeytest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store/apikey"
 )
@@ -16,7 +17,7 @@ import (
 // twoTenants starts a daemon with a key of each of two tenants.
 func twoTenants(t *testing.T, c daemon.Config) (h *host, a, b string) {
 	t.Helper()
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	c.Keys = keys
 	h = start(t, c)
 	a, b = key(t, keys, "a", apikey.Read|apikey.Write), key(t, keys, "b", apikey.Read|apikey.Write)

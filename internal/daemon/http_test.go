@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/internal/test/apikeytest"
 	"github.com/palimpsest-ai/palimpsest/store/apikey"
 )
 
@@ -109,7 +110,7 @@ func piped(t *testing.T, c daemon.Config) net.Conn {
 // one, and whether anybody reads the body or not.
 func TestSlowBodies(t *testing.T) {
 	const arrive = time.Minute
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	token := key(t, keys, "a", apikey.Read|apikey.Write)
 	for name, header := range map[string]string{"without a key": "", "agent": "X-Palimpsest-Key: " + token + "\r\n", "client": "Authorization: Bearer " + token + "\r\n"} {
 		for _, path := range []string{"/v1/messages", "/v1/threads", "/nothing"} {
@@ -243,7 +244,7 @@ func twoLengths(t *testing.T, conn net.Conn) {
 // address that they come from.
 func TestRateOfProxy(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	h := start(t, daemon.Config{Keys: keys, Proxy: echo, Limits: daemon.Limits{Rate: 1, Burst: 2}, Now: func() time.Time { return now }})
 	token := key(t, keys, "a", apikey.Read|apikey.Write)
 	for _, c := range []struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/internal/test/apikeytest"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/store/apikey"
@@ -193,7 +194,7 @@ func TestTools(t *testing.T) {
 // in the plan of the compaction that the model asks for. A key that only reads can neither note nor
 // compact.
 func TestContextTools(t *testing.T) {
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	config := daemon.Config{Keys: keys}
 	config.Compactor.Recall = &palimpsest.Recall{ContextTools: true}
 	h := start(t, config)

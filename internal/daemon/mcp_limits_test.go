@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/internal/test/apikeytest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store/apikey"
 )
@@ -18,7 +19,7 @@ import (
 // would do, and no model is asked for it.
 func TestMCPReadSpendsNothing(t *testing.T) {
 	provider, compactor := askingProvider(t, "NATS for the queue")
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	h := start(t, daemon.Config{Keys: keys, MCP: daemon.ReadMCP, Compactor: compactor})
 	writer := key(t, keys, "a", apikey.Read|apikey.Write)
 	h.talked(t, writer, "t", "NATS")
@@ -138,7 +139,7 @@ func numberedCalls(batch string) string {
 // another tenant do not count.
 func TestTenantRate(t *testing.T) {
 	now := time.Now()
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	h := start(t, daemon.Config{Keys: keys, Limits: daemon.Limits{TenantRate: 2}, Now: func() time.Time { return now }})
 	one, two, other := key(t, keys, "a", apikey.Read), key(t, keys, "a", apikey.Read), key(t, keys, "b", apikey.Read)
 	for i, token := range []string{one, two, one, two} {

@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/internal/test/apikeytest"
 	"github.com/palimpsest-ai/palimpsest/store/apikey"
 )
 
@@ -71,7 +72,7 @@ func (h *host) talked(t *testing.T, key, id, about string) {
 // TestMCP: an agent sees the threads of its key's tenant and no others, and keeps a
 // plan where the daemon and the key both let it.
 func TestMCP(t *testing.T) {
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	for _, mode := range []daemon.MCP{daemon.ReadMCP, daemon.WriteMCP} {
 		h := start(t, daemon.Config{Keys: keys, MCP: mode, Version: "1.2.3"})
 		mine, theirs, reader := key(t, keys, "mine", apikey.Read|apikey.Write), key(t, keys, "theirs", apikey.Read|apikey.Write), key(t, keys, "mine", apikey.Read)
@@ -120,7 +121,7 @@ func TestMCP(t *testing.T) {
 // spoken.
 func TestMCPRefuses(t *testing.T) {
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	write := key(t, keys, "mine", apikey.Write)
 	open, shut, off := start(t, daemon.Config{MCP: daemon.ReadMCP}), start(t, daemon.Config{MCP: daemon.ReadMCP, Keys: keys}), start(t, daemon.Config{})
 	for name, tt := range map[string]struct {

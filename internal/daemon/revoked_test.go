@@ -14,6 +14,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/internal/test/apikeytest"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store/apikey"
@@ -154,7 +155,7 @@ func TestRevokedStreams(t *testing.T) {
 		for _, expires := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					keys := apikey.New(&apikey.Memory{}, nil)
+					keys := apikey.New(&apikeytest.Memory{}, nil)
 					grant := apikey.Grant{Tenant: "a", Rights: apikey.Read | apikey.Write}
 					if expires {
 						grant.Expires = time.Now().Add(time.Minute)

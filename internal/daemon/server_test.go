@@ -16,6 +16,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/internal/test/apikeytest"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -29,7 +30,7 @@ func TestListen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	locked, err := daemon.New(daemon.Config{Keys: apikey.New(&apikey.Memory{}, nil)})
+	locked, err := daemon.New(daemon.Config{Keys: apikey.New(&apikeytest.Memory{}, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +256,7 @@ func TestStreamsAreLimited(t *testing.T) {
 // TestRate: who asks too often is told how long to wait, and may go on then.
 func TestRate(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	h := start(t, daemon.Config{Keys: keys, Limits: daemon.Limits{Rate: 1, Burst: 2}, Now: func() time.Time { return now }})
 	first, other := key(t, keys, "a", apikey.Read), key(t, keys, "a", apikey.Read)
 	ask := func(token string) int {
@@ -289,7 +290,7 @@ func TestRate(t *testing.T) {
 // there before it must be, for the tenant whose thread it is.
 func TestBackground(t *testing.T) {
 	var queue *job.Memory
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	h := start(t, daemon.Config{Keys: keys, Jobs: func(work job.Handlers, o *job.Options) (job.Queue, error) {
 		queue = job.NewMemory(work, o)
 		return queue, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
+	"github.com/palimpsest-ai/palimpsest/internal/test/apikeytest"
 	"github.com/palimpsest-ai/palimpsest/store/apikey"
 )
 
@@ -46,7 +47,7 @@ func atSocket(t *testing.T, c daemon.Config) (socket, url string, served <-chan 
 // TestSocket: who is at the socket needs no key and is told the one of the port, whom
 // nobody gets in without; a page gets in nowhere.
 func TestSocket(t *testing.T) {
-	store := apikey.New(&apikey.Memory{}, nil)
+	store := apikey.New(&apikeytest.Memory{}, nil)
 	token, _, err := store.Add(t.Context(), apikey.Grant{Rights: apikey.Read | apikey.Write})
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/internal/test/apikeytest"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/store/apikey"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
@@ -193,7 +194,7 @@ func TestSessionsOfThisMachine(t *testing.T) {
 	if v, err := c.SessionView(t.Context(), "s1", api.Compact{Step: api.Step{Budget: 7}}); err != nil || v.ThreadID != "s1" || v.Budget != 7 {
 		t.Errorf("%+v, %v", v, err)
 	}
-	keys := apikey.New(mem.New().APIKeys(), nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	other := start(t, daemon.Config{Sessions: listed{}, Keys: keys}).client(t, key(t, keys, "acme", apikey.Read|apikey.Write|apikey.Admin))
 	for _, ask := range []func() error{
 		func() error { _, err := other.Sessions(t.Context()); return err },
@@ -209,7 +210,7 @@ func TestSessionsOfThisMachine(t *testing.T) {
 // TestPageIsServed: the page needs no key and tells nothing, its data needs one; what
 // changes something needs the right to write.
 func TestPageIsServed(t *testing.T) {
-	keys := apikey.New(mem.New().APIKeys(), nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	h := start(t, daemon.Config{Keys: keys})
 	answer, body := h.do(t, "GET", "/", "")
 	if answer.StatusCode != http.StatusOK || !strings.Contains(answer.Header.Get("Content-Security-Policy"), "default-src 'none'") || !strings.Contains(body, "/page.js") {

@@ -14,12 +14,12 @@ import (
 )
 
 func TestMemory(t *testing.T) {
-	apikeytest.TestStore(t, func(testing.TB) apikey.Store { return &apikey.Memory{} })
+	apikeytest.TestStore(t, func(testing.TB) apikey.Store { return &apikeytest.Memory{} })
 }
 
 func Example() {
 	ctx := context.Background()
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	token, _, _ := keys.Add(ctx, apikey.Grant{Tenant: "acme", Rights: apikey.Read | apikey.Write, Name: "build server"})
 	key, err := keys.Check(ctx, token)
 	fmt.Println(key.Tenant, key.Rights, key.Rights.Has(apikey.Admin), err)
@@ -33,7 +33,7 @@ func Example() {
 
 // TestAddRefuses names what is wrong with a grant, and keeps nothing.
 func TestAddRefuses(t *testing.T) {
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	for _, g := range []apikey.Grant{
 		{}, {Rights: 8}, {Rights: 255}, {Rights: apikey.Read, Name: strings.Repeat("x", 201)},
 		{Rights: apikey.Read, Tenant: strings.Repeat("x", 1001)}, {Rights: apikey.Read, Expires: time.Unix(1, 0)},
@@ -48,14 +48,14 @@ func TestAddRefuses(t *testing.T) {
 }
 
 // lying is a store that gives a key without a hash for every id.
-type lying struct{ *apikey.Memory }
+type lying struct{ *apikeytest.Memory }
 
 func (lying) Get(_ context.Context, id string) (apikey.Key, error) {
 	return apikey.Key{ID: id, Grant: apikey.Grant{Rights: apikey.Admin}}, nil
 }
 
 // failing is a store that cannot be asked.
-type failing struct{ *apikey.Memory }
+type failing struct{ *apikeytest.Memory }
 
 var errDown = errors.New("down")
 
@@ -64,7 +64,7 @@ func (failing) Get(context.Context, string) (apikey.Key, error) { return apikey.
 // TestCheckOverBadStores: an empty hash opens nothing, and a store that cannot be
 // asked is not the client's fault.
 func TestCheckOverBadStores(t *testing.T) {
-	token, _, err := apikey.New(&apikey.Memory{}, nil).Add(t.Context(), apikey.Grant{Rights: apikey.Read})
+	token, _, err := apikey.New(&apikeytest.Memory{}, nil).Add(t.Context(), apikey.Grant{Rights: apikey.Read})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestRights(t *testing.T) {
 
 // FuzzCheck: no text but the token itself opens the key.
 func FuzzCheck(f *testing.F) {
-	keys := apikey.New(&apikey.Memory{}, nil)
+	keys := apikey.New(&apikeytest.Memory{}, nil)
 	token, _, err := keys.Add(f.Context(), apikey.Grant{Rights: apikey.Read})
 	if err != nil {
 		f.Fatal(err)
@@ -113,7 +113,7 @@ func TestFirstForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &apikey.Memory{}
+	s := &apikeytest.Memory{}
 	k := apikey.Key{ID: "mzuxq5dvojsscztj", Grant: apikey.Grant{Tenant: "acme", Rights: apikey.Read | apikey.Admin}, Hash: [32]byte(hash)}
 	if err := s.Add(t.Context(), k); err != nil {
 		t.Fatal(err)

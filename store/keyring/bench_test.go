@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/test/keyringtest"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
@@ -15,7 +16,7 @@ import (
 // both see the same machine. It reports GB/s of both and how much longer the
 // keyring takes.
 func BenchmarkKeyring(b *testing.B) {
-	ring := keyring.New(masters(b, keyring.NewMaster()), &keyring.Memory{}, nil)
+	ring := keyring.New(masters(b, keyring.NewMaster()), &keyringtest.Memory{}, nil)
 	block, err := aes.NewCipher([]byte("thirty-two bytes of a test's key"))
 	if err != nil {
 		b.Fatal(err)

@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/test/keyringtest"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
 // TestFirstForm opens what the first version sealed, with the keys that it kept.
 // Neither may change: a new form gets a number of its own, and this stays.
 func TestFirstForm(t *testing.T) {
-	keys := &keyring.Memory{}
+	keys := &keyringtest.Memory{}
 	for n, text := range []string{
 		"h6msN8ar3bS7bTaJtD/Xw7ixfVbFYHcWrU1wQQiGftYD8xjlpVuZOqdu+kGfafXn3+R91Vw024FBc8g+",
 		"ISM0xg657lL4kSHVaOzxF6NOtIQEBEs2YcW1PFTUA5A0nIynghZQaqHCJKb3l+HHXfVA0/nD76DUT2Ex",

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/test/keyringtest"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
@@ -13,7 +14,7 @@ var errBusy = errors.New("the keys are busy")
 
 // busy are Keys that can be told to answer nobody, and to wait before a change.
 type busy struct {
-	keyring.Memory
+	keyringtest.Memory
 	off    bool
 	before func()
 }

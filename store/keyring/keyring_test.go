@@ -19,7 +19,7 @@ import (
 )
 
 func TestMemory(t *testing.T) {
-	keyringtest.TestKeys(t, func(testing.TB) keyring.Keys { return &keyring.Memory{} })
+	keyringtest.TestKeys(t, func(testing.TB) keyring.Keys { return &keyringtest.Memory{} })
 }
 
 func masters(t testing.TB, text string) keyring.Masters {
@@ -33,7 +33,7 @@ func masters(t testing.TB, text string) keyring.Masters {
 func Example() {
 	ctx := context.Background()
 	masters, _ := keyring.ParseMasters(keyring.NewMaster())
-	ring := keyring.New(masters, &keyring.Memory{}, nil)
+	ring := keyring.New(masters, &keyringtest.Memory{}, nil)
 	sealed, keyID, _ := ring.Seal(ctx, "acme", []byte("note/17"), []byte("the door code is 4711"))
 	text, err := ring.Open(ctx, "acme", []byte("note/17"), sealed)
 	fmt.Printf("%s %s %v\n", keyID, text, err)
@@ -47,7 +47,7 @@ func Example() {
 // TestBinding: sealed text opens for its tenant and record only, and no changed
 // byte goes unnoticed. A20
 func TestBinding(t *testing.T) {
-	ring := keyring.New(masters(t, keyring.NewMaster()), &keyring.Memory{}, nil)
+	ring := keyring.New(masters(t, keyring.NewMaster()), &keyringtest.Memory{}, nil)
 	property.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
 		names := rapid.SampledFrom([]string{"", "a", "b", "ab", "a\x00b"})
@@ -87,7 +87,7 @@ func TestBinding(t *testing.T) {
 // restarts; then there is the next one, and everything still opens.
 func TestMessageLimit(t *testing.T) {
 	const limit, messages = 40, 500
-	keys, ms := &keyring.Memory{}, masters(t, keyring.NewMaster())
+	keys, ms := &keyringtest.Memory{}, masters(t, keyring.NewMaster())
 	var mu sync.Mutex
 	uses := map[string]int{}
 	nonces := map[string]bool{}
@@ -133,7 +133,7 @@ func TestMessageLimit(t *testing.T) {
 // TestReservesInBlocks: what a process seals costs few writes to Keys, and what
 // is reserved is never less than what was sealed.
 func TestReservesInBlocks(t *testing.T) {
-	keys := &keyring.Memory{}
+	keys := &keyringtest.Memory{}
 	ring := keyring.New(masters(t, keyring.NewMaster()), keys, nil)
 	for n := 1; n <= 10_000; n++ {
 		if _, _, err := ring.Seal(t.Context(), "t", nil, nil); err != nil {
@@ -153,7 +153,7 @@ func TestReservesInBlocks(t *testing.T) {
 // Keys no more often than that.
 func TestFresh(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	keys := &counting{Keys: &keyring.Memory{}}
+	keys := &counting{Keys: &keyringtest.Memory{}}
 	ms := masters(t, keyring.NewMaster())
 	here := keyring.New(ms, keys, nil)
 	there := keyring.New(ms, keys, &keyring.Options{Fresh: time.Minute, Now: func() time.Time { return now }})
@@ -198,7 +198,7 @@ func (c *counting) Load(ctx context.Context, tenant string) ([]keyring.Wrapped, 
 // TestCacheIsBounded: with more tenants than are held, all still work, and what
 // was let go is asked for again.
 func TestCacheIsBounded(t *testing.T) {
-	keys := &counting{Keys: &keyring.Memory{}}
+	keys := &counting{Keys: &keyringtest.Memory{}}
 	ring := keyring.New(masters(t, keyring.NewMaster()), keys, &keyring.Options{Tenants: 4})
 	sealed := make([][]byte, 10)
 	for n := range sealed {
@@ -224,7 +224,7 @@ func TestCacheIsBounded(t *testing.T) {
 // TestSecret: the same for a tenant and purpose after rotation and restart,
 // another for all else.
 func TestSecret(t *testing.T) {
-	keys, ms := &keyring.Memory{}, masters(t, keyring.NewMaster())
+	keys, ms := &keyringtest.Memory{}, masters(t, keyring.NewMaster())
 	ring := keyring.New(ms, keys, nil)
 	secret := func(ring *keyring.Keyring, tenant, purpose string) string {
 		s, err := ring.Secret(t.Context(), tenant, purpose)
@@ -254,7 +254,7 @@ func TestSecret(t *testing.T) {
 // TestMovedKeys: a wrapped key does not open in the place of another tenant's or
 // of another number.
 func TestMovedKeys(t *testing.T) {
-	keys, ms := &keyring.Memory{}, masters(t, keyring.NewMaster())
+	keys, ms := &keyringtest.Memory{}, masters(t, keyring.NewMaster())
 	ring := keyring.New(ms, keys, nil)
 	sealed, _, err := ring.Seal(t.Context(), "victim", nil, []byte("x"))
 	if err != nil {
@@ -326,7 +326,7 @@ func FuzzParseMasters(f *testing.F) {
 
 // FuzzOpen: nothing that was not sealed opens.
 func FuzzOpen(f *testing.F) {
-	ring := keyring.New(masters(f, keyring.NewMaster()), &keyring.Memory{}, nil)
+	ring := keyring.New(masters(f, keyring.NewMaster()), &keyringtest.Memory{}, nil)
 	sealed, _, err := ring.Seal(f.Context(), "t", nil, []byte("x"))
 	if err != nil {
 		f.Fatal(err)

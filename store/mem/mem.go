@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
@@ -23,8 +24,6 @@ type DB struct {
 	mu        sync.Mutex
 	tenants   map[string]*tenant
 	artifacts *artifact.Memory
-	apiKeys   apikey.Memory
-	dataKeys  keyring.Memory
 }
 
 var (
@@ -111,11 +110,21 @@ func (t *tenant) keeps(ctx context.Context) (bool, error) {
 // Artifacts implements store.DB.
 func (db *DB) Artifacts() artifact.Backend { return db.artifacts }
 
-// APIKeys implements store.Keyed.
-func (db *DB) APIKeys() apikey.Store { return &db.apiKeys }
+// APIKeys implements store.Keyed: nobody else could be given a key of what ends with the process.
+func (db *DB) APIKeys() apikey.Store { return noKeys{} }
 
-// DataKeys implements store.Keyed.
-func (db *DB) DataKeys() keyring.Keys { return &db.dataKeys }
+type noKeys struct{}
+
+func (noKeys) Add(context.Context, apikey.Key) error {
+	return errors.New("a store in memory keeps no API keys")
+}
+func (noKeys) Get(context.Context, string) (apikey.Key, error) {
+	return apikey.Key{}, apikey.ErrNotFound
+}
+func (noKeys) List(context.Context) iter.Seq2[apikey.Key, error] {
+	return func(func(apikey.Key, error) bool) {}
+}
+func (noKeys) Revoke(context.Context, string, time.Time) error { return apikey.ErrNotFound }
 
 // Keyring implements store.Keyed: nothing is encrypted in memory.
 func (db *DB) Keyring() *keyring.Keyring { return nil }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/care"
+	"github.com/palimpsest-ai/palimpsest/internal/test/keyringtest"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
@@ -28,7 +29,7 @@ func newRings(tb testing.TB) (ring, newest *keyring.Keyring) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	keys, o := &keyring.Memory{}, &keyring.Options{Fresh: time.Nanosecond}
+	keys, o := &keyringtest.Memory{}, &keyring.Options{Fresh: time.Nanosecond}
 	return keyring.New(masters, keys, o), keyring.New(masters, newestKeys{keys}, o)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/test/keyringtest"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -46,7 +47,7 @@ func newRing(tb testing.TB) *keyring.Keyring {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return keyring.New(masters, &keyring.Memory{}, nil)
+	return keyring.New(masters, &keyringtest.Memory{}, nil)
 }
 
 // processes: several of them lose nothing of what each says of the same content. Each

@@ -12,7 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
-// DataKeys implements store.Keyed.
+// DataKeys stores the data keys that encrypt content, wrapped by a master key.
 func (db *DB) DataKeys() keyring.Keys { return dataKeys{db} }
 
 // Keyring implements store.Keyed.
