@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,36 +20,38 @@ import (
 // Event is one thing that happened. Only Type is always set; zero fields are unknown. Sinks
 // must not change what an event points to.
 type Event struct {
-	Type Type
+	Type Type `json:"event_type"`
 	// Time is when it happened, or ended. Emit sets it when it is zero.
-	Time     time.Time
-	ThreadID string
-	TenantID string
-	Policy   string
+	Time     time.Time `json:"time"`
+	ThreadID string    `json:"thread_id,omitempty"`
+	TenantID string    `json:"tenant_id,omitempty"`
+	Policy   string    `json:"policy,omitempty"`
 
 	// TokensBefore and TokensAfter are the sizes of the whole request, BudgetLimit its
 	// limit, in tokens. For a record of a plan they are the sizes of its messages.
-	TokensBefore, TokensAfter, BudgetLimit int
+	TokensBefore int `json:"tokens_before"`
+	TokensAfter  int `json:"tokens_after"`
+	BudgetLimit  int `json:"budget_limit"`
 
 	// Strategy is who did it, Span to which messages, TokensFreed the gain in tokens,
 	// negative if the request grew.
-	Strategy    string
-	Span        *thread.Span
-	TokensFreed int
+	Strategy    string       `json:"strategy,omitempty"`
+	Span        *thread.Span `json:"span,omitempty"`
+	TokensFreed int          `json:"tokens_freed"`
 
-	// Duration is how long it took, up to Time.
-	Duration time.Duration
-	Cache    Cache
+	// Duration is how long it took, up to Time. JSON has it in microseconds.
+	Duration time.Duration `json:"duration_us,omitempty"`
+	Cache    Cache         `json:"cache,omitempty"`
 	// Err is the class of an error as ErrorClass finds it, never its text.
-	Err string
+	Err string `json:"error_class,omitempty"`
 	// Cause is that error, for a log of whoever runs the process: see CauseText. It is in
 	// neither JSON nor Attrs, and nil in an event that was read back.
-	Cause error
+	Cause error `json:"-"`
 
 	// Details are more ids, counts and names. Values are bools, numbers, time.Duration, and
 	// texts or lists of texts without white space, of at most 128 bytes each; anything else
 	// is replaced when the event is written.
-	Details map[string]any
+	Details map[string]any `json:"details,omitempty"`
 }
 
 // OfRecord returns the event of a record of a plan, without its reason and summary, which
@@ -197,61 +200,36 @@ func names[S ~string](list []S) []any {
 	return out
 }
 
-func (e Event) details() map[string]any {
-	out := make(map[string]any, len(e.Details))
-	for key, v := range e.Details {
-		out[name(key)] = value(v)
-	}
-	return out
-}
-
-// stored is the JSON form; names and order do not change between versions.
-type stored struct {
-	Type         Type           `json:"event_type"`
-	Time         time.Time      `json:"time"`
-	ThreadID     string         `json:"thread_id,omitempty"`
-	TenantID     string         `json:"tenant_id,omitempty"`
-	Policy       string         `json:"policy,omitempty"`
-	TokensBefore int            `json:"tokens_before"`
-	TokensAfter  int            `json:"tokens_after"`
-	BudgetLimit  int            `json:"budget_limit"`
-	Strategy     string         `json:"strategy,omitempty"`
-	Span         *thread.Span   `json:"span,omitempty"`
-	TokensFreed  int            `json:"tokens_freed"`
-	DurationUS   int64          `json:"duration_us,omitempty"`
-	Cache        Cache          `json:"cache,omitempty"`
-	Err          string         `json:"error_class,omitempty"`
-	Details      map[string]any `json:"details,omitempty"`
-}
+// fields is an Event without its methods. Names and order of its JSON do not change between versions.
+type fields Event
 
 // MarshalJSON writes the stable form: details sorted, the duration in microseconds, and no
 // content.
 func (e Event) MarshalJSON() ([]byte, error) {
-	return json.Marshal(stored{
-		Type: Type(name(string(e.Type))), Time: e.Time.UTC(), ThreadID: name(e.ThreadID), TenantID: name(e.TenantID), Policy: name(e.Policy),
-		TokensBefore: e.TokensBefore, TokensAfter: e.TokensAfter, BudgetLimit: e.BudgetLimit,
-		Strategy: name(e.Strategy), Span: e.Span, TokensFreed: e.TokensFreed,
-		DurationUS: e.Duration.Microseconds(), Cache: Cache(name(string(e.Cache))), Err: name(e.Err), Details: e.details(),
-	})
+	details := make(map[string]any, len(e.Details))
+	for key, v := range e.Details {
+		details[name(key)] = value(v)
+	}
+	e.Time, e.Duration, e.Details = e.Time.UTC(), e.Duration/time.Microsecond, details
+	for _, text := range []*string{(*string)(&e.Type), &e.ThreadID, &e.TenantID, &e.Policy, &e.Strategy, (*string)(&e.Cache), &e.Err} {
+		*text = name(*text)
+	}
+	return json.Marshal(fields(e))
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote. It ignores fields of later versions; numbers in
 // the details become float64.
 func (e *Event) UnmarshalJSON(data []byte) error {
-	var s stored
-	if err := json.Unmarshal(data, &s); err != nil {
+	var f fields
+	if err := json.Unmarshal(data, &f); err != nil {
 		return fmt.Errorf("event: %w", err)
 	}
-	const most = int64(1<<63-1) / int64(time.Microsecond)
-	if s.DurationUS > most || s.DurationUS < -most {
-		return fmt.Errorf("event: duration_us %d is out of range", s.DurationUS)
+	const most = math.MaxInt64 / time.Microsecond
+	if f.Duration > most || f.Duration < -most {
+		return fmt.Errorf("event: duration_us %d is out of range", int64(f.Duration))
 	}
-	*e = Event{
-		Type: s.Type, Time: s.Time, ThreadID: s.ThreadID, TenantID: s.TenantID, Policy: s.Policy,
-		TokensBefore: s.TokensBefore, TokensAfter: s.TokensAfter, BudgetLimit: s.BudgetLimit,
-		Strategy: s.Strategy, Span: s.Span, TokensFreed: s.TokensFreed,
-		Duration: time.Duration(s.DurationUS) * time.Microsecond, Cache: s.Cache, Err: s.Err, Details: s.Details,
-	}
+	f.Duration *= time.Microsecond
+	*e = Event(f)
 	return nil
 }
 
