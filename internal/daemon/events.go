@@ -247,7 +247,6 @@ type watchedPlans struct {
 	hub *hub
 }
 
-// Commit implements store.Plans.
 func (p watchedPlans) Commit(ctx context.Context, threadID string, expected int, c store.Commit) (int, error) {
 	version, err := p.Plans.Commit(ctx, threadID, expected, c)
 	if err == nil {

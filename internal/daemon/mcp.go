@@ -87,7 +87,6 @@ func publicError(err error) error {
 	return errors.New(problemOf(err).Detail)
 }
 
-// List implements mcp.Sessions.
 func (t *threadSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	infos, err := care.AllThreads(ctx, t.tenant.Catalog)
 	if errors.Is(err, store.ErrErased) {
@@ -104,7 +103,6 @@ func (t *threadSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	return all, nil
 }
 
-// Open implements mcp.Sessions.
 func (t *threadSessions) Open(ctx context.Context, id string) (*mcp.Conversation, error) {
 	log, err := t.tenant.Log.Load(ctx, id)
 	if err != nil {
@@ -115,13 +113,11 @@ func (t *threadSessions) Open(ctx context.Context, id string) (*mcp.Conversation
 	return c, publicError(err)
 }
 
-// Artifact implements mcp.Sessions.
 func (t *threadSessions) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	m, text, err := t.tenant.config.Artifacts.Get(ctx, t.requester(), id)
 	return rehydrate.ContentOf(m, text), err
 }
 
-// Compact implements mcp.Sessions.
 func (t *threadSessions) Compact(ctx context.Context, id string, budget int, keep bool) (*mcp.Compaction, error) {
 	if budget == 0 {
 		return nil, errors.New("budget: a thread names no model; say how many tokens the request may take")

@@ -119,7 +119,6 @@ type collector struct{ counters *event.Counters }
 // check the metrics when they are collected.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for _, f := range c.counters.Figures() {
 		if f.Counts == nil {

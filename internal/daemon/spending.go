@@ -58,7 +58,6 @@ func (p tenantMeter) Begin(tokens int) (end func(used int), err error) {
 // noSpending is the llm.Meter of those who may not spend.
 type noSpending struct{}
 
-// Begin implements llm.Meter.
 func (noSpending) Begin(int) (func(int), error) {
 	return nil, errors.New("the key gives only the right to read, which asks no model")
 }

@@ -38,7 +38,6 @@ type fileStamp struct {
 	size    int64
 }
 
-// certificate implements tls.Config.GetCertificate.
 func (p *certificateFiles) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +87,6 @@ type acceptResult struct {
 	err  error
 }
 
-// Accept implements net.Listener.
 func (s *securedListener) Accept() (net.Conn, error) {
 	select {
 	case a := <-s.ready:
@@ -98,7 +96,6 @@ func (s *securedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener.
 func (s *securedListener) Close() error {
 	s.once.Do(func() { close(s.closed) })
 	return s.Listener.Close()

@@ -164,7 +164,6 @@ type providerCounter struct {
 	clients *lru.Cache[string, llm.TokenCounter] // by model
 }
 
-// CountTokens implements llm.TokenCounter.
 func (m *providerCounter) CountTokens(ctx context.Context, p *prompt.Prompt) (int, error) {
 	c, err := m.clientFor(p.Model)
 	if err != nil {

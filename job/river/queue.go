@@ -260,7 +260,6 @@ type worker struct {
 	queue *Queue
 }
 
-// Work implements river.Worker.
 func (w *worker) Work(ctx context.Context, r *river.Job[args]) error {
 	q := w.queue
 	q.running.Add(1)
@@ -310,7 +309,6 @@ func (q *Queue) hold(ctx context.Context, r *rivertype.JobRow, interrupt context
 	}
 }
 
-// NextRetry implements river.Worker.
 func (w *worker) NextRetry(r *river.Job[args]) time.Time {
 	return time.Now().Add(w.queue.options.Pause(r.Attempt))
 }

@@ -14,14 +14,12 @@ import (
 // next attempt would come hours late, west of it at once.
 type sqliteDriver struct{ *riversqlite.Driver }
 
-// GetExecutor implements riverdriver.Driver.
 func (d sqliteDriver) GetExecutor() riverdriver.Executor {
 	return sqliteExecutor{d.Driver.GetExecutor()}
 }
 
 type sqliteExecutor struct{ riverdriver.Executor }
 
-// JobSetStateIfRunningMany implements riverdriver.Executor.
 func (e sqliteExecutor) JobSetStateIfRunningMany(ctx context.Context, p *riverdriver.JobSetStateIfRunningManyParams) ([]*rivertype.JobRow, error) {
 	fixed := *p
 	fixed.ScheduledAt, fixed.FinalizedAt = inUTC(p.ScheduledAt), inUTC(p.FinalizedAt)

@@ -134,13 +134,11 @@ func (db *DB) Close() error { return nil }
 
 type answers struct{ held *lru.Cache[string, []byte] }
 
-// Get implements store.Answers.
 func (a answers) Get(_ context.Context, key string) ([]byte, bool) {
 	value, ok := a.held.Get(key)
 	return bytes.Clone(value), ok
 }
 
-// Put implements store.Answers.
 func (a answers) Put(_ context.Context, key string, value []byte) {
 	a.held.Put(key, bytes.Clone(value), 1)
 }

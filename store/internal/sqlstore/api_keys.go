@@ -18,7 +18,6 @@ type apiKeys struct{ db *DB }
 
 const keyColumns = `id, tenant, rights, name, created, expires, revoked, hash`
 
-// Add implements apikey.Store.
 func (s apiKeys) Add(ctx context.Context, k apikey.Key) (err error) {
 	defer s.db.fail(&err, "AddAPIKey", k.ID)
 	if err := store.CheckName("tenant", k.Tenant); err != nil {
@@ -85,7 +84,6 @@ func fromSecond(s int64) time.Time {
 	return time.Unix(s, 0).UTC()
 }
 
-// Get implements apikey.Store.
 func (s apiKeys) Get(ctx context.Context, id string) (_ apikey.Key, err error) {
 	if !apikey.IsID(id) {
 		return apikey.Key{}, apikey.ErrNotFound
@@ -101,7 +99,6 @@ func (s apiKeys) Get(ctx context.Context, id string) (_ apikey.Key, err error) {
 	return k.Key, nil
 }
 
-// List implements apikey.Store.
 func (s apiKeys) List(ctx context.Context) iter.Seq2[apikey.Key, error] {
 	return func(yield func(apikey.Key, error) bool) {
 		all, err := list(ctx, s.db.read, scanKey, `SELECT `+keyColumns+` FROM api_keys ORDER BY id`)
@@ -117,7 +114,6 @@ func (s apiKeys) List(ctx context.Context) iter.Seq2[apikey.Key, error] {
 	}
 }
 
-// Revoke implements apikey.Store.
 func (s apiKeys) Revoke(ctx context.Context, id string, at time.Time) (err error) {
 	defer s.db.fail(&err, "RevokeAPIKey", id)
 	return s.db.tx(ctx, "api key revoke", func(tx *sql.Tx) error {

@@ -52,7 +52,6 @@ func (b backend) lock(ctx context.Context, tx *sql.Tx, tenant, id string) (r art
 	return r, err
 }
 
-// Put implements artifact.Backend.
 func (b backend) Put(ctx context.Context, m artifact.Metadata, content []byte, c artifact.Condition) (done bool, err error) {
 	defer b.db.fail(&err, "PutArtifact", m.ID)
 	if err := errors.Join(ctx.Err(), checkArtifact(m.TenantID, m.ThreadID, m.ID)); err != nil {
@@ -132,7 +131,6 @@ func (db *DB) removeBody(name string) error {
 	return err
 }
 
-// Get implements artifact.Backend.
 func (b backend) Get(ctx context.Context, tenant, id string) (m artifact.Metadata, content []byte, err error) {
 	defer b.db.fail(&err, "GetArtifact", id)
 	if checkArtifact(tenant, "", id) != nil {
@@ -198,7 +196,6 @@ type listed struct {
 	damage   error
 }
 
-// List implements artifact.Backend.
 func (b backend) List(ctx context.Context, f artifact.Filter) iter.Seq2[artifact.Metadata, error] {
 	return func(yield func(artifact.Metadata, error) bool) {
 		if checkArtifact(f.TenantID, f.ThreadID, f.Prefix) != nil {
@@ -244,7 +241,6 @@ func (b backend) page(ctx context.Context, f artifact.Filter, after string) ([]l
 	}, query+` ORDER BY id LIMIT $5`, args...)
 }
 
-// Delete implements artifact.Backend.
 func (b backend) Delete(ctx context.Context, tenant, id string, c artifact.Condition) (done bool, err error) {
 	defer b.db.fail(&err, "DeleteArtifact", id)
 	if checkArtifact(tenant, "", id) != nil {

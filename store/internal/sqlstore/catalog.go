@@ -57,7 +57,6 @@ func (r row) info(id string) store.Info {
 	}
 }
 
-// Thread implements store.Catalog.
 func (t *tenant) Thread(ctx context.Context, id string) (_ store.Info, err error) {
 	defer t.db.fail(&err, "Thread", id)
 	if err := t.usable(ctx, id); err != nil {
@@ -73,7 +72,6 @@ func (t *tenant) Thread(ctx context.Context, id string) (_ store.Info, err error
 	return r.info(id), nil
 }
 
-// Threads implements store.Catalog.
 func (t *tenant) Threads(ctx context.Context, after string, limit int) (_ []store.Info, err error) {
 	defer t.db.fail(&err, "Threads", after)
 	if err := t.check(after); err != nil && after != "" {
@@ -90,7 +88,6 @@ func (t *tenant) Threads(ctx context.Context, after string, limit int) (_ []stor
 	}, `SELECT `+rowColumns+`, name FROM threads WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3`, t.id, after, store.Limit(limit))
 }
 
-// Delete implements store.Catalog.
 func (t *tenant) Delete(ctx context.Context, id string) (err error) {
 	defer t.db.fail(&err, "Delete", id)
 	if err := t.check(id); err != nil {
@@ -108,7 +105,6 @@ func (t *tenant) Delete(ctx context.Context, id string) (err error) {
 	})
 }
 
-// Erase implements store.Sealed.
 func (db *DB) Erase(ctx context.Context, tenantID string) (err error) {
 	defer db.fail(&err, "Erase", tenantID)
 	if err := store.CheckName("tenant", tenantID); err != nil {

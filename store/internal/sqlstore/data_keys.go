@@ -15,10 +15,8 @@ import (
 // DataKeys stores the data keys that encrypt content, wrapped by a master key.
 func (db *DB) DataKeys() keyring.Keys { return dataKeys{db} }
 
-// Keyring implements store.Keyed.
 func (db *DB) Keyring() *keyring.Keyring { return db.ring }
 
-// APIKeys implements store.Keyed.
 func (db *DB) APIKeys() apikey.Store { return apiKeys{db} }
 
 var (
@@ -78,7 +76,6 @@ func (k dataKeys) change(ctx context.Context, name, tenant string, f func(tx *sq
 	})
 }
 
-// Put implements keyring.Keys.
 func (k dataKeys) Put(ctx context.Context, w keyring.Wrapped) (err error) {
 	defer k.db.fail(&err, "PutKey", w.Tenant)
 	return k.change(ctx, "keys", w.Tenant, func(tx *sql.Tx) error {
@@ -95,7 +92,6 @@ func (k dataKeys) Put(ctx context.Context, w keyring.Wrapped) (err error) {
 	})
 }
 
-// Erase implements keyring.Keys.
 func (k dataKeys) Erase(ctx context.Context, tenant string) (err error) {
 	defer k.db.fail(&err, "EraseKeys", tenant)
 	err = k.change(ctx, "keys erase", tenant, func(tx *sql.Tx) error {
@@ -107,7 +103,6 @@ func (k dataKeys) Erase(ctx context.Context, tenant string) (err error) {
 	return k.Settle(ctx)
 }
 
-// Settle implements keyring.Settler.
 func (k dataKeys) Settle(ctx context.Context) error {
 	if k.db.dialect.SettleKeys == nil {
 		return nil
@@ -115,7 +110,6 @@ func (k dataKeys) Settle(ctx context.Context) error {
 	return k.db.dialect.SettleKeys(ctx, k.db.write)
 }
 
-// Tenants implements keyring.Keys.
 func (k dataKeys) Tenants(ctx context.Context) iter.Seq2[string, error] {
 	return k.db.names(ctx, "KeyTenants", `SELECT DISTINCT tenant FROM data_keys ORDER BY tenant`)
 }

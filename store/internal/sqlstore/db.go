@@ -145,22 +145,18 @@ func New(ctx context.Context, pools Pools, d Dialect, o *store.Options, step fun
 	return db, nil
 }
 
-// Tenant implements store.DB.
 func (db *DB) Tenant(id string) store.Tenant {
 	t := &tenant{db: db, id: id}
 	return store.Tenant{Log: t, Plans: t, Catalog: t, Events: t, Documents: t, Answers: answers{t}}
 }
 
-// Tenants implements store.DB.
 func (db *DB) Tenants(ctx context.Context) iter.Seq2[string, error] {
 	const all = `SELECT tenant FROM threads UNION SELECT tenant FROM documents WHERE length(content) > 0 UNION SELECT tenant FROM artifacts UNION SELECT tenant FROM summaries`
 	return db.names(ctx, "Tenants", `SELECT tenant FROM (`+all+`) AS known ORDER BY tenant`)
 }
 
-// Artifacts implements store.DB.
 func (db *DB) Artifacts() artifact.Backend { return backend{db} }
 
-// Close implements store.DB.
 func (db *DB) Close() error { return Pools{db.write, db.read, db.keys}.Close() }
 
 // tenant implements the interfaces of store.Tenant.

@@ -10,7 +10,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Load implements store.Log.
 func (t *tenant) Load(ctx context.Context, id string) (_ *thread.Thread, err error) {
 	defer t.db.fail(&err, "Load", id)
 	if err := t.usable(ctx, id); err != nil {
@@ -101,7 +100,6 @@ func (t *tenant) message(ctx context.Context, id string, position int, messageID
 	return m, nil
 }
 
-// Append implements store.Log.
 func (t *tenant) Append(ctx context.Context, id string, version int, messages []thread.Message) (_ *thread.Thread, err error) {
 	if len(messages) == 0 {
 		th, err := t.Load(ctx, id)

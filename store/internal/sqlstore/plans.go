@@ -14,7 +14,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Current implements store.Plans.
 func (t *tenant) Current(ctx context.Context, id string) (_ *plan.Plan, version int, err error) {
 	defer t.db.fail(&err, "Current", id)
 	if err := t.usable(ctx, id); err != nil {
@@ -39,7 +38,6 @@ func (t *tenant) Current(ctx context.Context, id string) (_ *plan.Plan, version 
 	return k.plan, r.plans, nil
 }
 
-// Plan implements store.Plans.
 func (t *tenant) Plan(ctx context.Context, id string, version int) (_ *plan.Plan, err error) {
 	defer t.db.fail(&err, "Plan", id)
 	if err := t.usable(ctx, id); err != nil {
@@ -77,7 +75,6 @@ func (t *tenant) plan(ctx context.Context, id string, number int64, version int)
 	return p, len(data), nil
 }
 
-// Commit implements store.Plans.
 func (t *tenant) Commit(ctx context.Context, id string, expected int, c store.Commit) (version int, err error) {
 	defer t.db.fail(&err, "Commit", id)
 	if err := t.usable(ctx, id); err != nil {
@@ -177,7 +174,6 @@ func (t *tenant) mark(ctx context.Context, tx *sql.Tx, r row, th *thread.Thread,
 	return rows.flush(ctx)
 }
 
-// Compacted implements store.Plans.
 func (t *tenant) Compacted(ctx context.Context, id string) (_ map[thread.ID]int, err error) {
 	defer t.db.fail(&err, "Compacted", id)
 	if err := t.usable(ctx, id); err != nil {

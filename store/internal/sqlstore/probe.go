@@ -68,7 +68,6 @@ func (db *DB) inTheClear(ctx context.Context, q querier) error {
 	return err
 }
 
-// Damage implements store.Prober.
 func (db *DB) Damage(ctx context.Context) (found []string, err error) {
 	if db.dialect.Integrity == "" {
 		return nil, nil

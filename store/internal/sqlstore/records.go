@@ -13,7 +13,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// Record implements store.Events.
 func (t *tenant) Record(ctx context.Context, events ...event.Event) (err error) {
 	if len(events) == 0 {
 		return nil
@@ -64,7 +63,6 @@ func record(ctx context.Context, tx *sql.Tx, seal sealer, id string, r *row, eve
 	return rows.flush(ctx)
 }
 
-// Events implements store.Events.
 func (t *tenant) Events(ctx context.Context, id string, after, limit int) (_ []event.Event, err error) {
 	defer t.db.fail(&err, "Events", id)
 	if err := t.usable(ctx, id); err != nil {
@@ -108,7 +106,6 @@ func (t *tenant) document(ctx context.Context, kind string, scan scan) (store.Do
 	return d, err
 }
 
-// Document implements store.Documents.
 func (t *tenant) Document(ctx context.Context, kind, id string) (d store.Document, err error) {
 	defer t.db.fail(&err, "Document", kind+"/"+id)
 	if err := t.puttable(ctx, store.Document{Kind: kind, ID: id}); err != nil {
@@ -124,7 +121,6 @@ func (t *tenant) Document(ctx context.Context, kind, id string) (d store.Documen
 	return d, nil
 }
 
-// Put implements store.Documents.
 func (t *tenant) Put(ctx context.Context, d store.Document) (version int, err error) {
 	defer t.db.fail(&err, "Put", d.Kind+"/"+d.ID)
 	if err := t.puttable(ctx, d); err != nil {
@@ -174,7 +170,6 @@ func (t *tenant) put(ctx context.Context, tx *sql.Tx, seal sealer, d store.Docum
 	return version, exec(ctx, tx, []any{version, data, t.id, d.Kind, d.ID}, `UPDATE documents SET version = $1, content = $2 WHERE tenant = $3 AND kind = $4 AND id = $5`)
 }
 
-// Documents implements store.Documents.
 func (t *tenant) Documents(ctx context.Context, kind, after string, limit int) (_ []store.Document, err error) {
 	defer t.db.fail(&err, "Documents", kind)
 	if err := t.puttable(ctx, store.Document{Kind: kind, ID: after}); err != nil {
@@ -184,7 +179,6 @@ func (t *tenant) Documents(ctx context.Context, kind, after string, limit int) (
 		`SELECT id, version, content FROM documents WHERE tenant = $1 AND kind = $2 AND id > $3 AND length(content) > 0 ORDER BY id LIMIT $4`, t.id, kind, after, store.Limit(limit))
 }
 
-// Kinds implements store.Documents.
 func (t *tenant) Kinds(ctx context.Context) (_ []string, err error) {
 	defer t.db.fail(&err, "Kinds", t.id)
 	if err := t.living(ctx); err != nil {
@@ -199,7 +193,6 @@ type answers struct{ t *tenant }
 
 var _ store.Answers = answers{}
 
-// Get implements store.Answers.
 func (a answers) Get(ctx context.Context, key string) ([]byte, bool) {
 	var data []byte
 	there, err := one(ctx, a.t.db.read, []any{&data}, `SELECT content FROM summaries WHERE tenant = $1 AND name = $2`, a.t.id, key)
@@ -213,7 +206,6 @@ func (a answers) Get(ctx context.Context, key string) ([]byte, bool) {
 // evictEvery is after how many writes surplus answers are deleted.
 const evictEvery = 64
 
-// Put implements store.Answers.
 func (a answers) Put(ctx context.Context, key string, value []byte) {
 	db := a.t.db
 	if db.inTheClear(ctx, db.read) != nil || a.t.room(ctx) != nil {

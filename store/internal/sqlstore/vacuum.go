@@ -146,7 +146,6 @@ func (db *DB) Reseal(ctx context.Context, tenantID string) (n int, err error) {
 	return r.n, err
 }
 
-// Erased implements store.Sealed.
 func (db *DB) Erased(ctx context.Context, tenantID string) (bool, error) {
 	if db.ring == nil {
 		return false, nil
