@@ -371,8 +371,13 @@ func (c *canary) erase(te *tenant) {
 	c.done["erased"]++
 	id := c.id(te)
 	m, copied, copyErr := c.backend.Get(c.ctx, te.name, id)
-	if _, err := c.store.Erase(c.ctx, te.who()); err != nil {
+	if err := c.ring.Erase(c.ctx, te.name); err != nil {
 		c.t.Fatal(err)
+	}
+	for m, err := range c.backend.List(c.ctx, artifact.Filter{TenantID: te.name}) {
+		if _, failed := c.backend.Delete(c.ctx, te.name, m.ID, nil); err != nil || failed != nil {
+			c.t.Fatal(err, failed)
+		}
 	}
 	te.gone, te.held = true, nil
 	c.none(te, "replayed", id)

@@ -30,7 +30,7 @@ func ExampleOptions_sealer() {
 	_, _, err = s.Get(ctx, artifact.Requester{TenantID: "other"}, id)
 	fmt.Println(errors.Is(err, artifact.ErrNotFound))
 
-	_, err = s.Erase(ctx, artifact.Requester{TenantID: "acme"})
+	err = ring.Erase(ctx, "acme")
 	_, again := s.Put(ctx, artifact.Metadata{ThreadID: "t", TenantID: "acme"}, "more")
 	fmt.Println(err, errors.Is(again, keyring.ErrErased))
 	// Output:

@@ -12,9 +12,7 @@ import (
 // wins.
 func (s *Store) Sweep(ctx context.Context, who Requester, live func(Metadata) bool) (n int, err error) {
 	defer wrap(&err, "Sweep", who.TenantID)
-	return s.each(ctx, who, func(m Metadata, err error) bool {
-		return err == nil && m.expired(s.now()) && (live == nil || !live(m))
-	}, func(id string) (bool, error) {
+	return s.each(ctx, who, func(m Metadata) bool { return m.expired(s.now()) && (live == nil || !live(m)) }, func(id string) (bool, error) {
 		defer s.lock(who.TenantID, id)()
 		// It may have been put again since it was listed.
 		return s.backend.Delete(ctx, who.TenantID, id, func(stored *Metadata) bool { return stored != nil && stored.expired(s.now()) })
@@ -22,16 +20,14 @@ func (s *Store) Sweep(ctx context.Context, who Requester, live func(Metadata) bo
 }
 
 // each calls do for the artifacts of the requester's tenant that pick selects, and
-// counts those for which it returns true. pick also gets artifacts that were listed as an
-// error, with their id if it is known. An error does not stop the rest.
-func (s *Store) each(ctx context.Context, who Requester, pick func(m Metadata, err error) bool, do func(id string) (bool, error)) (n int, err error) {
+// counts those for which it returns true. An error does not stop the rest.
+func (s *Store) each(ctx context.Context, who Requester, pick func(Metadata) bool, do func(id string) (bool, error)) (n int, err error) {
 	var ids []string
 	for m, failed := range s.backend.List(ctx, Filter{TenantID: who.TenantID}) {
-		if (failed != nil || m.TenantID == who.TenantID) && pick(m, failed) {
+		if failed == nil && m.TenantID == who.TenantID && pick(m) {
 			ids = append(ids, m.ID)
-		} else {
-			err = errors.Join(err, failed)
 		}
+		err = errors.Join(err, failed)
 	}
 	for _, id := range ids {
 		if ctx.Err() != nil {
@@ -61,9 +57,7 @@ func (s *Store) Reseal(ctx context.Context, who Requester) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.each(ctx, who, func(m Metadata, err error) bool {
-		return err == nil && needsSealing(m, current)
-	}, func(id string) (bool, error) {
+	return s.each(ctx, who, func(m Metadata) bool { return needsSealing(m, current) }, func(id string) (bool, error) {
 		err := s.change(who.TenantID, id, func() (bool, error) {
 			m, content, err := s.dump(ctx, who.TenantID, id)
 			if err != nil || !needsSealing(m, current) {
@@ -80,24 +74,6 @@ func (s *Store) Reseal(ctx context.Context, who Requester) (n int, err error) {
 
 func needsSealing(m Metadata, current string) bool {
 	return m.EncryptionKeyID == "" || m.EncryptionKeyID != current
-}
-
-// Erase removes all artifacts of the requester's tenant and returns their number. With a
-// keyring it erases the tenant's keys first: from then on nothing can be read, not even
-// from copies of the backend, and nothing can be stored for the tenant again. After an
-// error, call it again.
-func (s *Store) Erase(ctx context.Context, who Requester) (n int, err error) {
-	defer wrap(&err, "Erase", who.TenantID)
-	if s.keys != nil {
-		if err := s.keys.Erase(ctx, who.TenantID); err != nil {
-			return 0, err
-		}
-	}
-	// Damaged records too, if their id is known.
-	return s.each(ctx, who, func(m Metadata, _ error) bool { return IsID(m.ID) }, func(id string) (bool, error) {
-		_, err := s.backend.Delete(ctx, who.TenantID, id, nil)
-		return err == nil, err
-	})
 }
 
 // Dump returns an artifact with its content decrypted, whatever its sensitivity, and
