@@ -10,68 +10,41 @@ import (
 
 // idleTimer notices when the daemon had no request and no job for a while.
 type idleTimer struct {
-	after   time.Duration // 0 for never
-	expired chan struct{} // closed when the time is over
+	after time.Duration // 0 for never
 
-	mu        sync.Mutex
-	active    int // requests and jobs at work
-	idleSince time.Time
-	timer     *time.Timer
+	mu     sync.Mutex
+	active int         // requests and jobs at work
+	timer  *time.Timer // does not run while there are any; nil before start, and for never
 }
 
-func newIdleTimer(after time.Duration) *idleTimer {
-	return &idleTimer{after: after, expired: make(chan struct{})}
-}
-
-// start starts the timer.
-func (i *idleTimer) start() {
+// start starts the timer. The channel gets a value when the time is over; nil is never.
+func (i *idleTimer) start() (expired <-chan time.Time) {
 	if i.after <= 0 {
-		return
+		return nil
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.idleSince = time.Now()
-	i.timer = time.AfterFunc(i.after, i.check)
-}
-
-// check ends the wait, or sets the timer again when there was a request meanwhile.
-func (i *idleTimer) check() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	switch rest := i.after - time.Since(i.idleSince); {
-	case i.after <= 0: // stopped
-	case i.active > 0: // its end sets the timer
-	case rest > 0:
-		i.timer.Reset(rest)
-	default:
-		close(i.expired)
-		i.after = 0
-	}
-}
-
-// stop stops the timer for good.
-func (i *idleTimer) stop() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.after = 0
-	if i.timer != nil {
+	i.timer = time.NewTimer(i.after)
+	if i.active > 0 {
 		i.timer.Stop()
 	}
+	return i.timer.C
 }
 
 // begin counts a request or job as at work until end is called.
 func (i *idleTimer) begin() (end func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.active++
+	if i.active++; i.timer != nil {
+		i.timer.Stop()
+	}
 	return i.end
 }
 
 func (i *idleTimer) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.active--; i.active == 0 && i.after > 0 && i.timer != nil {
-		i.idleSince = time.Now()
+	if i.active--; i.active == 0 && i.timer != nil {
 		i.timer.Reset(i.after)
 	}
 }

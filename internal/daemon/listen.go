@@ -55,8 +55,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	for _, served := range listening {
 		go func() { failed <- server.Serve(served) }()
 	}
-	s.idle.start()
-	defer s.idle.stop()
+	idle := s.idle.start()
 	if s.jobs != nil {
 		keeping, cancel := context.WithCancel(ctx)
 		kept := make(chan struct{})
@@ -74,7 +73,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		s.Stop()
 		server.Close()
 		return fmt.Errorf("daemon.Serve: %w", err)
-	case <-s.idle.expired:
+	case <-idle:
 		s.log.Info("no requests", "for", s.config.Idle)
 	case <-s.stop: // by a caller at the socket
 	case <-ctx.Done():

@@ -56,7 +56,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		config: c, mux: http.NewServeMux(), log: c.Logger, stop: make(chan struct{}),
 		access:   newAccess(&c),
-		requests: requestCounter{limit: c.Limits.Requests}, idle: newIdleTimer(c.Idle),
+		requests: requestCounter{limit: c.Limits.Requests}, idle: &idleTimer{after: c.Idle},
 		metrics: newMetrics(c.Counters, c.Memory, c.Compactor.Memory, c.Spending),
 	}
 	searchBytes := mcp.DefaultMemory
