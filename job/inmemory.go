@@ -13,13 +13,14 @@ type Memory struct {
 	handlers Handlers
 	options  Options
 
-	ctx  context.Context // of running jobs; ends to interrupt them
-	stop context.CancelFunc
-	jobs sync.WaitGroup
-	slot chan struct{} // has an element for each running job
+	ctx   context.Context // of running jobs; ends to interrupt them
+	stop  context.CancelFunc
+	open  context.Context // ends when Stop is called
+	close context.CancelFunc
+	jobs  sync.WaitGroup
+	slot  chan struct{} // has an element for each running job
 
 	mu      sync.Mutex
-	closed  chan struct{}       // closed by Stop
 	waiting map[string]*pending // by key
 }
 
@@ -34,11 +35,10 @@ var _ Queue = (*Memory)(nil)
 // NewMemory returns a queue that runs until it is stopped.
 func NewMemory(h Handlers, o *Options) *Memory {
 	options := o.Defaults()
-	ctx, stop := context.WithCancel(context.Background())
-	return &Memory{
-		handlers: h, options: options, ctx: ctx, stop: stop,
-		slot: make(chan struct{}, options.Workers), closed: make(chan struct{}), waiting: map[string]*pending{},
-	}
+	q := &Memory{handlers: h, options: options, slot: make(chan struct{}, options.Workers), waiting: map[string]*pending{}}
+	q.ctx, q.stop = context.WithCancel(context.Background())
+	q.open, q.close = context.WithCancel(context.Background())
+	return q
 }
 
 // Put implements Queue.
@@ -48,23 +48,19 @@ func (q *Memory) Put(ctx context.Context, j Job) (bool, error) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	select {
-	case <-q.closed:
+	if q.open.Err() != nil {
 		return false, fmt.Errorf("job.Put(%s): %w", j.Key, ErrStopped)
-	default:
 	}
 	if q.waiting[j.Key] != nil {
 		return false, nil
 	}
 	p := &pending{over: make(chan struct{}), resting: make(chan struct{})}
 	q.waiting[j.Key] = p
-	q.jobs.Add(1)
-	go q.work(j, p)
+	q.jobs.Go(func() { q.work(j, p) })
 	return true, nil
 }
 
 func (q *Memory) work(j Job, p *pending) {
-	defer q.jobs.Done()
 	defer func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -74,7 +70,7 @@ func (q *Memory) work(j Job, p *pending) {
 	for attempt := 1; ; attempt++ {
 		select {
 		case q.slot <- struct{}{}:
-		case <-q.closed:
+		case <-q.open.Done():
 			return // it was not started
 		}
 		j.Attempt, j.Attempts = attempt, q.options.Attempts
@@ -100,7 +96,7 @@ func (q *Memory) pause(p *pending, d time.Duration) bool {
 		select {
 		case <-time.After(d):
 			return true
-		case <-q.closed:
+		case <-q.open.Done():
 			return false
 		}
 	}
@@ -147,11 +143,7 @@ func (q *Memory) Wait(ctx context.Context, key string) error {
 // Stop implements Queue. Jobs that were not started are dropped.
 func (q *Memory) Stop(ctx context.Context) error {
 	q.mu.Lock()
-	select {
-	case <-q.closed:
-	default:
-		close(q.closed)
-	}
+	q.close()
 	q.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
