@@ -44,9 +44,9 @@ func (c Commit) Check() error {
 }
 
 // Plans stores the plans of threads. Versions count from 1; 0 means that a thread has
-// none. Nobody changes a plan that was
-// committed or returned: the store and all callers share it. plan.Clone makes a copy that can be
-// changed. Implementations are safe for concurrent use.
+// none. Nobody changes a plan that was committed or returned: the store and all callers
+// share it. plan.Clone makes a copy that can be changed. Implementations are safe for
+// concurrent use.
 type Plans interface {
 	// Current returns the newest plan and its version; nil and 0 if there is none.
 	Current(ctx context.Context, threadID string) (*plan.Plan, int, error)

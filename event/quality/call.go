@@ -19,11 +19,11 @@ type observation struct {
 	from, to    int   // lines, the end excluded; to 0 is the whole
 }
 
-func (l observation) overlaps(other observation) bool {
-	if l.to == 0 || other.to == 0 {
+func (o observation) overlaps(other observation) bool {
+	if o.to == 0 || other.to == 0 {
 		return true
 	}
-	return l.from < other.to && other.from < l.to
+	return o.from < other.to && other.from < o.to
 }
 
 // ignoredArguments do not change what is seen.
@@ -40,9 +40,9 @@ func observationOf(c thread.ToolCall) (observation, bool) {
 	args := arguments(c)
 	if class == toolclass.Read {
 		if path := toolclass.Path(c); path != "" {
-			l := observation{target: hash(class, path), repeatClass: reread}
-			l.from, l.to = lineRange(args)
-			return l, true
+			o := observation{target: hash(class, path), repeatClass: reread}
+			o.from, o.to = lineRange(args)
+			return o, true
 		}
 	}
 	for _, name := range ignoredArguments {
@@ -133,7 +133,7 @@ func lineRange(args map[string]any) (from, to int) {
 // again is normal: the same is still visible elsewhere, the file was changed since, or,
 // for commands, anything was changed since or the command is run time and again. before
 // are the messages that were hidden already; now those that are hidden under the plan.
-func removedObservations(t *thread.Thread, p *plan.Plan, before map[thread.ID]bool) (looks []observation, now map[thread.ID]bool) {
+func removedObservations(t *thread.Thread, p *plan.Plan, before map[thread.ID]bool) (found []observation, now map[thread.ID]bool) {
 	now = map[thread.ID]bool{}
 	for _, ref := range p.Refs() {
 		for _, id := range p.Record(ref).Covers().MessageIDs {
@@ -159,24 +159,24 @@ func removedObservations(t *thread.Thread, p *plan.Plan, before map[thread.ID]bo
 		if !ok {
 			continue
 		}
-		l, ok := observationOf(call)
+		o, ok := observationOf(call)
 		if !ok {
 			continue
 		}
-		runs[l.target]++
+		runs[o.target]++
 		switch {
 		case !now[m.ID]:
-			visible[l.target] = append(visible[l.target], l)
-		case before[m.ID], l.repeatClass == reread && changed[l.target], l.repeatClass == rerun && edited:
+			visible[o.target] = append(visible[o.target], o)
+		case before[m.ID], o.repeatClass == reread && changed[o.target], o.repeatClass == rerun && edited:
 		default:
-			gone = append(gone, l)
+			gone = append(gone, o)
 		}
 	}
-	for _, l := range gone {
-		if l.repeatClass == rerun && runs[l.target] > 1 || slices.ContainsFunc(visible[l.target], l.overlaps) {
+	for _, o := range gone {
+		if o.repeatClass == rerun && runs[o.target] > 1 || slices.ContainsFunc(visible[o.target], o.overlaps) {
 			continue
 		}
-		looks = append(looks, l)
+		found = append(found, o)
 	}
-	return looks, now
+	return found, now
 }

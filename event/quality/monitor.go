@@ -193,27 +193,27 @@ func (m *Monitor) findSigns(msg *thread.Message) []Class {
 			// The file is another now, and so is what commands say.
 			m.removed = slices.DeleteFunc(m.removed, func(r removal) bool { return r.repeatClass == rerun || r.target == what })
 		}
-		l, ok := observationOf(c)
-		if !ok || !m.isRepeat(l) {
+		o, ok := observationOf(c)
+		if !ok || !m.isRepeat(o) {
 			continue
 		}
-		if l.repeatClass == reread {
+		if o.repeatClass == reread {
 			m.metrics.Rereads++
 		} else {
 			m.metrics.Reruns++
 		}
-		sign(l.repeatClass)
+		sign(o.repeatClass)
 	}
 	return classes
 }
 
-// isRepeat reports whether l was removed a short while ago, and forgets it, since it is
+// isRepeat reports whether o was removed a short while ago, and forgets it, since it is
 // visible again.
-func (m *Monitor) isRepeat(l observation) bool {
+func (m *Monitor) isRepeat(o observation) bool {
 	n := len(m.removed)
 	recent := false
 	m.removed = slices.DeleteFunc(m.removed, func(r removal) bool {
-		same := r.target == l.target && r.overlaps(l)
+		same := r.target == o.target && r.overlaps(o)
 		recent = recent || same && m.turn-r.turn <= repeatTurns
 		return same
 	})
@@ -258,11 +258,11 @@ func (m *Monitor) Compacted(t *thread.Thread, p *plan.Plan) {
 	if t == nil || p == nil {
 		return
 	}
-	looks, gone := removedObservations(t, p, m.hiddenMessages)
+	found, gone := removedObservations(t, p, m.hiddenMessages)
 	m.hiddenMessages = gone
 	m.removed = slices.DeleteFunc(m.removed, func(r removal) bool { return m.turn-r.turn > repeatTurns })
-	for _, l := range looks[:min(len(looks), maxRemoved)] {
-		m.removed = append(m.removed, removal{l, m.turn})
+	for _, o := range found[:min(len(found), maxRemoved)] {
+		m.removed = append(m.removed, removal{o, m.turn})
 	}
 	if over := len(m.removed) - maxRemoved; over > 0 {
 		m.removed = slices.Delete(m.removed, 0, over)

@@ -15,14 +15,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// answerCurrentPlan answers with the plan in force and its version.
-func answerCurrentPlan(c *call, id string) (any, error) {
+// currentPlan is the plan in force and its version, which the answer is tagged with.
+func (c *call) currentPlan(id string) (api.Plan, error) {
 	p, version, err := c.tenant.Plans.Current(c.r.Context(), id)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		c.setETag(version)
 	}
-	c.setETag(version)
-	return api.Plan{Version: version, Plan: p}, nil
+	return api.Plan{Version: version, Plan: p}, err
 }
 
 func listPlans(c *call, info store.Info) (any, error) {
@@ -56,11 +55,11 @@ func planInfo(version int, p *plan.Plan) api.PlanInfo {
 func readPlan(c *call, info store.Info) (any, error) {
 	name := c.r.PathValue("version")
 	if name == "current" {
-		answer, err := answerCurrentPlan(c, info.ID)
-		if p, ok := answer.(api.Plan); ok && p.Plan == nil {
-			return nil, problem(api.NotFound, "no plan is in force: the model gets every message as it was said")
+		current, err := c.currentPlan(info.ID)
+		if err == nil && current.Plan == nil {
+			err = problem(api.NotFound, "no plan is in force: the model gets every message as it was said")
 		}
-		return answer, err
+		return current, err
 	}
 	version, err := strconv.Atoi(name)
 	if err != nil || version < 1 {
@@ -153,5 +152,5 @@ func answerChanged(c *call, id string, failed error) (any, error) {
 	if failed != nil {
 		return nil, failed
 	}
-	return answerCurrentPlan(c, id)
+	return c.currentPlan(id)
 }

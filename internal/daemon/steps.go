@@ -385,15 +385,11 @@ func (h steps) render(c *call, info store.Info, q *api.Render) (any, error) {
 	if version < 0 {
 		return nil, badField("plan_version", "want the version of a plan, or 0 for none")
 	}
-	p, err := c.tenant.planAt(c.r.Context(), info.ID, version)
+	p, log, err := c.planAndLog(info.ID, version)
 	if err != nil {
 		return nil, err
 	}
-	log, err := c.tenant.Log.Load(c.r.Context(), info.ID)
-	if err != nil {
-		return nil, err
-	}
-	res, err := c.tenant.compactors.of(step.Base.Model).online.Render(p, palimpsest.Request{Thread: log, Base: step.Base, Profile: step.Profile})
+	res, err := c.tenant.compactors.of(step.Base.Model).online.Render(p, renderRequest(log, step))
 	if err != nil {
 		return nil, err
 	}

@@ -218,12 +218,12 @@ func getThread(c *call, info store.Info) (any, error) {
 	return t, nil
 }
 
-// remove deletes a thread. It waits for a step or compaction at work, whose writes would
-// come after it otherwise.
+// deleteThread waits for a step or compaction at work, whose writes would come after it
+// otherwise.
 func deleteThread(c *call, info store.Info) (any, error) {
 	err := c.tenant.compactors.delete(c.r.Context(), info.ID, func(ctx context.Context) error {
 		if c.tenant.config.Jobs != nil {
-			waiting, cancel := context.WithTimeout(ctx, removeTimeout)
+			waiting, cancel := context.WithTimeout(ctx, deleteTimeout)
 			defer cancel()
 			err := c.tenant.config.Jobs.Wait(waiting, job.CompactKey(c.tenant.config.Domain, info.ID))
 			if errors.Is(err, job.ErrAbandoned) {
@@ -250,9 +250,9 @@ func deleteThread(c *call, info store.Info) (any, error) {
 	return answerWritten{}, nil
 }
 
-// removeTimeout is how long a deletion waits for a running compaction: as long as a step
+// deleteTimeout is how long a deletion waits for a running compaction: as long as a step
 // does.
-const removeTimeout = 30 * time.Second
+const deleteTimeout = 30 * time.Second
 
 func readLog(c *call, info store.Info) (any, error) {
 	log, err := c.tenant.Log.Load(c.r.Context(), info.ID)

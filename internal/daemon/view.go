@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
+	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -40,24 +41,30 @@ func (h views) view(c *call, info store.Info) (any, error) {
 // render renders the thread under a version of its plans, within the request that
 // it also returns.
 func (h views) render(c *call, id string, version int) (*palimpsest.Result, palimpsest.Request, palimpsest.Step, error) {
-	var q palimpsest.Request
-	p, err := c.tenant.planAt(c.r.Context(), id, version)
+	p, log, err := c.planAndLog(id, version)
 	if err != nil {
-		return nil, q, palimpsest.Step{}, err
-	}
-	log, err := c.tenant.Log.Load(c.r.Context(), id)
-	if err != nil {
-		return nil, q, palimpsest.Step{}, err
+		return nil, palimpsest.Request{}, palimpsest.Step{}, err
 	}
 	step, err := h.readOrLast(c, id, &api.Step{})
 	if err != nil {
-		return nil, q, step, err
+		return nil, palimpsest.Request{}, step, err
 	}
-	q = renderRequest(log, step)
+	q := renderRequest(log, step)
 	res, err := web.Render(c.compactor(id), p, q)
 	return res, q, step, err
 }
 
+// planAndLog are what a prompt is rendered from: a version of the plans (nil for 0), and the log.
+func (c *call) planAndLog(id string, version int) (*plan.Plan, *thread.Thread, error) {
+	p, err := c.tenant.planAt(c.r.Context(), id, version)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := c.tenant.Log.Load(c.r.Context(), id)
+	return p, log, err
+}
+
+// renderRequest is the request of a step around a log.
 func renderRequest(log *thread.Thread, step palimpsest.Step) palimpsest.Request {
 	return palimpsest.Request{Thread: log, Base: step.Base, Fixed: step.Fixed, Profile: step.Profile}
 }

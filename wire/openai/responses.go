@@ -1,9 +1,8 @@
 package openai
 
 import (
-	"strings"
-
 	"cmp"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
