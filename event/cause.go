@@ -1,6 +1,8 @@
 package event
 
 import (
+	"iter"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -25,30 +27,30 @@ func CauseText(err error) string {
 		return ""
 	}
 	text := err.Error()
-	for _, quoted := range quotedBy(err) {
-		text = strings.ReplaceAll(text, quoted, "…")
+	for e := range chain(err) {
+		if q, ok := e.(interface{ Quoted() string }); ok && q.Quoted() != "" {
+			text = strings.ReplaceAll(text, q.Quoted(), "…")
+		}
 	}
 	return clip.Short(inQuotes().ReplaceAllString(text, `"…"`), maxCause)
 }
 
 var inQuotes = lazyregexp.New(`(?s)"(?:[^"\\]|\\.)*"?` + "|`[^`]*`?")
 
-// quotedBy lists what the errors of a chain quote.
-func quotedBy(err error) (all []string) {
-	if q, ok := err.(interface{ Quoted() string }); ok && q.Quoted() != "" {
-		all = append(all, q.Quoted())
+// chain yields an error and all that it wraps, depth first.
+func chain(err error) iter.Seq[error] {
+	return func(yield func(error) bool) { walk(err, yield) }
+}
+
+func walk(err error, yield func(error) bool) bool {
+	if err == nil || !yield(err) {
+		return err == nil
 	}
 	switch wraps := err.(type) {
 	case interface{ Unwrap() error }:
-		if inner := wraps.Unwrap(); inner != nil {
-			all = append(all, quotedBy(inner)...)
-		}
+		return walk(wraps.Unwrap(), yield)
 	case interface{ Unwrap() []error }:
-		for _, inner := range wraps.Unwrap() {
-			if inner != nil {
-				all = append(all, quotedBy(inner)...)
-			}
-		}
+		return !slices.ContainsFunc(wraps.Unwrap(), func(inner error) bool { return !walk(inner, yield) })
 	}
-	return all
+	return true
 }

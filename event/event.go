@@ -107,23 +107,13 @@ func ErrorClass(err error) string {
 
 // typeOf returns the first type in the chain that is not only a generic wrapper.
 func typeOf(err error) string {
-	for err != nil {
-		name := strings.TrimPrefix(fmt.Sprintf("%T", err), "*")
-		switch name {
+	for e := range chain(err) {
+		switch name := strings.TrimPrefix(fmt.Sprintf("%T", e), "*"); name {
 		case "errors.errorString", "fmt.wrapError", "fmt.wrapErrors", "errors.joinError", "fmt.fmtError",
 			"llm.AttemptsError": // it only lists what happened
 		default:
 			return name
 		}
-		if many, ok := err.(interface{ Unwrap() []error }); ok {
-			for _, one := range many.Unwrap() {
-				if name := typeOf(one); name != "" {
-					return name
-				}
-			}
-			return ""
-		}
-		err = errors.Unwrap(err)
 	}
 	return ""
 }
