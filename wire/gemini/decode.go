@@ -21,7 +21,10 @@ func openDocument(body string) (*rawjson.Document, error) {
 	return format.Open(body, camel, "contents", "systemInstruction", "tools", "generationConfig")
 }
 
-func decode(body string) (*prompt.Prompt, error) {
+// Decode reads a request body. The error wraps wire.ErrFormat and names the JSON path of
+// what is wrong. Parts of unknown type become opaque parts; unknown fields stay in the
+// body that Prompt.Source holds.
+func (Codec) Decode(body string) (*prompt.Prompt, error) {
 	d, err := format.Read(body, openDocument)
 	if err != nil {
 		return nil, err

@@ -16,9 +16,20 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// encode writes the body of a prompt: a new one, or the one it was read from with the
-// members that differ replaced.
-func encode(p *prompt.Prompt) []byte {
+// Encode writes a request body. A prompt that Decode returned comes back byte for byte.
+// Where messages were replaced, every other content keeps its bytes, with one exception: a
+// content next to a rewritten one of the same role is merged with it, because Gemini wants
+// the roles to alternate; then only its parts keep their bytes. Calls that follow another
+// content of the model, because what was between them is gone, are merged too.
+//
+// The responses to a batch of calls are a content of their own after it, in the order of
+// the calls. The user's text after them becomes another content, unless it shared one with
+// a response in the request that was read.
+//
+// A prompt of another API is translated: its reasoning, opaque parts and provider-defined
+// tools are left out, names are made to fit, and the first call of each step gets the value
+// with which Gemini 3 accepts calls that it has not signed. Encode returns no error.
+func (Codec) Encode(p *prompt.Prompt) ([]byte, error) {
 	d := openMember(gjson.Result{})
 	if isSpliced(p) {
 		if read, err := openDocument(p.Source.Body); err == nil {
@@ -35,7 +46,7 @@ func encode(p *prompt.Prompt) []byte {
 	if p.MaxOutput != maxOutput(d) {
 		d.Set("generationConfig", writeMaxOutput(d.Get("generationConfig"), p.MaxOutput))
 	}
-	return d.Bytes()
+	return d.Bytes(), nil
 }
 
 // writeSystem writes the system instruction; other members that it had, such

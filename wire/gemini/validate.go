@@ -77,7 +77,9 @@ func objectOrNothing(v gjson.Result) bool { return v.Type == gjson.Null || v.IsO
 // checker collects problems.
 type checker struct{ shape.Body }
 
-func validate(body []byte) []wire.Problem {
+// Validate checks a body against the published rules of generateContent. Rules that only
+// Vertex AI or older models enforce are reported as advice.
+func (Codec) Validate(body []byte) []wire.Problem {
 	c := checker{shape.Body{Checker: shape.Checker{Absent: true, Get: field}}}
 	if !utf8.Valid(body) {
 		c.Refuse(0, "body", ruleJSON, "the body is not UTF-8; encode it anew")
