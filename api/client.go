@@ -24,7 +24,7 @@ import (
 // Client talks to a daemon. It is safe for concurrent use and never repeats a request by
 // itself. Errors of the daemon are *Problem.
 type Client struct {
-	base   *url.URL
+	base   string // without a slash at its end
 	key    string
 	client *http.Client
 }
@@ -48,7 +48,7 @@ func NewClient(address string, o *Options) (*Client, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("api.NewClient(%q): want an address such as http://127.0.0.1:7433", address)
 	}
-	return &Client{base: base, key: o.Key, client: cmp.Or(o.HTTP, http.DefaultClient)}, nil
+	return &Client{base: strings.TrimSuffix(base.String(), "/"), key: o.Key, client: cmp.Or(o.HTTP, http.DefaultClient)}, nil
 }
 
 // CreateThread creates a thread. One that exists is a Problem of kind Exists.
@@ -165,17 +165,13 @@ func (c *Client) Pin(ctx context.Context, threadID string, planVersion int, q vi
 
 // Sessions lists the sessions that agents left on the daemon's machine.
 func (c *Client) Sessions(ctx context.Context) (*view.Sessions, error) {
-	return call[view.Sessions](ctx, c, "GET", c.sessionsAddress(), Any, nil)
+	return call[view.Sessions](ctx, c, "GET", c.base+SessionsRoot, Any, nil)
 }
 
 // SessionView returns a session for display under the plan that compact would make of
 // it.
 func (c *Client) SessionView(ctx context.Context, id string, q Compact) (*view.View, error) {
-	return call[view.View](ctx, c, "POST", c.sessionsAddress()+"/"+url.PathEscape(id)+"/view", Any, q)
-}
-
-func (c *Client) sessionsAddress() string {
-	return strings.TrimSuffix(c.base.String(), "/") + SessionsRoot
+	return call[view.View](ctx, c, "POST", c.base+SessionsRoot+"/"+url.PathEscape(id)+"/view", Any, q)
 }
 
 // DryRun returns the plan that Compact would make.
@@ -288,7 +284,7 @@ func pageQuery(cursor string, limit int) url.Values {
 
 // address is the URL of a thread, or of something in it.
 func (c *Client) address(query url.Values, segments ...string) string {
-	address := strings.TrimSuffix(c.base.String(), "/") + Root
+	address := c.base + Root
 	for _, s := range segments {
 		address += "/" + url.PathEscape(s)
 	}
