@@ -92,19 +92,19 @@ type encoder struct {
 
 func newEncoder(p *prompt.Prompt, spliced bool) *encoder {
 	e := &encoder{
-		p: p, spliced: spliced, tools: toolNames{map[string]bool{}},
+		p: p, spliced: spliced, tools: toolNames{},
 		calls: callNames{taken: map[string]bool{}, given: map[string]string{}, pending: map[string][]string{}, last: map[string]int{}},
 	}
 	for i := range p.Tools {
 		if isOwn(p.Tools[i].Source) {
-			e.tools.kept[p.Tools[i].Name] = true
+			e.tools[p.Tools[i].Name] = true
 		}
 	}
 	for i := range p.Messages {
 		for _, part := range p.Messages[i].Parts {
 			if call, ok := part.(thread.ToolCall); ok && isOwn(call.Source) {
 				e.calls.reserve(call.ID)
-				e.tools.kept[call.Name] = true
+				e.tools[call.Name] = true
 			}
 		}
 	}
@@ -239,13 +239,12 @@ func raws(elements []element) []string {
 // maxToolName is the length limit of a tool's name, in characters.
 const maxToolName = 128
 
-// toolNames gives each tool one name that the API accepts.
-type toolNames struct {
-	kept map[string]bool // names in bytes that are sent as they are
-}
+// toolNames gives each tool one name that the API accepts. In it are the names in bytes that
+// are sent as they are.
+type toolNames map[string]bool
 
 func (n toolNames) of(name string) string {
-	if n.kept[name] {
+	if n[name] {
 		return name
 	}
 	return codec.FitPlainName(name, maxToolName)
