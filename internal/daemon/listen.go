@@ -49,7 +49,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	for i, l := range listeners {
 		listening[i] = headerListener{l}
 		if s.config.TLS != nil && !isSocket(l.Addr()) {
-			listening[i] = secureListener(l, server.TLSConfig)
+			listening[i] = newTLSListener(l, server.TLSConfig)
 		}
 	}
 	for _, served := range listening {

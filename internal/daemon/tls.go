@@ -65,16 +65,16 @@ func (p *certificateFiles) certificate(*tls.ClientHelloInfo) (*tls.Certificate, 
 // handshakeTimeout is how long a connection may take to become one under TLS.
 const handshakeTimeout = 10 * time.Second
 
-// secureListener is a listener whose connections have completed the TLS handshake, so
+// newTLSListener is a listener whose connections have completed the TLS handshake, so
 // that headers can be checked as those of plain connections are. HTTP/2 needs no check:
 // it has one way to say where a body ends.
-func secureListener(l net.Listener, config *tls.Config) net.Listener {
-	s := &securedListener{Listener: l, config: config, ready: make(chan acceptResult), closed: make(chan struct{})}
+func newTLSListener(l net.Listener, config *tls.Config) net.Listener {
+	s := &tlsListener{Listener: l, config: config, ready: make(chan acceptResult), closed: make(chan struct{})}
 	go s.acceptAll()
 	return s
 }
 
-type securedListener struct {
+type tlsListener struct {
 	net.Listener
 	config *tls.Config
 	ready  chan acceptResult
@@ -87,7 +87,7 @@ type acceptResult struct {
 	err  error
 }
 
-func (s *securedListener) Accept() (net.Conn, error) {
+func (s *tlsListener) Accept() (net.Conn, error) {
 	select {
 	case a := <-s.ready:
 		return a.conn, a.err
@@ -96,14 +96,14 @@ func (s *securedListener) Accept() (net.Conn, error) {
 	}
 }
 
-func (s *securedListener) Close() error {
+func (s *tlsListener) Close() error {
 	s.once.Do(func() { close(s.closed) })
 	return s.Listener.Close()
 }
 
 // acceptAll accepts connections until the listener is closed. None waits for the
 // handshake of another.
-func (s *securedListener) acceptAll() {
+func (s *tlsListener) acceptAll() {
 	for {
 		conn, err := s.Listener.Accept()
 		if err == nil {
@@ -118,7 +118,7 @@ func (s *securedListener) acceptAll() {
 	}
 }
 
-func (s *securedListener) handshake(conn net.Conn) {
+func (s *tlsListener) handshake(conn net.Conn) {
 	_ = conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	t := tls.Server(conn, s.config)
 	if err := t.Handshake(); err != nil {
