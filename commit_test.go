@@ -300,7 +300,7 @@ func TestPicturesAreNotExternalized(t *testing.T) {
 // TestLastingResults: what a search of the web found is externalized before
 // anything summarizes or drops it, and can be read word for word ever after. A7
 func TestLastingResults(t *testing.T) {
-	for _, p := range []policy.Policy{policy.Auto{}, policy.Ladder{}, policy.Ladder{DisableExternalization: true}, policy.Ladder{DisableSummarization: true}} {
+	for _, p := range []policy.Policy{policy.Auto{}, policy.Notes{}, policy.Ladder{}, policy.Ladder{DisableExternalization: true}, policy.Ladder{DisableSummarization: true}} {
 		for _, budget := range []int{12_000, 4_000} {
 			t.Run(fmt.Sprintf("%+v, %d tokens", p, budget), func(t *testing.T) {
 				artifacts := artifact.NewStore(new(artifact.Memory), nil)

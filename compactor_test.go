@@ -289,7 +289,7 @@ func TestSomethingIsLeft(t *testing.T) {
 	}
 	refused := 0
 	for budget := 10; budget < 600; budget += 5 {
-		for _, p := range []policy.Policy{policy.Auto{}, policy.Ladder{}} {
+		for _, p := range []policy.Policy{policy.Auto{}, policy.Notes{}, policy.Ladder{}} {
 			c, err := palimpsest.New(palimpsest.Config{Policy: p, Counter: counter})
 			if err != nil {
 				t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 // allPolicies are the policies in a window of about 12,000 tokens.
 func allPolicies() []policy.Policy {
 	return []policy.Policy{
-		policy.Auto{}, policy.Ladder{MaxInputTokens: loopBudget},
+		policy.Auto{}, policy.Notes{}, policy.Ladder{MaxInputTokens: loopBudget},
 		policy.Session{ContextLimit: 25_000}, policy.Timeline{},
 		policy.Workstream{ContextSize: loopBudget, OutputReserve: 1, SafetyMargin: 1},
 		policy.Loop{ContextLimit: loopBudget + 1000, MaxOutput: 1000},

@@ -499,7 +499,7 @@ func TestPlansGrow(t *testing.T) {
 		same  float64 // of the bytes of a request, at least
 		stay  bool
 	}{
-		"auto": {12, 0.7, true}, "ladder": {16, 0.65, true}, "session": {16, 0.5, false}, "timeline": {12, 0.4, false}, "workstream": {12, 0.7, false}, "loop": {14, 0.7, false},
+		"auto": {12, 0.7, true}, "notes": {12, 0.7, false}, "ladder": {16, 0.65, true}, "session": {16, 0.5, false}, "timeline": {12, 0.4, false}, "workstream": {12, 0.7, false}, "loop": {14, 0.7, false},
 	} {
 		p := policyNamed(t, name)
 		budget := loopBudget

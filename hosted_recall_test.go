@@ -39,7 +39,7 @@ func TestHostedResultsAreReached(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range []policy.Policy{policy.Auto{}, policy.Ladder{}} {
+		for _, p := range []policy.Policy{policy.Auto{}, policy.Notes{}, policy.Ladder{}} {
 			c, err := palimpsest.New(palimpsest.Config{Policy: p, Recall: &palimpsest.Recall{}, Artifacts: artifact.NewStore(new(artifact.Memory), nil), Requester: artifact.Requester{TenantID: "acme"}})
 			if err != nil {
 				t.Fatal(err)

@@ -99,6 +99,7 @@ func TestPinsHold(t *testing.T) {
 		"workstream":  policy.Workstream{OutputReserve: 1_000, SafetyMargin: 1},
 		"last turn":   cutLast.Policy(nil),
 		"by itself":   policy.Auto{},
+		"notes":       policy.Notes{},
 		"as a ladder": policy.Ladder{MaxInputTokens: 5_000},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -258,7 +258,7 @@ func TestSameBytesEverywhere(t *testing.T) {
 }
 
 // digestPolicies are compacted with in turn, each for one API.
-var digestPolicies = []policy.Policy{policy.Auto{}, policy.Ladder{}, policy.Session{}, policy.Timeline{}, policy.Workstream{}, policy.Loop{}}
+var digestPolicies = []policy.Policy{policy.Auto{}, policy.Notes{}, policy.Ladder{}, policy.Session{}, policy.Timeline{}, policy.Workstream{}, policy.Loop{}}
 
 // digest compacts a session step by step under the policy of a run, and takes the
 // hash of all plans and request bodies.

@@ -94,7 +94,7 @@ func TestContextToolsStand(t *testing.T) {
 func TestNotesStandBehindTheSummary(t *testing.T) {
 	const window = 8000
 	for _, p := range []policy.Policy{
-		policy.Auto{}, policy.Ladder{}, policy.Timeline{}, policy.Loop{ContextLimit: window, MaxOutput: 500}, policy.Session{ContextLimit: window},
+		policy.Auto{}, policy.Notes{}, policy.Ladder{}, policy.Timeline{}, policy.Loop{ContextLimit: window, MaxOutput: 500}, policy.Session{ContextLimit: window},
 		policy.Workstream{ContextSize: window}, policy.Workstream{ContextSize: window, Role: thread.User},
 	} {
 		for _, api := range []string{wire.Anthropic, wire.Chat} {

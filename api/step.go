@@ -53,7 +53,7 @@ type Step struct {
 type Compact struct {
 	Step
 	// Policy names another policy than the daemon's to make the plan. Favor is what the
-	// policy auto favors: quality, balanced or cost.
+	// policies auto and notes favor: quality, balanced or cost.
 	Policy string `json:"policy,omitempty"`
 	Favor  string `json:"favor,omitempty"`
 }

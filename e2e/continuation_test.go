@@ -35,6 +35,7 @@ var cases = []struct {
 	policy func(llm.Generator) policy.Policy
 }{
 	{"auto", func(llm.Generator) policy.Policy { return policy.Auto{} }},
+	{"notes", func(llm.Generator) policy.Policy { return policy.Notes{} }},
 	{"ladder", func(llm.Generator) policy.Policy { return policy.Ladder{MaxInputTokens: window - maxOutput} }},
 	{"session", func(m llm.Generator) policy.Policy {
 		return policy.Session{Model: m, ContextLimit: estimated, SystemReserve: 800, OutputReserve: maxOutput, SafetyBuffer: 1000}

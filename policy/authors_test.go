@@ -34,6 +34,7 @@ func six(g llm.Generator, trust policy.Trust) map[string]palimpsest.Config {
 	const window = 5_000
 	return map[string]palimpsest.Config{
 		"auto":       compactor(policy.Auto{}),
+		"notes":      compactor(policy.Notes{}),
 		"ladder":     compactor(policy.Ladder{MaxInputTokens: window, DisableExternalization: true, DisableClearing: true, PreserveRecentTurns: 1}),
 		"session":    own(policy.Session{Model: g, Keep: 4, Trust: trust}),
 		"timeline":   own(policy.Timeline{Model: g, MaxTokens: window, Trust: trust}),

@@ -29,7 +29,7 @@ import (
 type Auto struct {
 	// Favor says when a session is compacted and how much is kept, unless the fields below
 	// do. Default FavorBalanced.
-	Favor Favor `file:"trigger.favor" bases:"auto" about:"when the thread is compacted and how much is kept: near the window (quality), from 64000 tokens or 45 % of the room in a small window on (balanced), or where it costs least (cost)"`
+	Favor Favor `file:"trigger.favor" bases:"auto notes" about:"when the thread is compacted and how much is kept: near the window (quality), from 64000 tokens or 45 % of the room in a small window on (balanced), or where it costs least (cost)"`
 	// Hard is the share of the room for messages (Situation.Room) at which the session is
 	// compacted; Target is the largest share of it that is left afterwards, if the newest
 	// results allow it.
@@ -40,7 +40,7 @@ type Auto struct {
 	// Working is what the messages take after a compaction that prices decided, in tokens.
 	// Default 20,000; with FavorBalanced as much more as it keeps of the whole request.
 	// With FavorQuality it counts only when set.
-	Working int `file:"trigger.working" bases:"auto" unit:"tokens" range:"1.." words:"auto=0" about:"what the messages take after a compaction that prices decided; auto: 20000, or what the balanced favor keeps"`
+	Working int `file:"trigger.working" bases:"auto notes" unit:"tokens" range:"1.." words:"auto=0" about:"what the messages take after a compaction that prices decided; auto: 20000, or what the balanced favor keeps"`
 }
 
 // Favor is what Auto optimizes for. The zero value, and any unknown word, is
@@ -280,13 +280,18 @@ const wordsShare = 3
 // while the request fits what the model can read. A budget that was asked for takes the
 // place of the target (Situation.Fill).
 func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
+	return a.plan(ctx, s, a.Name(), strategy.Auto())
+}
+
+// plan is Plan of a policy of that name with that ladder.
+func (a Auto) plan(ctx context.Context, s *Situation, name string, ladder strategy.Ladder) (*Fitted, error) {
 	if s.Fill {
-		return fill(ctx, s, a.Name(), strategy.Auto())
+		return fill(ctx, s, name, ladder)
 	}
 	a = a.Defaults()
 	target := a.target(s)
 	if s.PromptTokens <= target {
-		return nil, fmt.Errorf("policy auto: the request takes %s tokens, the target is %s: %w", clip.Number(s.PromptTokens), clip.Number(target), ErrNothing)
+		return nil, fmt.Errorf("policy %s: the request takes %s tokens, the target is %s: %w", name, clip.Number(s.PromptTokens), clip.Number(target), ErrNothing)
 	}
 	whole := s.Limit()
 	for range s.Refusals { // the provider counts more than we do
@@ -297,7 +302,7 @@ func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		hard := s.shareOfRoom(a.Hard)
 		budgets = append(budgets, s.shareOfRoom(a.Target), (target+hard)/2, hard)
 	}
-	return Fit(ctx, s, a.Name(), strategy.Auto(), whole, budgets...)
+	return Fit(ctx, s, name, ladder, whole, budgets...)
 }
 
 // shareOfRoom is the size of a request whose messages take that share of their room, as a

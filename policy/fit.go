@@ -123,6 +123,9 @@ func withReports(err error, reports []summarize.Report) error {
 // nearly all of the request has just arrived, so that no plan makes it smaller.
 // SummariesOf the error has the reports of summaries that were asked for in vain.
 func Fit(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int, budgets ...int) (*Fitted, error) {
+	if ladder.IsFresh() { // of what happened it tells nothing that a model could say better
+		s = s.byCode()
+	}
 	c := &fitter{situation: s, name: name, ladder: ladder, whole: whole, grows: whole > budgets[0] && ladder.Grows()}
 	c.askOnce()
 	f, err := c.fitFirst(ctx, c.candidates(budgets...))
@@ -161,6 +164,16 @@ func fill(ctx context.Context, s *Situation, name string, ladder strategy.Ladder
 	return Fit(ctx, s, name, ladder, s.Budget, s.Budget)
 }
 
+// byCode is the situation with the summarizer that asks no model.
+func (s *Situation) byCode() *Situation {
+	if _, is := s.Summarizer.(*summarize.Extractive); is { // it has read the messages already
+		return s
+	}
+	own := *s
+	own.Summarizer = &summarize.Extractive{Counter: s.Counter.Text}
+	return &own
+}
+
 // candidate is one way to make a plan.
 type candidate struct {
 	ladder strategy.Ladder
@@ -184,7 +197,7 @@ func (c *fitter) candidates(budgets ...int) (all []candidate) {
 	if len(allowed) == len(c.ladder) {
 		ladders = ladders[1:]
 	}
-	if s.Current == nil || len(s.Current.Summarizations) == 0 {
+	if s.Current == nil || len(s.Current.Summarizations) == 0 || c.ladder.IsFresh() {
 		onCurrent = onCurrent[1:]
 	}
 	for i, budget := range budgets {
@@ -247,13 +260,10 @@ func (c *fitter) fitFirst(ctx context.Context, all []candidate) (f *Fitted, err 
 // here: theirs are no larger. Each look is a climb of the whole ladder, so this is only
 // for the refusal that is returned.
 func (c *fitter) findNeed(ctx context.Context, e *BudgetError) {
-	s := *c.situation
-	if _, byRule := s.Summarizer.(*summarize.Extractive); !byRule { // this one has read the messages already
-		s.Summarizer = &summarize.Extractive{Counter: s.Counter.Text}
-	}
+	s := c.situation.byCode()
 	rest := &e.Parts[len(e.Parts)-1]
 	refused := func(need int) bool {
-		try := &fitter{situation: &s, name: c.name, ladder: c.ladder, whole: max(c.whole, need)}
+		try := &fitter{situation: s, name: c.name, ladder: c.ladder, whole: max(c.whole, need)}
 		_, err := try.fitFirst(ctx, try.candidates(need))
 		return errors.Is(err, ErrOverBudget)
 	}

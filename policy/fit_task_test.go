@@ -79,7 +79,7 @@ func TestRequestsFillTheBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range []policy.Policy{policy.Auto{}, policy.Ladder{}} {
+		for _, p := range []policy.Policy{policy.Auto{}, policy.Notes{}, policy.Ladder{}} {
 			c, err := palimpsest.New(palimpsest.Config{Policy: p})
 			if err != nil {
 				t.Fatal(err)

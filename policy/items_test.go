@@ -22,7 +22,7 @@ func TestItemsUnderEveryPolicy(t *testing.T) {
 	compacted := 0
 	property.Few(t, 60, func(t *rapid.T) {
 		api := rapid.SampledFrom([]string{wire.Anthropic, wire.Responses, wire.Chat, wire.Gemini}).Draw(t, "api")
-		chosen := rapid.SampledFrom([]policy.Policy{policy.Auto{}, policy.Ladder{}, policy.Session{Keep: 3}, policy.Timeline{KeepRecent: 200}, policy.Workstream{Tail: 2}, policy.Loop{}}).Draw(t, "policy")
+		chosen := rapid.SampledFrom([]policy.Policy{policy.Auto{}, policy.Notes{}, policy.Ladder{}, policy.Session{Keep: 3}, policy.Timeline{KeepRecent: 200}, policy.Workstream{Tail: 2}, policy.Loop{}}).Draw(t, "policy")
 		name, codec, own := chosen.Name(), apicodec.For(api), items.Body(api, items.Draw(t, api, 10, 40))
 		log, err := codec.Decode(own)
 		if err != nil {

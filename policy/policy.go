@@ -6,7 +6,7 @@
 // with nothing or with a plan that follows the one in force; the caller puts that plan
 // into force. Policies keep nothing between steps, and many sessions may share one.
 //
-// Auto is our own default. Ladder, Session, Timeline, Workstream and Loop follow the rules
+// Auto is our own default, and Notes has its marks. Ladder, Session, Timeline, Workstream and Loop follow the rules
 // of five other systems, called seeds A to E in comments.
 package policy
 
@@ -96,6 +96,7 @@ var (
 	_ Bounded    = Loop{}
 	_ Windowed   = Loop{}
 	_ Background = Auto{}
+	_ Background = Notes{}
 	_ Background = Workstream{}
 	_ Reserving  = Ladder{}
 	_ Caching    = Timeline{}

@@ -22,7 +22,7 @@ func TestAuthorsAreTraceable(t *testing.T) {
 	summaries := 0
 	property.Few(t, 60, func(t *rapid.T) {
 		api := rapid.SampledFrom([]string{wire.Anthropic, wire.Responses, wire.Chat, wire.Gemini}).Draw(t, "api")
-		chosen := rapid.SampledFrom([]policy.Policy{policy.Auto{}, policy.Ladder{}, policy.Session{Keep: 3}, policy.Timeline{KeepRecent: 200}, policy.Workstream{Tail: 2}, policy.Loop{}}).Draw(t, "policy")
+		chosen := rapid.SampledFrom([]policy.Policy{policy.Auto{}, policy.Notes{}, policy.Ladder{}, policy.Session{Keep: 3}, policy.Timeline{KeepRecent: 200}, policy.Workstream{Tail: 2}, policy.Loop{}}).Draw(t, "policy")
 		log := injectedtest.Signed(t, 6, 24, "claude-code", "")
 		c, err := palimpsest.New(palimpsest.Config{Policy: chosen})
 		if err != nil {

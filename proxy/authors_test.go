@@ -106,7 +106,7 @@ func TestResultsAreNobodysWords(t *testing.T) {
 func TestAuthorsAreTraceable(t *testing.T) {
 	codecs := map[string]wire.Codec{"/v1/messages": anthropic.Codec{}, "/v1/chat/completions": openai.Chat{}, "/v1/responses": openai.Responses{}, "/v1beta/models/m:generateContent": gemini.Codec{}}
 	policies := []policy.Policy{
-		policy.Auto{}, policy.Ladder{MaxInputTokens: 3600, SafetyBuffer: -1, RehydrationReserve: -1}, policy.Session{Keep: 3, ContextLimit: 13_000}, policy.Timeline{MaxTokens: 2700, KeepRecent: 200},
+		policy.Auto{}, policy.Notes{}, policy.Ladder{MaxInputTokens: 3600, SafetyBuffer: -1, RehydrationReserve: -1}, policy.Session{Keep: 3, ContextLimit: 13_000}, policy.Timeline{MaxTokens: 2700, KeepRecent: 200},
 		policy.Workstream{Tail: 2, ContextSize: 2000, OutputReserve: 200, SafetyMargin: 100}, policy.Loop{ContextLimit: 2500, MaxOutput: 500},
 	}
 	compacted := map[string]int{}

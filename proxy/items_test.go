@@ -30,7 +30,7 @@ import (
 // client may also send what is new only, so that the rest is what was read from the answers.
 func TestItemsStreamed(t *testing.T) {
 	policies := []policy.Policy{
-		policy.Auto{}, policy.Ladder{MaxInputTokens: 4000}, policy.Session{Keep: 3, ContextLimit: 13_000}, policy.Timeline{MaxTokens: 4000, KeepRecent: 200},
+		policy.Auto{}, policy.Notes{}, policy.Ladder{MaxInputTokens: 4000}, policy.Session{Keep: 3, ContextLimit: 13_000}, policy.Timeline{MaxTokens: 4000, KeepRecent: 200},
 		policy.Workstream{Tail: 2, ContextSize: 2000, OutputReserve: 200, SafetyMargin: 100}, policy.Loop{ContextLimit: 2500, MaxOutput: 500},
 	}
 	smaller, ran := map[string]int{}, map[string]int{}

@@ -136,6 +136,26 @@ func Auto() Ladder {
 	}
 }
 
+// Fresh is the ladder of Auto, but for its summaries: of older messages they hold what the user said
+// and laid down and where the work stands, each time anew and in one piece. Whole messages take the room.
+func Fresh() Ladder {
+	l := Auto()
+	for i, rung := range l {
+		if _, ok := rung.(Summarize); ok {
+			l[i] = Summarize{state: true}
+		}
+	}
+	return l
+}
+
+// IsFresh reports whether the ladder makes its summaries anew at each compaction.
+func (l Ladder) IsFresh() bool {
+	return slices.ContainsFunc(l, func(rung Strategy) bool {
+		s, ok := rung.(Summarize)
+		return ok && s.state
+	})
+}
+
 // Cut is the ladder that summarizes everything before a cut and keeps what follows it,
 // also where there would be room for more. When the kept part itself does not fit, it
 // keeps less, and clears.
@@ -148,7 +168,7 @@ func Cut(keep cut.Policy) Ladder {
 func (l Ladder) Grows() bool {
 	return slices.ContainsFunc(l, func(rung Strategy) bool {
 		s, ok := rung.(Summarize)
-		return ok && s.Keep == nil
+		return ok && s.Keep == nil && !s.state
 	})
 }
 

@@ -32,6 +32,9 @@ type Summarize struct {
 	// exact: everything before the cut is summarized, also where there would be room for
 	// more. Only calls that wait for their results stay.
 	exact bool
+	// state: of the old part only what the user said and laid down and where the work stands; the
+	// newest part takes the rest.
+	state bool
 }
 
 const (
@@ -47,6 +50,9 @@ const (
 	// fillShare: summaries are filled up when more than this part of the room (one
 	// fiftieth) is left.
 	fillShare = 50
+	// stateRoom is what a summary of the state alone takes beside the user's words, in tokens, up to
+	// stateShare of the room; half of it stays free for it.
+	stateRoom, stateShare = 1500, 0.2
 )
 
 // Name returns "summarize".
@@ -166,6 +172,9 @@ func (s Summarize) cut(v *View, points *cut.Points) int {
 		keep := s.Keep.Cut(points, func(i int) int { return v.now[i] })
 		return min(max(keep, v.fit(points, 2*minSummary, 1, saidShare)), v.Tail)
 	}
+	if s.state {
+		return v.fit(points, min(stateRoom, v.part(stateShare)), 1, saidShare)
+	}
 	return v.fit(points, min(v.part(summaryShare), v.newSummaryRoom()), fullRatio, 0)
 }
 
@@ -222,7 +231,7 @@ func (v *View) runs(end int) [][]int {
 func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Executed, err error) {
 	at := v.positions(p.Span)
 	end := at[len(at)-1] + 1
-	in := summarize.Input{Messages: v.messages[at[0]:end], Log: v.messages, Context: v.messages[end:], Shown: v.shown(at), Answers: v.Answers, Instructions: v.Instructions, InstructionsBy: v.InstructionsBy, Sent: v.Sent}
+	in := summarize.Input{Messages: v.messages[at[0]:end], Log: v.messages, Context: v.messages[end:], Shown: v.shown(at), Answers: v.Answers, Instructions: v.Instructions, InstructionsBy: v.InstructionsBy, Sent: v.Sent, State: s.state}
 	if len(in.Messages) > len(at) { // others stand between them
 		in.Messages = make([]thread.Message, len(at))
 		for n, i := range at {
@@ -248,6 +257,9 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	in.Together = p.Room + v.Summarized()
 	for _, i := range at {
 		in.Together -= v.summaryAt(i)
+	}
+	if s.state {
+		in.Together = v.Room
 	}
 	// A summary is counted as text of its own; inside the message it can come
 	// out a few tokens larger.
@@ -350,7 +362,11 @@ func (v *View) shown(at []int) []thread.Message {
 // it cannot use to messages that the summary covers.
 func (s Summarize) Fill(ctx context.Context, v *View) {
 	largest := s.fuller(ctx, v)
-	if slack := -v.Over(); largest != nil && !s.exact && slack > v.Room/emptyShare {
+	slack := -v.Over()
+	if s.state && largest != nil {
+		slack -= max(0, min(stateRoom, v.part(stateShare))/2-largest.TokensAfter)
+	}
+	if largest != nil && !s.exact && slack > v.Room/emptyShare {
 		s.giveRoom(ctx, v, largest.Span, slack)
 	}
 }
@@ -425,6 +441,9 @@ func (s Summarize) giveRoom(ctx context.Context, v *View, span thread.Span, slac
 	var err error
 	if len(older) > 0 {
 		room := s.bound(whole.Made().TokensAfter, sum(v.Sizes, older))
+		if s.state { // its parts get shares of a room that they did not fill
+			room = max(room, sum(v.now, older)-v.Over())
+		}
 		err = v.execute(ctx, s, Proposal{Span: v.span(older), Reason: whole.Made().Reason, Room: room})
 	}
 	if part >= 0 && err == nil {

@@ -68,10 +68,8 @@ func (s *selection) build() summary.Summary {
 	return out
 }
 
-const (
-	// tellsHeld is the budget, in tokens, from which a summary tells how much its span held.
-	tellsHeld = 2000
-)
+// tellsHeld is the budget, in tokens, from which a summary tells how much its span held.
+const tellsHeld = 2000
 
 // join makes one item of the chosen pieces of a group.
 func (s *selection) join(chosen []int) summary.Item {

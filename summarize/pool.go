@@ -85,7 +85,7 @@ type group struct {
 type candidate struct {
 	section section
 	choice  bool // the assistant says that it chose this
-	dead    bool // out of date, or said again later
+	dead    bool // out of date, said again later, or not asked for
 	base    float32
 	entry   int    // index among the entries, or the groups, of the section
 	piece   int    // index among the pieces of the group; -1 for a plain entry
@@ -353,6 +353,7 @@ func (b *builder) add(c candidate, idents []mention) *candidate {
 		}
 	}
 	c.idents = b.idents[from:len(b.idents):len(b.idents)]
+	c.dead = b.in.State && c.section != secPlan && c.section != secOpen && c.section != secArtifact
 	b.candidates = append(b.candidates, c)
 	return &b.candidates[len(b.candidates)-1]
 }

@@ -39,6 +39,9 @@ type Input struct {
 	// Budget bounds the rendered summary, in tokens of the summarizer's counter; 0 is no
 	// limit.
 	Budget int
+	// State leaves out what happened: the summary holds what the user said and laid down, where the
+	// work and the plan stand, and what is open. Extractive alone reads it.
+	State bool
 	// Standing is how many tokens what the user laid down may take beyond the budget; 0 gives it
 	// three tenths of the budget.
 	Standing int

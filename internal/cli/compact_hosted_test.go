@@ -91,7 +91,7 @@ func TestReasoningCases(t *testing.T) {
 func compactHosted(t *testing.T, file, api, list string, running, budget int) {
 	t.Helper()
 	whole := elements(t, file, list)
-	for _, policy := range []string{"auto", "ladder", "session", "timeline", "workstream", "loop", "last-turns:3"} {
+	for _, policy := range []string{"auto", "notes", "ladder", "session", "timeline", "workstream", "loop", "last-turns:3"} {
 		out := filepath.Join(t.TempDir(), "out.json")
 		status, _, stderr := run(t, "compact", file, "--from", api, "--to", api, "--policy", policy, "--budget", fmt.Sprint(budget), "--store", t.TempDir(), "-o", out)
 		if status != 0 && status != 3 {

@@ -43,7 +43,7 @@ func TestToolChangesStand(t *testing.T) {
 	if err := os.WriteFile(body, []byte(`{"model":"claude-opus-5","max_tokens":9,"tools":[{"name":"weigh","defer_loading":true,"input_schema":{"type":"object"}}],"messages":[`+strings.Join(list, ",")+`]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, policy := range []string{"auto", "ladder", "session", "timeline", "workstream", "last-turns:3"} {
+	for _, policy := range []string{"auto", "notes", "ladder", "session", "timeline", "workstream", "last-turns:3"} {
 		out := filepath.Join(t.TempDir(), "out.json")
 		if status, _, stderr := run(t, "compact", body, "--to", "anthropic", "--policy", policy, "--budget", "1500", "--store", t.TempDir(), "-o", out); status == 3 {
 			continue
@@ -114,7 +114,7 @@ func TestLoadedBeforeCalls(t *testing.T) {
 		`{"type":"tool_search_tool_bm25_20251119","name":"tool_search_tool_bm25"}],"messages":[`+strings.Join(list, ",")+`]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, policy := range []string{"auto", "ladder", "session", "timeline", "workstream", "loop", "last-turns:3"} {
+	for _, policy := range []string{"auto", "notes", "ladder", "session", "timeline", "workstream", "loop", "last-turns:3"} {
 		out := filepath.Join(t.TempDir(), "out.json")
 		status, _, stderr := run(t, "compact", body, "--to", "anthropic", "--policy", policy, "--budget", "3000", "--store", t.TempDir(), "-o", out)
 		data, err := os.ReadFile(out)
@@ -149,7 +149,7 @@ func TestInstructionCases(t *testing.T) {
 
 func instructionsStand(t *testing.T, file, api string, budget int, want []string) {
 	t.Helper()
-	for _, policy := range []string{"auto", "ladder", "session", "timeline", "workstream", "loop", "last-turns:3"} {
+	for _, policy := range []string{"auto", "notes", "ladder", "session", "timeline", "workstream", "loop", "last-turns:3"} {
 		out := filepath.Join(t.TempDir(), "out.json")
 		status, _, stderr := run(t, "compact", file, "--to", api, "--policy", policy, "--budget", fmt.Sprint(budget), "--store", t.TempDir(), "-o", out)
 		if status == 3 {

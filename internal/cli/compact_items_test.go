@@ -64,7 +64,7 @@ func TestItemsCompacted(t *testing.T) {
 		if status, _, stderr := run(t, "check", file, "--to", form.to); status != 0 {
 			t.Errorf("%s: status %d: %s", api, status, stderr)
 		}
-		for _, policy := range []string{"auto", "ladder", "session", "timeline", "workstream", "loop"} {
+		for _, policy := range []string{"auto", "notes", "ladder", "session", "timeline", "workstream", "loop"} {
 			out, kept := filepath.Join(t.TempDir(), "out.json"), t.TempDir()
 			status, _, stderr := run(t, "compact", file, "--from", form.from, "--to", form.to, "--policy", policy, "--budget", "4000", "--store", kept, "-o", out)
 			if status == 3 {

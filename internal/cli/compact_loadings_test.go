@@ -36,7 +36,7 @@ func TestLoadingsStand(t *testing.T) {
 		if err := os.WriteFile(in, fmt.Appendf(nil, c.body, strings.Join(list, ",")), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, policy := range []string{"auto", "ladder", "session", "timeline", "workstream"} {
+		for _, policy := range []string{"auto", "notes", "ladder", "session", "timeline", "workstream"} {
 			if status, _, stderr := run(t, "compact", in, "--from", c.api, "--to", c.api, "--policy", policy, "--budget", "2500", "--store", "memory:", "-o", out); status == 3 {
 				continue // the policy's own rules keep more than the budget
 			} else if status != 0 {

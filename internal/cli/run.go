@@ -86,7 +86,7 @@ prompt, which its provider may still have in its cache. A line at the end says h
 	f.StringVar(&r.options.OpenAI, "openai-upstream", "", "send requests of the OpenAI APIs to `URL` (with /v1)")
 	f.StringVar(&r.options.Gemini, "gemini-upstream", "", "send requests of the Gemini API to `URL` (without a version)")
 	f.StringVar(&r.policy, "policy", "auto", "compact by `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
-	f.StringVar(&r.favor, "favor", "", "compact near the window (quality), from 64,000 tokens on (balanced), or when it costs least (cost): `WHAT` the policy auto favors (default: the policy's, else balanced)")
+	f.StringVar(&r.favor, "favor", "", "compact near the window (quality), from 64,000 tokens on (balanced), or when it costs least (cost): `WHAT` the policies auto and notes favor (default: the policy's, else balanced)")
 	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), agent (the agent's own model, with its key), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
 	f.Var((*tokensFlag)(&r.options.Window), "window", "assume that every model, also one in the table, has a context window of this many `TOKENS`, such as 120k; a smaller one that a provider names in a refusal replaces it, a larger one never (default: each model's own, from the table or a refusal)")
 	f.StringSliceVar(&r.options.Emulate, "emulate", nil, "answer requests for native compaction here, for upstreams of these `APIS` that do not support it: anthropic, openai")

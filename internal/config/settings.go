@@ -79,7 +79,7 @@ func Settings() []Setting {
 		{Name: "tls-key", ValueName: "FILE", in: fileIn,
 			Usage: "the key of that certificate (PEM)"},
 		{Name: "policy", Default: "auto", ValueName: "POLICY", in: policyIn,
-			Usage: "when and how threads are compacted: a file (see \"palimpsest policy\"), or auto, ladder, session, timeline, workstream, loop"},
+			Usage: "when and how threads are compacted: a file (see \"palimpsest policy\"), or auto, notes, ladder, session, timeline, workstream, loop"},
 		{Name: "favor", ValueName: "WHAT", Values: policy.Favors(),
 			Usage: "when the policy auto compacts and how much it keeps: quality (near the window, half of it), balanced (from 64,000 tokens on, half of that) or cost (when it costs least); empty is the policy's own, else balanced"},
 		{Name: "summarizer", ValueName: "CHAIN",

@@ -93,7 +93,7 @@ func TestAuthors(t *testing.T) {
 // TestAuthorsAreTraceable: conversations in which every author says a rule are had by prepare, in each provider's form
 // and in the neutral one, under each policy. In what is prepared every sentence is by whoever said it.
 func TestAuthorsAreTraceable(t *testing.T) {
-	policies := []policy.Policy{policy.Auto{}, policy.Ladder{}, policy.Session{Keep: 3}, policy.Timeline{KeepRecent: 200}, policy.Workstream{Tail: 2}, policy.Loop{}}
+	policies := []policy.Policy{policy.Auto{}, policy.Notes{}, policy.Ladder{}, policy.Session{Keep: 3}, policy.Timeline{KeepRecent: 200}, policy.Workstream{Tail: 2}, policy.Loop{}}
 	clients, compacted, threads := map[string]*api.Client{}, map[string]int{}, 0
 	for _, p := range policies {
 		clients[p.Name()] = start(t, daemon.Config{Compactor: palimpsest.Config{Policy: p}, Limits: daemon.Limits{Rate: 100_000}}).client(t, "")

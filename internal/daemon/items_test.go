@@ -25,7 +25,7 @@ import (
 // program that still runs, under each policy. What is prepared is what the provider takes, with the instructions and
 // the tools of the whole conversation, and what runs as it was.
 func TestItems(t *testing.T) {
-	policies := []policy.Policy{policy.Auto{}, policy.Ladder{}, policy.Session{Keep: 3}, policy.Timeline{KeepRecent: 200}, policy.Workstream{Tail: 2}, policy.Loop{}}
+	policies := []policy.Policy{policy.Auto{}, policy.Notes{}, policy.Ladder{}, policy.Session{Keep: 3}, policy.Timeline{KeepRecent: 200}, policy.Workstream{Tail: 2}, policy.Loop{}}
 	compacted, threads := map[string]int{}, 0
 	clients := map[string]*api.Client{}
 	for _, p := range policies {

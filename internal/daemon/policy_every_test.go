@@ -17,7 +17,7 @@ import (
 
 // everyPolicy are auto and the five systems, small.
 var everyPolicy = map[string]policy.Policy{
-	"auto": policy.Auto{}, "ladder": policy.Ladder{MaxInputTokens: 9_000, PreserveRecentTurns: 1}, "session": policy.Session{ContextLimit: 16_000, Keep: 4},
+	"auto": policy.Auto{}, "notes": policy.Notes{}, "ladder": policy.Ladder{MaxInputTokens: 9_000, PreserveRecentTurns: 1}, "session": policy.Session{ContextLimit: 16_000, Keep: 4},
 	"timeline": policy.Timeline{MaxTokens: 6_000}, "workstream": policy.Workstream{ContextSize: 7_000, Tail: 4}, "loop": policy.Loop{ContextLimit: 8_000, MaxOutput: 1_000},
 }
 
@@ -26,7 +26,7 @@ var everyPolicy = map[string]policy.Policy{
 // model can read. F8
 func TestNoRequestIsOverItsLimitOverHTTP(t *testing.T) {
 	tools := []neutral.Tool{{Name: "inspect", Description: strings.Repeat("looks at shelves ", 40), Schema: json.RawMessage(`{"type":"object"}`)}}
-	for name, l := range map[string]policy.Policy{"auto": policy.Auto{}, "ladder": policy.Ladder{MaxInputTokens: 9_000}} {
+	for name, l := range map[string]policy.Policy{"auto": policy.Auto{}, "notes": policy.Notes{}, "ladder": policy.Ladder{MaxInputTokens: 9_000}} {
 		k := talking(t, palimpsest.Config{Policy: l, Recall: &palimpsest.Recall{Inject: 700}}, api.Step{Base: &neutral.Prompt{Model: "m", Tools: tools, System: []neutral.System{{Text: strings.Repeat("You look after a shop. ", 60)}}}, Window: 10_000, Output: 1_000})
 		back, injected, memory := false, false, false
 		mentioned := ""
@@ -81,7 +81,7 @@ var ourForms = regexp.MustCompile(`(?m)^(\[Context Summary - Turns |## Session S
 func TestOwnFormsComeInOverHTTP(t *testing.T) {
 	for name, p := range everyPolicy {
 		config, step := palimpsest.Config{Policy: p}, api.Step{Window: 100_000, Output: 1_000}
-		if name == "auto" {
+		if name == "auto" || name == "notes" {
 			step.Budget = 5_000
 		}
 		forms := []string{wire.Chat, wire.Anthropic}

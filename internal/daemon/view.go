@@ -186,8 +186,8 @@ func (r stepReader) compactor(t *tenant, model string, q *api.Compact) (*palimps
 	if !slices.Contains(policyfile.Bases(), name) {
 		return nil, badField("policy", "want one of %s; got %.40q", strings.Join(policyfile.Bases(), ", "), q.Policy)
 	}
-	if q.Favor != "" && (name != "auto" || !slices.Contains(policy.Favors(), q.Favor)) {
-		return nil, badField("favor", "want one of %s, with the policy auto; got %.40q", strings.Join(policy.Favors(), ", "), q.Favor)
+	if q.Favor != "" && (!policyfile.Default(name).HasFavors() || !slices.Contains(policy.Favors(), q.Favor)) {
+		return nil, badField("favor", "want one of %s, with the policies auto and notes; got %.40q", strings.Join(policy.Favors(), ", "), q.Favor)
 	}
 	chosen, err := r.policies(name, q.Favor)
 	if err != nil {

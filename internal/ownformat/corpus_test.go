@@ -64,7 +64,7 @@ func TestOwnPromptsComeBack(t *testing.T) {
 	base := &prompt.Prompt{Model: "m", MaxOutput: 1000}
 	const window = 24_000
 	policies := []policy.Policy{
-		policy.Auto{}, policy.Ladder{}, policy.Timeline{}, policy.Loop{ContextLimit: window, MaxOutput: 1000},
+		policy.Auto{}, policy.Notes{}, policy.Ladder{}, policy.Timeline{}, policy.Loop{ContextLimit: window, MaxOutput: 1000},
 		policy.Session{ContextLimit: window}, policy.Workstream{ContextSize: window, Role: thread.User}, policy.Workstream{ContextSize: window},
 	}
 	codecs := []wire.Codec{anthropic.Codec{}, gemini.Codec{}, openai.Chat{}, openai.Responses{}}

@@ -32,7 +32,7 @@ var ErrUsage = errors.New("usage")
 
 // Options are for Open; the zero value is the default.
 type Options struct {
-	// Summarizer is a chain (see policyfile.ParseChain) that replaces the policy's own;
+	// Summarizer is a chain (see policyfile.Settings.SetChain) that replaces the policy's own;
 	// empty keeps that.
 	Summarizer string
 	// Model is asked instead of the models that the chains name; nil asks those.
@@ -41,7 +41,7 @@ type Options struct {
 	// an agent's requests then.
 	AllowAgent bool
 	// Favor is one of policy.Favors and replaces the policy's own; empty keeps that. Only
-	// the policy auto has one.
+	// the policies auto and notes have one.
 	Favor string
 	// Getenv reads the environment; nil is os.Getenv.
 	Getenv func(string) string
@@ -73,7 +73,7 @@ func Open(name string, o *Options) (*Policy, error) {
 		return nil, err
 	}
 	if o.Summarizer != "" {
-		if s.Summarizer.Use, err = policyfile.ParseChain(o.Summarizer); err != nil {
+		if err := s.SetChain(o.Summarizer); err != nil {
 			return nil, fmt.Errorf("%w: --summarizer %w", ErrUsage, err)
 		}
 	}
@@ -81,8 +81,8 @@ func Open(name string, o *Options) (*Policy, error) {
 	case o.Favor == "":
 	case !slices.Contains(policy.Favors(), o.Favor):
 		return nil, fmt.Errorf("%w: favor %q: want one of %s", ErrUsage, o.Favor, strings.Join(policy.Favors(), ", "))
-	case s.Base != "auto":
-		return nil, fmt.Errorf("%w: favor %s: the policy %s has its own marks; only auto has favors", ErrUsage, o.Favor, s.Name())
+	case !s.HasFavors():
+		return nil, fmt.Errorf("%w: favor %s: the policy %s has its own marks; only auto and notes have favors", ErrUsage, o.Favor, s.Name())
 	case !s.GoesByPrices():
 		return nil, fmt.Errorf("%w: favor %s: the policy %s has a part of its ladder switched off; only the whole one has favors (set trigger.hard and trigger.target)", ErrUsage, o.Favor, name)
 	default:
@@ -133,7 +133,7 @@ func Settings(name string, open func(string) (io.ReadCloser, error)) (*policyfil
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
 	s, err = policyfile.Read(name, data)
-	if err == nil && s.Base == "auto" && !s.GoesByPrices() {
+	if err == nil && s.HasFavors() && !s.GoesByPrices() {
 		err = checkPriceless(name, s)
 	}
 	return s, err

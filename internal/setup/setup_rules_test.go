@@ -29,6 +29,9 @@ func TestRulesAreOfTheirOwn(t *testing.T) {
 		{summarizer: "{rules: agent}", fails: ErrUsage},
 	} {
 		for _, base := range policyfile.Bases() {
+			if base == "notes" { // it asks no model
+				continue
+			}
 			file := "base: " + base + "\nsummarizer: " + test.summarizer + "\n"
 			if err := os.WriteFile("mine.yaml", []byte(file), 0o600); err != nil {
 				t.Fatal(err)

@@ -57,7 +57,10 @@ func TestOpen(t *testing.T) {
 		{name: "auto", chain: "gpt", err: `--summarizer "gpt": want extractive`},
 		{name: "auto", favor: "quality", policy: "auto"},
 		{name: "auto", favor: "speed", err: `favor "speed": want one of quality, balanced, cost`},
-		{name: "mine", favor: "cost", err: "favor cost: the policy loop has its own marks; only auto has favors"},
+		{name: "notes", favor: "cost", policy: "notes"},
+		{name: "notes", chain: "agent", err: "the policy notes asks no model"},
+		{name: "notes", chain: "extractive", policy: "notes"},
+		{name: "mine", favor: "cost", err: "favor cost: the policy loop has its own marks; only auto and notes have favors"},
 		{name: "part", favor: "cost", err: "favor cost: the policy part has a part of its ladder switched off"},
 		{name: "last-turns", err: "(did you mean last-turns:N?)"},
 		{name: "", err: `unknown policy ""`},
@@ -230,6 +233,12 @@ func TestLibraryLoop(t *testing.T) {
 			}
 			if base == "auto" || base == "ladder" {
 				return // rules alone may have been enough
+			}
+			if base == "notes" {
+				if len(by) > 0 {
+					t.Error("somebody was asked:", by)
+				}
+				return
 			}
 			if len(by) == 0 {
 				t.Error("nobody was told of a summary")

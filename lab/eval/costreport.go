@@ -105,7 +105,7 @@ type CostRow struct {
 // costOrder is the order of the rows.
 var costOrder = []string{
 	noneName, noCacheName, maskName, slidingName, clearName, at150Name, at100Name, asRanName, lawName, lawColdName, bestName,
-	"ladder", "session", "timeline", "workstream", "loop", references.AutoName, balancedName, qualityName, autoBestName, boundName,
+	"ladder", "session", "timeline", "workstream", "loop", references.NotesName, notesBalancedName, references.AutoName, balancedName, qualityName, autoBestName, boundName,
 }
 
 // schedules names the best schedule of a contender's renderer.

@@ -148,6 +148,7 @@ func policyContenders(curve bool) (all []policyContender) {
 		all = append(all, policyContender{name, references.AutoName, size, p})
 	}
 	auto(balancedName, string(policy.FavorBalanced), policy.Auto{Favor: policy.FavorBalanced})
+	all = append(all, policyContender{notesBalancedName, notesBalancedName, "", policy.Notes{}})
 	auto(qualityName, string(policy.FavorQuality), policy.Auto{Favor: policy.FavorQuality})
 	if curve {
 		for _, left := range slices.Concat(curveLeft, curveMore) {

@@ -49,21 +49,22 @@ const (
 
 // The names of the rows.
 const (
-	noneName     = "no compaction"
-	noCacheName  = "no compaction, no cache"
-	maskName     = "mask all but 10 at every step"
-	slidingName  = "sliding window of 20k"
-	clearName    = "clear all but 3 at 100k"
-	at150Name    = "20k left at 150k"
-	at100Name    = "20k left at 100k"
-	asRanName    = "the agent as it ran"
-	lawName      = "20k left by the law"
-	lawColdName  = "20k left by the law, and when cold"
-	bestName     = "20k left, best schedule"
-	autoBestName = "auto, best schedule"
-	balancedName = "auto, balanced"
-	qualityName  = "auto, quality"
-	boundName    = "lower bound"
+	noneName          = "no compaction"
+	noCacheName       = "no compaction, no cache"
+	maskName          = "mask all but 10 at every step"
+	slidingName       = "sliding window of 20k"
+	clearName         = "clear all but 3 at 100k"
+	at150Name         = "20k left at 150k"
+	at100Name         = "20k left at 100k"
+	asRanName         = "the agent as it ran"
+	lawName           = "20k left by the law"
+	lawColdName       = "20k left by the law, and when cold"
+	bestName          = "20k left, best schedule"
+	autoBestName      = "auto, best schedule"
+	balancedName      = "auto, balanced"
+	notesBalancedName = "notes, balanced"
+	qualityName       = "auto, quality"
+	boundName         = "lower bound"
 )
 
 func (r *replay) head() ledger.Block { return ledger.Block{Hash: headBlock, Tokens: r.Fixed} }

@@ -73,10 +73,7 @@ func FitWork(w state.Work, tokens int, count func(string) int) state.Work {
 }
 
 // How much of an operation is shown where there is little room, in bytes.
-const (
-	shortInput  = 100
-	shortReason = 140
-)
+const shortInput, shortReason = 100, 140
 
 // operationsOf returns n operations, shortened, in their order, and adds to left how many
 // were left out. The last one stays longest, which says how it ended, and then those that

@@ -50,13 +50,16 @@ var groups = []string{"trigger", "cut", "ladder", "summary", "transcript", "stat
 
 // fields are those of a file with the base of the settings, each bound to its setting.
 func (s *Settings) fields() []field {
-	parts := []any{s, &s.Summarizer, &s.Retrieval}
+	parts := []any{s, &s.Retrieval}
+	if s.Base != notesName {
+		parts = append(parts, &s.Summarizer)
+	}
 	if own := baseOf(s.Base).parts; own != nil {
 		parts = append(parts, own(s)...)
 	} else {
 		parts = append(parts, &s.Auto, &s.DisabledRungs)
 	}
-	if s.Base == "auto" || s.Base == "ladder" { // they externalize results
+	if s.HasFavors() || s.Base == "ladder" { // they externalize results
 		parts = append(parts, &s.Rehydration)
 	}
 	var all []field
@@ -66,6 +69,9 @@ func (s *Settings) fields() []field {
 	slices.SortStableFunc(all, func(a, b field) int { return slices.Index(groups, a.group()) - slices.Index(groups, b.group()) })
 	return all
 }
+
+// HasFavors reports whether the policy can be told what to favor.
+func (s *Settings) HasFavors() bool { return s.Base == autoWord || s.Base == notesName }
 
 func (f *field) group() string {
 	group, _, _ := strings.Cut(f.path, ".")
@@ -374,12 +380,16 @@ func parseModels(list []string) ([]string, bool) {
 	return out, len(list) > 0
 }
 
-// ParseChain reads a chain of summarizers from a command line: "extractive", or models
-// joined by commas.
-func ParseChain(s string) ([]string, error) {
-	chain, ok := parseModels(strings.Split(s, ","))
-	if !ok {
-		return nil, fmt.Errorf("%q: want extractive, agent, anthropic:MODEL or openai:MODEL, or several of them joined by commas, extractive last", s)
+// SetChain sets who writes summaries as a command line says it: "extractive", or models joined by
+// commas, which notes does not ask.
+func (s *Settings) SetChain(chain string) error {
+	models, ok := parseModels(strings.Split(chain, ","))
+	switch {
+	case !ok:
+		return fmt.Errorf("%q: want extractive, agent, anthropic:MODEL or openai:MODEL, or several of them joined by commas, extractive last", chain)
+	case len(models) > 0 && s.Base == notesName:
+		return fmt.Errorf("%q: the policy notes asks no model", chain)
 	}
-	return chain, nil
+	s.Summarizer.Use = models
+	return nil
 }

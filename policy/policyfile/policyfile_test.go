@@ -152,7 +152,7 @@ func TestProblems(t *testing.T) {
 		{strings.Repeat("- ", 30_000), "more than 100 lists begin on this line"},
 		{"base: auto\xff", "p.yaml: it is not UTF-8 text"},
 		{strings.Repeat("#", 70_000), "the most is 65536"},
-		{"base: seesion", `p.yaml:1:7: base: unknown policy "seesion"; known are auto, ladder, session, timeline, workstream, loop, last-messages:N, last-tokens:N, last-turns:N, ratio:SHARE (did you mean session?)`},
+		{"base: seesion", `p.yaml:1:7: base: unknown policy "seesion"; known are auto, notes, ladder, session, timeline, workstream, loop, last-messages:N, last-tokens:N, last-turns:N, ratio:SHARE (did you mean session?)`},
 		{"base: last-turns:0", "want a whole number from 1 to 100000000 after the colon, such as last-turns:3"},
 		{"base: 7", "p.yaml:1:7: base: want the name of a policy"},
 		{"policy: loop", "p.yaml:1:1: policy: unknown key; did you mean base?"},
@@ -216,14 +216,14 @@ func TestProblems(t *testing.T) {
 
 // TestNamed: the names of the command line.
 func TestNamed(t *testing.T) {
-	for _, name := range []string{"auto", "ladder", "session", "timeline", "workstream", "loop", "last-messages:12", "last-tokens:6000", "last-turns:1", "ratio:0.1"} {
+	for _, name := range []string{"auto", "notes", "ladder", "session", "timeline", "workstream", "loop", "last-messages:12", "last-tokens:6000", "last-turns:1", "ratio:0.1"} {
 		s, err := policyfile.ByName(name)
 		if err != nil || s.Name() != name || s.Policy(nil).Name() != name {
 			t.Error(name, err)
 		}
 	}
 	for name, want := range map[string]string{
-		"best": `unknown policy "best"; known are auto, ladder`, "": "unknown policy", "last-messages": "unknown policy", "auto:3": "unknown policy",
+		"best": `unknown policy "best"; known are auto, notes, ladder`, "": "unknown policy", "last-messages": "unknown policy", "auto:3": "unknown policy",
 		"last-turns:x": "such as last-turns:3", "last-tokens:999999999999": "want a whole number from 1", "ratio:1": "from 0.001 to 0.999", "ratio:NaN": "from 0.001 to 0.999", "timline": "did you mean timeline?",
 	} {
 		if _, err := policyfile.ByName(name); err == nil || !strings.Contains(err.Error(), want) {

@@ -65,8 +65,9 @@ func baseSchema(base string) map[string]any {
 		}
 		top[group].(map[string]any)["properties"].(map[string]any)[key] = schema
 	}
-	whole := top["summarizer"].(map[string]any)
-	top["summarizer"] = map[string]any{"anyOf": []any{whole, whole["properties"].(map[string]any)["use"]}}
+	if whole, ok := top["summarizer"].(map[string]any); ok {
+		top["summarizer"] = map[string]any{"anyOf": []any{whole, whole["properties"].(map[string]any)["use"]}}
+	}
 	return object(top)
 }
 

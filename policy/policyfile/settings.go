@@ -37,7 +37,7 @@ type Settings struct {
 	// Base is the policy that the file starts from, one of Bases.
 	Base string
 
-	// Auto holds the marks of auto and of the cuts; DisabledRungs switches rungs of their
+	// Auto holds the marks of auto, notes and the cuts; DisabledRungs switches rungs of their
 	// ladders off.
 	Auto          policy.Auto
 	DisabledRungs Rungs
@@ -60,8 +60,8 @@ type Settings struct {
 	Rehydration recall.Rehydration
 	Retrieval   Retrieval
 	// Durability is for tools that nobody declares; Tools are overrides by tool name.
-	Durability thread.Durability            `file:"tools.default_durability" bases:"auto ladder last-messages last-tokens last-turns ratio" about:"holds for tools that nobody declares"`
-	Tools      map[string]toolpolicy.Policy `file:"tools.overrides" bases:"auto ladder last-messages last-tokens last-turns ratio" about:"by the name of a tool; what is not said of it is as built in"`
+	Durability thread.Durability            `file:"tools.default_durability" bases:"auto notes ladder last-messages last-tokens last-turns ratio" about:"holds for tools that nobody declares"`
+	Tools      map[string]toolpolicy.Policy `file:"tools.overrides" bases:"auto notes ladder last-messages last-tokens last-turns ratio" about:"by the name of a tool; what is not said of it is as built in"`
 }
 
 // Retrieval says which removed messages are shown without being asked for.
@@ -75,7 +75,7 @@ type Retrieval struct {
 
 // Rungs says which rungs of a ladder are off.
 type Rungs struct {
-	Externalize bool `file:"ladder.enable_externalization" bases:"auto" not:"true" about:"store large results outside of the prompt and leave a pointer"`
+	Externalize bool `file:"ladder.enable_externalization" bases:"auto notes" not:"true" about:"store large results outside of the prompt and leave a pointer"`
 	Clear       bool `file:"ladder.enable_clearing" not:"true" about:"replace results by a placeholder"`
 	Summarize   bool `file:"ladder.enable_summarization" not:"true" about:"summarize older spans"`
 	Drop        bool `file:"ladder.enable_dropping" not:"true" about:"leave messages out, as the last resort"`
@@ -143,10 +143,17 @@ type base struct {
 	policy func(*Settings, llm.Generator) policy.Policy
 }
 
+// notesName is the policy that asks no model for summaries.
+const notesName = "notes"
+
 var bases = []base{
 	{
 		name: "auto", description: "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half: results are externalized or cleared by rule, what is older than fits is summarized.",
 		rungs: func(*Settings) strategy.Ladder { return strategy.Auto() },
+	},
+	{
+		name: notesName, description: "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half: a fresh window of the user's words and rules, the model's notes, where the work stands, and the newest messages; no model is asked.",
+		rungs: func(*Settings) strategy.Ladder { return strategy.Fresh() },
 	},
 	{
 		name: "ladder", description: "Above 85 % of 100,000 tokens: externalize, summarize, clear, drop, in this order; the last 3 turns stay.",
@@ -271,7 +278,7 @@ func (s *Settings) HasOwnMarks() bool { return baseOf(s.Base).policy != nil }
 
 // GoesByPrices reports whether policy.Auto decides when to compact: by prices and a favor, which
 // are for its own ladder, with all its actions.
-func (s *Settings) GoesByPrices() bool { return s.Base == autoWord && s.DisabledRungs == (Rungs{}) }
+func (s *Settings) GoesByPrices() bool { return s.HasFavors() && s.DisabledRungs == (Rungs{}) }
 
 // Default returns the settings of a base with nothing overridden.
 func Default(base string) *Settings {
@@ -360,7 +367,10 @@ func (s *Settings) Policy(model llm.Generator) policy.Policy {
 	if own := baseOf(s.Base).policy; own != nil {
 		return own(s, model)
 	}
-	if s.GoesByPrices() {
+	switch {
+	case s.GoesByPrices() && s.Base == notesName:
+		return policy.Notes{Auto: s.Auto}
+	case s.GoesByPrices():
 		return s.Auto
 	}
 	marks := s.Auto.Defaults()

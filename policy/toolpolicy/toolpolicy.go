@@ -36,15 +36,15 @@ type Policy struct {
 	PreserveFields []string `json:"preserve_fields,omitempty" file:"preserve_fields" about:"fields that stay when a result is cleared"`
 	// ExternalizeThreshold is the size in tokens from which a result is externalized rather than
 	// summarized. 0 is 1,000.
-	ExternalizeThreshold int `json:"externalize_threshold_tokens,omitempty" file:"externalize_threshold_tokens" bases:"auto ladder" unit:"tokens" range:"1.." about:"from what size a result is externalized"`
+	ExternalizeThreshold int `json:"externalize_threshold_tokens,omitempty" file:"externalize_threshold_tokens" bases:"auto notes ladder" unit:"tokens" range:"1.." about:"from what size a result is externalized"`
 	// ReplayCost defaults to Cheap.
-	ReplayCost ReplayCost `json:"replay_cost,omitempty" file:"replay_cost" bases:"auto ladder" about:"what it costs to run the tool again; what is expensive is externalized, never cleared"`
+	ReplayCost ReplayCost `json:"replay_cost,omitempty" file:"replay_cost" bases:"auto notes ladder" about:"what it costs to run the tool again; what is expensive is externalized, never cleared"`
 	// Sensitivity is the class of externalized results: public, internal, confidential or
 	// restricted (package artifact). Empty is that of the Compactor's configuration.
-	Sensitivity string `json:"sensitivity,omitempty" file:"sensitivity" bases:"auto ladder" enum:"public internal confidential restricted" about:"how sensitive externalized results are"`
+	Sensitivity string `json:"sensitivity,omitempty" file:"sensitivity" bases:"auto notes ladder" enum:"public internal confidential restricted" about:"how sensitive externalized results are"`
 	// TTL is how long externalized results may be read. 0 is forever; in an override, a negative
 	// number is.
-	TTL time.Duration `json:"ttl,omitempty" file:"ttl" bases:"auto ladder" unit:"duration" range:"1s..8760h" words:"forever=-1" about:"for how long externalized results may be read"`
+	TTL time.Duration `json:"ttl,omitempty" file:"ttl" bases:"auto notes ladder" unit:"duration" range:"1s..8760h" words:"forever=-1" about:"for how long externalized results may be read"`
 	// Capture describes the source of a call as it is now, to check whether a replayable result is
 	// still current. If it is nil, a later result from the same source is used, if it has
 	// determinism metadata and no write, command or other agent came after it; otherwise a

@@ -50,7 +50,7 @@ export type Compact = {
   budget?: number
   /** Edits asks for the prompt as edits of the messages of the thread, for hosts that hold the messages themselves, with the ids that they sent. */
   edits?: boolean
-  /** Policy names another policy than the daemon's to make the plan. Favor is what the policy auto favors: quality, balanced or cost. */
+  /** Policy names another policy than the daemon's to make the plan. Favor is what the policies auto and notes favor: quality, balanced or cost. */
   favor?: string
   /** Force has prepare compact now, for hosts that decide themselves when: to what the policy keeps or, when the conversation takes less, to half of it. Other operations refuse it. */
   force?: boolean
@@ -62,7 +62,7 @@ export type Compact = {
   model?: string
   /** Output is what is kept free for the answer, in tokens. 0 for what the request asks for, at most 20,000. */
   output?: number
-  /** Policy names another policy than the daemon's to make the plan. Favor is what the policy auto favors: quality, balanced or cost. */
+  /** Policy names another policy than the daemon's to make the plan. Favor is what the policies auto and notes favor: quality, balanced or cost. */
   policy?: string
   /** Why is for overflowed: what the provider refused the request for. "tokens" or empty, "pictures" (too many, or too large), "bytes" (of the body), or "output" (the answer that was asked for leaves no room). Other operations refuse it. */
   why?: string

@@ -255,7 +255,7 @@ func TestFormats(t *testing.T) {
 	c := startChild(t)
 	dir := t.TempDir()
 	n, share := size()
-	policies := []string{"auto", "ladder", "session", "timeline", "workstream", "loop"}
+	policies := []string{"auto", "notes", "ladder", "session", "timeline", "workstream", "loop"}
 	turn := 0
 	for i, format := range transcript.Formats() {
 		t.Run(string(format), func(t *testing.T) {

@@ -350,7 +350,7 @@ func (s step) log(n int) []byte {
 func TestLogsAreLinear(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	dir := t.TempDir()
-	policies := []string{"auto", "timeline", "session", "workstream", "ladder", "loop"}
+	policies := []string{"auto", "notes", "timeline", "session", "workstream", "ladder", "loop"}
 	for i, name := range slices.Sorted(maps.Keys(logs)) {
 		s := logs[name]
 		for k, policy := range policies {

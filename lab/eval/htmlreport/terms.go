@@ -24,6 +24,7 @@ var meanings = []term{
 	{"loop", "the older 60 % become one summary, by rule here; asked for a small budget it stays above it"},
 	{"the agent's own summary", "what the recorded agent itself wrote where it compacted"},
 	{"auto", "our default: result lines and messages by their chance to be needed, summaries, state, and tools to read again and to search"},
+	{"notes", "a fresh window: the user's words and rules, where the work stands, the newest messages, and no summary of what happened; here without the notes of a model"},
 	{"no compaction", "everything is sent, from the provider's cache where that holds it"},
 	{"no compaction, no cache", "everything is sent and paid in full at each request"},
 	{"the agent as it ran", "compacts where the recorded agent did, to its own summary"},

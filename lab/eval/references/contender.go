@@ -80,13 +80,14 @@ const (
 	OracleName = "oracle"
 	BestSimple = "best simple"
 	AutoName   = "auto"
+	NotesName  = "notes"
 	OwnName    = "the agent's own summary"
 )
 
 // ContenderOrder is that of the contenders in a report.
 var ContenderOrder = []string{
 	"identity", "empty", RandomName, "head+tail", WindowName, "mask 10, recency", "clear tool uses keep 3, recency",
-	"AI SDK prune 20, recency", BestSimple, OracleName, "ladder", "session", "timeline", "workstream", "loop", OwnName, AutoName,
+	"AI SDK prune 20, recency", BestSimple, OracleName, "ladder", "session", "timeline", "workstream", "loop", OwnName, NotesName, AutoName,
 }
 
 // RandomDraws is how many selections chance is measured by.

@@ -24,19 +24,22 @@ func Profile() render.Profile { return render.For(wire.Chat) }
 
 // policyContenders are our own policies.
 func policyContenders(ctx context.Context, counter *token.Counter) ([]Contender, error) {
-	auto, err := palimpsest.New(palimpsest.Config{Counter: counter, Now: PlanTime})
-	if err != nil {
-		return nil, err
-	}
-	// Auto does what `palimpsest compact --budget` does.
-	all := []Contender{{AutoName, func(m *Moment, budget int) *Shown {
-		history, fixed := m.Thread.Prefix(m.At), counter.Overhead()+m.Fixed
-		res, err := auto.Compact(ctx, palimpsest.Request{Thread: history, Base: m.Base, Budget: budget + fixed, Profile: Profile()})
+	var all []Contender
+	// These do what `palimpsest compact --budget` does.
+	for _, p := range []policy.Policy{policy.Auto{}, policy.Notes{}} {
+		c, err := palimpsest.New(palimpsest.Config{Counter: counter, Policy: p, Now: PlanTime})
 		if err != nil {
-			return m.TailOnly(err)
+			return nil, err
 		}
-		return m.ShownBy(history, res.Prompt, res.Manifest, res.After-res.Fixed)
-	}}}
+		all = append(all, Contender{p.Name(), func(m *Moment, budget int) *Shown {
+			history, fixed := m.Thread.Prefix(m.At), counter.Overhead()+m.Fixed
+			res, err := c.Compact(ctx, palimpsest.Request{Thread: history, Base: m.Base, Budget: budget + fixed, Profile: Profile()})
+			if err != nil {
+				return m.TailOnly(err)
+			}
+			return m.ShownBy(history, res.Prompt, res.Manifest, res.After-res.Fixed)
+		}})
+	}
 	memo, summarizer := token.NewMemo(counter, 0), &summarize.Extractive{Counter: counter.Text}
 	// The others make the plan of a compaction that was asked for, due or not. What it
 	// leaves over the budget is shown, not repaired.
@@ -88,9 +91,9 @@ func (m *Moment) ShownBy(history *thread.Thread, made *prompt.Prompt, manifest *
 	return s
 }
 
-// Policies are our own policies, with auto in favor of cost.
+// Policies are our own policies, with auto and notes in favor of cost.
 func Policies() []policy.Policy {
-	return []policy.Policy{policy.Ladder{}, policy.Session{}, policy.Timeline{}, policy.Workstream{}, policy.Loop{}, policy.Auto{Favor: policy.FavorCost}}
+	return []policy.Policy{policy.Ladder{}, policy.Session{}, policy.Timeline{}, policy.Workstream{}, policy.Loop{}, policy.Auto{Favor: policy.FavorCost}, policy.Notes{Auto: policy.Auto{Favor: policy.FavorCost}}}
 }
 
 // RefusalReason is the first rule of its API that a prompt breaks; empty for none.
