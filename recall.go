@@ -25,6 +25,10 @@ func (s *Session) Tools(ctx context.Context) (_ []prompt.Tool, err error) {
 	return logSource{session: s}.handler(0).Tools(), nil
 }
 
+// Tools are all tools of Config.Recall that sessions may be offered, for frameworks that want to know
+// them before the first request. Without Config.Recall nothing answers them.
+func (c *Compactor) Tools() []prompt.Tool { return rehydrate.Tools(c.steers()) }
+
 // offersTools reports whether the tools of Config.Recall are offered: where there is something to
 // reach, or to steer.
 func offersTools(s *Session) bool { return s.c.steers() || s.state().removedContent.hasAny(s.earlier) }

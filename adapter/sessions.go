@@ -7,7 +7,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
-	"github.com/palimpsest-ai/palimpsest/internal/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -219,9 +218,10 @@ func (s *Sessions[M]) Finish(ctx context.Context, call Call[M], usage wire.Usage
 // nothing over from one hook to the next. It is false where none is remembered.
 func (s *Sessions[M]) Last(id string) (Call[M], bool) { return s.last.Get(id) }
 
-// Tools are the tools that reach what was removed: frameworks want to know all tools
-// before the first call. They need palimpsest.Config.Recall.
-func (s *Sessions[M]) Tools() []prompt.Tool { return rehydrate.Tools() }
+// Tools are the tools that reach what was removed, and those of Recall.ContextTools where
+// they are on: frameworks want to know all tools before the first call. They need
+// palimpsest.Config.Recall.
+func (s *Sessions[M]) Tools() []prompt.Tool { return s.compactor.Tools() }
 
 // Answer runs one of Tools for a conversation. What cannot be found or read is said in
 // the text.

@@ -358,6 +358,28 @@ func TestTools(t *testing.T) {
 	}
 }
 
+// TestContextTools: where they are on, a framework is told of them before the first call, each is
+// there once in what is prepared, and a call is answered.
+func TestContextTools(t *testing.T) {
+	memory := &store.Memory{}
+	c, err := palimpsest.New(palimpsest.Config{Log: memory, Plans: memory, Recall: &palimpsest.Recall{ContextTools: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := adapter.New(c, codec{}, &adapter.Options{Window: 8000, Output: 100})
+	if len(s.Tools()) != 5 {
+		t.Fatalf("%d tools", len(s.Tools()))
+	}
+	s.Prepare(t.Context(), "a", &prompt.Prompt{Tools: s.Tools()}, []message{"user:hello"})
+	if text := s.Answer(t.Context(), "a", thread.ToolCall{ID: "1", Name: "context_note", Arguments: `{"action":"write","text":"it rains"}`}); text != "Noted as n1. 1 note of 40." {
+		t.Error(text)
+	}
+	call := s.Prepare(t.Context(), "a", &prompt.Prompt{Tools: s.Tools()}, append(long(30), "user:hello"))
+	if shown := strings.Join(call.Messages, "\n"); !call.Compacted() || !strings.Contains(shown, "n1: it rains") {
+		t.Errorf("compacted: %v, %s", call.Compacted(), shown)
+	}
+}
+
 // holding is a codec that marks what it writes for a history.
 type holding struct {
 	codec

@@ -10,13 +10,13 @@ package langchaingo
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/adapter"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -71,7 +71,7 @@ func (m *Model) Tools() []llms.Tool {
 
 // Answer runs a call of one of Tools. ok is false for a call of another tool.
 func (m *Model) Answer(ctx context.Context, call llms.ToolCall) (answer llms.ToolCallResponse, ok bool) {
-	if call.FunctionCall == nil || call.FunctionCall.Name != recall.RecallTool && call.FunctionCall.Name != recall.ReadArtifactTool {
+	if call.FunctionCall == nil || !slices.ContainsFunc(m.sessions.Tools(), func(t prompt.Tool) bool { return t.Name == call.FunctionCall.Name }) {
 		return answer, false
 	}
 	text := m.sessions.Answer(ctx, m.id(ctx), thread.ToolCall{ID: call.ID, Name: call.FunctionCall.Name, Arguments: call.FunctionCall.Arguments})

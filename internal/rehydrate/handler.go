@@ -66,11 +66,15 @@ func (h *Handler) find(name string) (tool, bool) {
 	return tool{}, false
 }
 
-// Tools returns read_artifact and recall, for programs that must declare their tools before there is
-// anything to read.
-func Tools() []prompt.Tool {
-	all := allTools()
-	return []prompt.Tool{all[0].Tool, all[1].Tool}
+// Tools returns read_artifact and recall, and the tools by which a model steers where they are on, for
+// programs that must declare their tools before there is anything to read.
+func Tools(steers bool) (all []prompt.Tool) {
+	for i, t := range allTools() {
+		if i < 2 || steers {
+			all = append(all, t.Tool)
+		}
+	}
+	return all
 }
 
 // ErrUnknownTool is wrapped by the error for a call of another tool.
