@@ -17,11 +17,15 @@ import (
 )
 
 // asked are the flags of commands that change the agents, besides what they ask.
-type asked struct{ yes, dry bool }
+type asked struct{ yes, dry, contextTools bool }
 
 func (a *asked) addFlags(c *cobra.Command) {
 	c.Flags().BoolVar(&a.yes, "yes", false, "ask nothing")
 	c.Flags().BoolVar(&a.dry, "dry-run", false, "only show what would change")
+}
+
+func (a *asked) addContextTools(c *cobra.Command) {
+	c.Flags().BoolVar(&a.contextTools, "context-tools", false, "have the MCP server offer context_status, context_note and compact_now too")
 }
 
 // onlyAgents accepts names of agents: any number of them, or exactly one.
@@ -79,6 +83,7 @@ What will change is shown, and asked for. Every file that is changed is copied b
 		},
 	}
 	ask.addFlags(c)
+	ask.addContextTools(c)
 	c.Flags().BoolVar(&rules, "rules", false, "behind the proxy, let the agent's own model say which sentences of its user stand")
 	return c
 }
@@ -94,6 +99,7 @@ func connect(ctx context.Context, s Streams, chosen []install.Agent, ask asked, 
 	if err != nil {
 		return err
 	}
+	self.ContextTools = ask.contextTools
 	record, err := install.OpenRecord(self.Data)
 	if err != nil {
 		return err

@@ -28,8 +28,8 @@ itself as before. There are plugins for ` + strings.Join(install.Names(install.P
 
 // partCommands install one part in an agent, and take back what was installed in it.
 func partCommands(s Streams, part install.Part, what string) []*cobra.Command {
-	names := install.Names(part)
-	return []*cobra.Command{
+	names, ask := install.Names(part), asked{yes: true}
+	all := []*cobra.Command{
 		{
 			Use: "install AGENT", Short: "Install " + what + " in an agent: " + strings.Join(names, ", "),
 			Args: onlyAgents(names, true), ValidArgs: names,
@@ -38,17 +38,21 @@ func partCommands(s Streams, part install.Part, what string) []*cobra.Command {
 				if err != nil {
 					return err
 				}
-				return connect(c.Context(), s, found[:1], asked{yes: true}, nil, part)
+				return connect(c.Context(), s, found[:1], ask, nil, part)
 			},
 		},
 		{
 			Use: "remove AGENT", Short: "Remove what was installed in an agent, as uninstall does",
 			Args: onlyAgents(names, true), ValidArgs: names,
 			RunE: func(c *cobra.Command, args []string) error {
-				return disconnect(c.Context(), s, args, asked{yes: true}, false)
+				return disconnect(c.Context(), s, args, ask, false)
 			},
 		},
 	}
+	if part == install.Plugin {
+		ask.addContextTools(all[0])
+	}
+	return all
 }
 
 // thisProgram is how others start this program, by its name if PATH has it, and where it keeps its data.

@@ -102,12 +102,17 @@ func (e *Edit) apply(text []byte) ([]byte, error) {
 	if sameJSON(old, value) {
 		return text, nil
 	}
-	if command := gjson.Get(value, "command"); e.Kind == jsonMember && old != "" { // what else the user set there stays
-		if sameJSON(gjson.Get(old, "command").Raw, command.Raw) {
-			return text, nil
+	if e.Kind == jsonMember && old != "" { // what else the user set there stays
+		names := []string{"command"}
+		if strings.Contains(value, contextFlag) && !strings.Contains(old, contextFlag) {
+			names = append(names, "args")
 		}
-		out, err := jsonedit.SetMember(doc, command.Raw, slices.Concat(e.Path, []string{"command"})...)
-		return []byte(out), err
+		for _, name := range names {
+			if own := gjson.Get(value, name); own.Exists() && !sameJSON(gjson.Get(old, name).Raw, own.Raw) && err == nil {
+				doc, err = jsonedit.SetMember(doc, own.Raw, slices.Concat(e.Path, []string{name})...)
+			}
+		}
+		return []byte(doc), err
 	}
 	e.Names = names
 	out, err := jsonedit.SetMember(doc, value, e.Path...)

@@ -21,6 +21,21 @@ type Self struct {
 	Program, Shell string
 	// Data is the folder for the record of what was installed, backups and switches.
 	Data string
+	// ContextTools has the MCP servers offer the tools by which a model steers its context. Those
+	// that do so already go on.
+	ContextTools bool
+}
+
+// contextFlag is the argument of an MCP server for it.
+const contextFlag = `"--context-tools"`
+
+// args are the arguments of an MCP server after "--agent", whose entry is, or will be, in a file.
+func (s Self) args(a Agent, folder, file string) string {
+	args := rawjson.Quote(a.Name)
+	if _, old, _ := read(filepath.Join(folder, file), folder); s.ContextTools || strings.Contains(string(old), contextFlag) {
+		args += ", " + contextFlag
+	}
+	return args
 }
 
 // Change is what an installation does to one file, or one series of commands: as it is planned,
@@ -130,7 +145,11 @@ func (s Self) wanted(a Agent, parts []Part) (all []Change) {
 			}
 			calls, texts := ProgramReplacer(s.Shell, s.Program), integrations.Plugin(a.Name)
 			for _, name := range slices.Sorted(maps.Keys(texts)) {
-				own(folder, name, "the plugin", calls.Replace(texts[name]), "palimpsest")
+				text := calls.Replace(texts[name])
+				if name == claudeServer {
+					text = strings.Replace(text, rawjson.Quote(a.Name), s.args(a, folder, name), 1)
+				}
+				own(folder, name, "the plugin", text, "palimpsest")
 			}
 			if a.Name == ClaudeCode {
 				all = append(all, a.claudeCommands(folder))
@@ -142,7 +161,7 @@ func (s Self) wanted(a Agent, parts []Part) (all []Change) {
 		case Status:
 			add("settings.json", Edit{Kind: statusLine, What: "a status line", Path: []string{"statusLine"}, Value: s.Shell})
 		case MCP:
-			value := strings.NewReplacer("PROGRAM", rawjson.Quote(s.Program), "AGENT", rawjson.Quote(a.Name)).Replace(a.mcp.form)
+			value := strings.NewReplacer("PROGRAM", rawjson.Quote(s.Program), "AGENT", s.args(a, a.Folder, firstThere(a.Folder, a.mcp.file))).Replace(a.mcp.form)
 			kind := jsonMember
 			if a.mcp.path == nil {
 				kind = tomlTable
@@ -168,6 +187,9 @@ summarizer:
 
 // rulesMark begins it: any other file of this name is another's.
 const rulesMark = "# Made by palimpsest install: "
+
+// claudeServer is the file of Claude Code's plugin that names the MCP server.
+const claudeServer = ".mcp.json"
 
 // claudeFolder is the variable by which Claude Code finds its folder.
 const claudeFolder = "CLAUDE_CONFIG_DIR"

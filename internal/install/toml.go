@@ -16,9 +16,10 @@ type tomlPart struct {
 var (
 	// tomlBracket matches a bracket, or a string or comment with whatever is in it.
 	tomlBracket = lazyregexp.New(`(?s)"""(?:[^\\]|\\.)*?"""|'''.*?'''|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#[^\n]*|[\[\]]`)
-	// tomlCommand matches the program of a server, inServers and inDocument a server of ours in other forms than a table, or
+	// tomlCommand matches the program of a server, tomlArgs its arguments, inServers and inDocument a server of ours in other forms than a table, or
 	// all servers in one line.
 	tomlCommand = lazyregexp.New(`(?m)^[ \t]*["']?command["']?[ \t]*=[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*')`)
+	tomlArgs    = lazyregexp.New(`(?m)^([ \t]*args[ \t]*=[ \t]*\[[^\]]*[^\],\s])\s*,?\s*\]`)
 	inServers   = lazyregexp.New(`(?m)^[ \t]*["']?palimpsest["']?[ \t]*[=.].*$`)
 	inDocument  = lazyregexp.New(`(?m)^[ \t]*["']?mcp_servers["']?[ \t]*(=|\.[ \t]*["']?palimpsest\b).*$`)
 )
@@ -68,7 +69,11 @@ func (e *Edit) table(doc string) ([]byte, error) {
 			if at == nil || !strings.Contains(body[at[2]:at[3]], "palimpsest") {
 				return nil, fmt.Errorf("%w: it has another %s", ErrOthers, ownServer)
 			}
-			return []byte(doc[:p.body+at[2]] + program + doc[p.body+at[3]:]), nil
+			body = body[:at[2]] + program + body[at[3]:]
+			if strings.Contains(e.Value, contextFlag) && !strings.Contains(body, contextFlag) {
+				body = tomlArgs().ReplaceAllString(body, "${1}, "+contextFlag+"]")
+			}
+			return []byte(doc[:p.body] + body + doc[p.to:]), nil
 		case servers:
 			line = inServers().FindString(body)
 		case "":
