@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/care"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
@@ -24,9 +25,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -37,6 +40,8 @@ type agentRun struct {
 	policyName                string // the name of the policy that was found
 	store                     storeFlag
 	keep                      bool // in the usual store
+	contextTools              bool
+	notes                     runNotes
 }
 
 func runCommand(s Streams) *cobra.Command {
@@ -94,6 +99,7 @@ prompt, which its provider may still have in its cache. A line at the end says h
 	f.StringVar(&r.store.name, "store", inMemory, "keep conversations and plans in `STORE`: memory:, a SQLite FILE or postgres://…")
 	f.StringVar(&r.store.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
 	f.BoolVar(&r.options.NoTools, "no-tools", false, "offer the model no tools to read what was removed")
+	f.BoolVar(&r.contextTools, "context-tools", false, "offer the model context_status, context_note and compact_now, in every request")
 	return c
 }
 
@@ -121,7 +127,11 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	config, kept := &r.options.Config, db.forTenant(r.store.tenant)
-	config.Log, config.Plans, config.Answers, r.options.Documents = kept.Log, kept.Plans, llm.NewAnswers(kept.Answers), kept.Documents
+	config.Log, config.Plans, config.Answers, r.options.Documents = kept.Log, kept.Plans, llm.NewAnswers(kept.Answers), &r.notes
+	r.notes = runNotes{documents: kept.Documents, books: map[string][]plan.Note{}}
+	if r.contextTools {
+		config.Recall = &palimpsest.Recall{ContextTools: true, Rehydrate: recall.Rehydration{Disabled: true}} // as the proxy has it
+	}
 	lines, counts := &deferredLines{w: s.Err, masks: masks, hold: sharesTerminal(s)}, &event.Counters{}
 	config.Events = event.Multi(newAnnouncer(lines.print), newTroubles(lines.print), counts)
 
@@ -302,6 +312,9 @@ func (r *agentRun) endLine(t proxy.Totals, upstreams []proxy.Upstream) string {
 			line += fmt.Sprintf(" (%d %% less)", 100*(t.TokensBefore-t.TokensSent)/t.TokensBefore)
 		}
 		line += ", " + plural(int(t.Compactions), "compaction")
+	}
+	if noted := notesPhrase(r.notes.all()); noted != "" {
+		line += ", " + noted + " of the model"
 	}
 	if t.Faults > 0 {
 		line += ", " + plural(int(t.Faults), "internal error") + " (request passed on unchanged)"

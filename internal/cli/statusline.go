@@ -39,7 +39,8 @@ func statuslineCommand(s Streams) *cobra.Command {
 		Use:   "statusline [NUMBER or ID]",
 		Short: "Write one line about the room in a session: a status line for Claude Code",
 		Long: `Write one line: the model, its window, how much of it is used, how much may come until the
-agent compacts, and what its last compaction freed. Claude Code's contract is JSON on standard
+agent compacts, what its last compaction freed, and how many notes its model has written
+("palimpsest mcp --context-tools"). Claude Code's contract is JSON on standard
 input; "palimpsest install claude-code" sets it up. Right after a compaction Claude Code still
 passes the figures from before: then they are those of its transcript, of which only the end is
 read. Figures with ~ are estimates.
@@ -92,6 +93,7 @@ type status struct {
 	freed        int
 	reserve      int // what the agent keeps free when it compacts
 	off          bool
+	notes        string // how many the model has written; "" for none
 }
 
 // readStatus reads the input of Claude Code, and the end of its transcript, which knows better what is
@@ -99,7 +101,8 @@ type status struct {
 func readStatus(in []byte) status {
 	v := gjson.ParseBytes(in)
 	window := v.Get("context_window")
-	end := endOf(readTail(v.Get("transcript_path").Str))
+	text := readTail(v.Get("transcript_path").Str)
+	end := endOf(text[max(0, len(text)-statusTail):])
 	id := cmp.Or(v.Get("model.id").Str, end.model)
 	s := status{model: cmp.Or(v.Get("model.display_name").Str, id), used: promptTokens(window.Get("current_usage"))}
 	if s.window = int(window.Get("context_window_size").Int()); s.window == 0 {
@@ -113,7 +116,7 @@ func readStatus(in []byte) status {
 	if !end.estimated { // as `palimpsest lost` tells it
 		s.freed = max(0, end.before-end.after)
 	}
-	s.reserve = reserveOf(s.window)
+	s.reserve, s.notes = reserveOf(s.window), notesPhrase(notesIn(text))
 	switches, _, _ := loadSwitches()
 	s.off = switches.Off(install.ClaudeCode, v.Get("session_id").Str) != ""
 	return s
@@ -204,7 +207,7 @@ func readTail(path string) []byte {
 	if err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	text := make([]byte, min(statusTail, info.Size()))
+	text := make([]byte, min(notesTail, info.Size()))
 	n, _ := f.ReadAt(text, info.Size()-int64(len(text))) // it may have become shorter
 	return text[:n]
 }
@@ -230,6 +233,7 @@ func (s status) String() string {
 	say(used && s.reserve > 0 && room <= 0, "compacts next")
 	say(s.compacted && s.freed > 0, "⟲ compacted, freed %s", shortNumber(s.freed))
 	say(s.compacted && s.freed == 0, "⟲ compacted")
+	say(s.notes != "", "%s", s.notes)
 	say(s.off, "palimpsest is off")
 	return cmp.Or(strings.Join(parts, " · "), "palimpsest: no request yet")
 }
