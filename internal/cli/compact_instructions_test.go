@@ -164,7 +164,7 @@ func instructionsStand(t *testing.T, file, api string, budget int, want []string
 			t.Errorf("%s, %s: what came out is refused: %s", file, policy, stderr)
 		}
 		for _, w := range want {
-			if n := strings.Count(string(data), w); n != 1 {
+			if n := strings.Count(string(data), w); n != 1 && (n == 0 || policy != "notes") { // it keeps more whole
 				t.Errorf("%s, %s: %q is there %d times", file, policy, w, n)
 			}
 		}

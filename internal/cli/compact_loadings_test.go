@@ -50,7 +50,7 @@ func TestLoadingsStand(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, tool := range []string{"weigh", "paint"} {
-				if n := strings.Count(string(data), `"tool_name":"`+tool+`"`); n != 1 {
+				if n := strings.Count(string(data), `"tool_name":"`+tool+`"`); n != 1 && (n == 0 || policy != "notes") { // it keeps more whole
 					t.Errorf("%s, %s: %s is loaded %d times", c.load, policy, tool, n)
 				}
 			}
