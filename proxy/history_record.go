@@ -20,7 +20,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -307,19 +306,6 @@ func (hs *histories) forwardConversationChange(r *http.Request, c conversationCh
 		})
 	})
 	return res, nil
-}
-
-// A stream that several responses were joined into has one id for the client, that of the
-// first. The provider holds the whole under the id of the last, so that requests which name
-// the first must name the last. Only this process knows which is which.
-
-// recordProviderID remembers the provider's id of a response under the client's.
-func (s *lookupStream) recordProviderID() {
-	m, ok := s.translator.(*dialect.ResponseStream)
-	if !ok || m.FirstID == m.LastID {
-		return
-	}
-	s.providerIDs.Put(gjson.Parse(m.FirstID).Str, gjson.Parse(m.LastID).Str, 1)
 }
 
 // requestForProvider is a request about a response, such as GET /v1/responses/ID, under the

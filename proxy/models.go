@@ -49,6 +49,18 @@ func (x *received) windowID(model string) string {
 	return canonjson.Digest(x.request.URL.Host, model)
 }
 
+// modelName is the model that the request asks for. Without a parsed request the body is
+// searched.
+func (x *received) modelName(r *parsedRequest) string {
+	switch {
+	case x.endpoint.model != "":
+		return x.endpoint.model
+	case r != nil:
+		return r.Prompt.Model
+	}
+	return x.plain.Model()
+}
+
 // models knows models: by the table and the options, and by what their providers said.
 type models struct {
 	*core
@@ -172,12 +184,6 @@ func (ms *models) learn(x *received, what, name string, add func(known learned, 
 		_, _, err := ms.learned.put(ctx, x.windowID(name), was, &after)
 		return unlessConflict(err)
 	})
-}
-
-// hasNoLimit reports whether nothing is known that the requests of a model could exceed: neither its
-// window, nor that one was refused as too long.
-func (ms *models) hasNoLimit(ctx context.Context, x *received, name string) bool {
-	return ms.model(name).Window == 0 && ms.learnedOf(ctx, x, name).WindowSeen.IsZero()
 }
 
 // tellWindow tells once, and again if the provider names another, that a named window is used in

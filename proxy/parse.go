@@ -9,18 +9,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// modelName is the model that the request asks for. Without a parsed request the body is
-// searched.
-func (x *received) modelName(r *parsedRequest) string {
-	switch {
-	case x.endpoint.model != "":
-		return x.endpoint.model
-	case r != nil:
-		return r.Prompt.Model
-	}
-	return x.plain.Model()
-}
-
 func (cv *conversations) loadHistory(ctx context.Context, h loggedHistory) ([]thread.Message, error) {
 	if h.Log == "" {
 		return nil, nil

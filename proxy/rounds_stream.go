@@ -133,6 +133,19 @@ func (s *lookupStream) roundAnswer() (wire.Answer, bool) {
 	return a, err == nil
 }
 
+// A stream that several responses were joined into has one id for the client, that of the
+// first. The provider holds the whole under the id of the last, so that requests which name
+// the first must name the last. Only this process knows which is which.
+
+// recordProviderID remembers the provider's id of a response under the client's.
+func (s *lookupStream) recordProviderID() {
+	m, ok := s.translator.(*dialect.ResponseStream)
+	if !ok || m.FirstID == m.LastID {
+		return
+	}
+	s.providerIDs.Put(gjson.Parse(m.FirstID).Str, gjson.Parse(m.LastID).Str, 1)
+}
+
 // finishRound decides what follows a round. If the end of the answer could not be read, everything
 // passes as it came.
 func (s *lookupStream) finishRound(tail []byte, err error) {

@@ -94,7 +94,8 @@ func (st *stepper) isSmall(ctx context.Context, x *received) bool {
 	switch st.options.Config.Policy.(type) {
 	case nil, policy.Auto:
 		most := cmp.Or(wire.LimitsOf(x.endpoint.dialect.API(), "").Bytes, math.MaxInt)
-		return x.body.Len() <= most && st.models.hasNoLimit(ctx, x, x.modelName(nil))
+		name := x.modelName(nil)
+		return x.body.Len() <= most && st.models.model(name).Window == 0 && st.models.learnedOf(ctx, x, name).WindowSeen.IsZero()
 	}
 	return false
 }

@@ -183,12 +183,7 @@ func (m *Messages) expand(found []blockPlace, newest int) {
 }
 
 func (x message) withBlocks(blocks []gjson.Result) message {
-	return x.withContent(rawjson.ArrayOf(blocks, raw))
-}
-
-func raw(v gjson.Result) string { return v.Raw }
-
-func (x message) withContent(content string) message {
+	content := rawjson.ArrayOf(blocks, func(v gjson.Result) string { return v.Raw })
 	out := readMessage(gjson.Parse(jsonedit.Set(x.raw, "content", content)))
 	out.recap = x.recap
 	return out
