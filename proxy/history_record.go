@@ -26,7 +26,7 @@ import (
 
 // recordAnswer remembers an answer that the provider keeps.
 func (hs *histories) recordAnswer(x *received, res *http.Response, d decision) {
-	if !x.isAnswerStored() {
+	if !x.isAnswerStored(d) {
 		return
 	}
 	save := func(a providerAnswer) { hs.saveAnswer(x, d, a) }

@@ -39,16 +39,18 @@ func withBody(r *http.Request, size int, body func() io.Reader) *http.Request {
 
 // isAnswerStored reports whether the provider keeps the answer, and the history before it is
 // known here, so that a later request can continue it.
-func (x *received) isAnswerStored() bool {
+func (x *received) isAnswerStored(d decision) bool {
 	switch h := x.held; {
 	case x.endpoint.task != generate:
 		return false
 	case h != nil:
 		return h.stored && (h.name == "" || h.known)
-	case x.endpoint.dialect.API() == wire.Responses:
-		return x.request.Header.Get("Content-Encoding") == "" && !storeFalse().MatchString(x.body.String())
+	case x.endpoint.dialect.API() != wire.Responses || x.request.Header.Get("Content-Encoding") != "":
+		return false
+	case d.parsed != nil:
+		return d.parsed.Members["store"].Type != gjson.False
 	}
-	return false
+	return !storeFalse().MatchString(x.body.String())
 }
 
 // storeFalse tells the provider not to keep a response.
@@ -82,7 +84,7 @@ func (a *asker) send(x *received, d decision) (*http.Response, error) {
 		size, body = own.Len(), own.Reader
 	}
 	out := withBody(x.request, size, body)
-	if d.action != Passed || x.isNearWindow(d) || x.endpoint.task == generate && x.isLarge() || d.fellBack() || x.isAnswerStored() && !httpbody.AcceptsOnlyReadable(out.Header) {
+	if d.action != Passed || x.isNearWindow(d) || x.endpoint.task == generate && x.isLarge() || d.fellBack() || x.isAnswerStored(d) && !httpbody.AcceptsOnlyReadable(out.Header) {
 		httpbody.AcceptReadable(out) // the answer is read here, or it may be an overflow that has to be read
 	}
 	if d.action != Passed {
@@ -112,8 +114,8 @@ func send(base http.RoundTripper, r *http.Request) (*http.Response, error) {
 
 // bodyForProvider is the client's body, with the previous response named by the provider's id.
 func (hs *histories) bodyForProvider(x *received) *identify.Body {
-	if x.endpoint.dialect.API() != wire.Responses || x.request.Header.Get("Content-Encoding") != "" {
-		return x.body
+	if x.plain.Unmarked || x.endpoint.dialect.API() != wire.Responses || x.request.Header.Get("Content-Encoding") != "" {
+		return x.body // it names no response
 	}
 	last, other := hs.providerIDs.Get(gjson.Get(x.body.String(), "previous_response_id").Str)
 	if !other {
