@@ -126,6 +126,9 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request, count func()
 			<-before
 			goesOn := ctx.Err() == nil && failsafe.OrOnPanic(false, s.emitPanic, func() bool { return l.answer(ctx, a) == nil })
 			a.reserved.release()
+			if !goesOn && stream != "" && ctx.Err() == nil { // the others go on
+				goesOn = l.refuse(ctx, http.StatusBadGateway, "api_error", "palimpsest: the answer broke off") == nil
+			}
 			if !goesOn {
 				cancel() // without the client no answer is needed
 			}
@@ -268,7 +271,7 @@ func (l *lane) relay(ctx context.Context, answer io.Reader, items []string) erro
 			err = io.ErrUnexpectedEOF // the client would wait for the end
 		}
 		if err != nil {
-			return err // clients ask again when the connection closes
+			return err // clients ask again when the connection closes, or the lane has an error
 		}
 	}
 }

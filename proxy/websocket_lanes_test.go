@@ -35,6 +35,10 @@ func lanesUpstream(t *testing.T, goOn <-chan struct{}) (url string, bodies func(
 			}
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
+		if strings.Contains(gjson.GetBytes(body, "input.@reverse.0.content").Str, "break") {
+			fmt.Fprintf(w, "data: {\"type\":\"response.created\",\"response\":{\"id\":%q}}\n\n", id)
+			return
+		}
 		fmt.Fprintf(w, "data: {\"type\":\"response.completed\",\"response\":{\"id\":%q,\"status\":\"completed\",\"output\":[{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":%q}]}]}}\n\n", id, "answer "+id)
 	}))
 	t.Cleanup(server.Close)
@@ -195,7 +199,43 @@ func TestLanesAreFreed(t *testing.T) {
 	}
 }
 
-// TestLanePanics: a panic on the way of one request ends its connection, and nothing else.
+// TestLaneBreaks: an answer that breaks off ends with an error of its lane, which goes on with what it had; another lane
+// does not notice.
+func TestLaneBreaks(t *testing.T) {
+	goOn := make(chan struct{})
+	url, bodies := lanesUpstream(t, goOn)
+	p, err := proxy.New(&proxy.Options{OpenAI: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask, next := dialLanes(t, p)
+	say := func(lane, more, text string) {
+		ask(`{"type":"response.create","stream_id":"` + lane + `","model":"m","store":false,` + more + `"input":[{"role":"user","content":"` + text + `"}]}`)
+	}
+	say("b", "", "slow one")
+	say("a", "", "good")
+	goesOn := fmt.Sprintf("%q:%q,", "previous_response_id", next().Get("response.id").Str)
+	say("a", goesOn, "break")
+	for _, want := range []string{"response.created", "error"} {
+		if e := next(); e.Get("stream_id").Str != "a" || e.Get("type").Str != want {
+			t.Fatalf("want %s, got %s", want, e.Raw)
+		}
+	}
+	say("a", goesOn, "and on")
+	if e := next(); e.Get("stream_id").Str != "a" || e.Get("type").Str != "response.completed" {
+		t.Errorf("the lane goes on with %s", e.Raw)
+	}
+	sent := bodies()
+	if last := gjson.Get(sent[len(sent)-1], "input.#.content").Raw; !strings.Contains(last, "good") || strings.Contains(last, "break") {
+		t.Errorf("it went on with %s", last)
+	}
+	close(goOn)
+	if e := next(); e.Get("stream_id").Str != "b" || e.Get("type").Str != "response.completed" {
+		t.Errorf("the other lane got %s", e.Raw)
+	}
+}
+
+// TestLanePanics: a panic on the way of one request ends its connection, and nothing else, or its lane if it has a name.
 func TestLanePanics(t *testing.T) {
 	url, _ := lanesUpstream(t, nil)
 	p, err := proxy.New(&proxy.Options{OpenAI: url})
@@ -232,6 +272,16 @@ func TestLanePanics(t *testing.T) {
 	}
 	if n := p.Totals().Faults; n != 1 {
 		t.Errorf("%d faults are counted", n)
+	}
+	mu.Lock()
+	asked = 0
+	mu.Unlock()
+	ask, next := dialLanes(t, server.Config.Handler)
+	for _, want := range []string{"error", "response.completed"} {
+		ask(`{"type":"response.create","stream_id":"a","model":"m","input":"hi"}`)
+		if e := next(); e.Get("type").Str != want || e.Get("stream_id").Str != "a" {
+			t.Errorf("want %s, got %s", want, e.Raw)
+		}
 	}
 }
 
