@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/internal/care"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/lost"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
@@ -151,6 +152,7 @@ type overview struct {
 	// Sample says that no session was found, and that the rest is of the sample that comes with Palimpsest.
 	Sample     bool        `json:"sample,omitempty"`
 	Compaction *compaction `json:"compaction,omitempty"` // of the newest session that has one
+	Week       string      `json:"week,omitempty"`       // what was saved in it, if the settings ask for that
 	Next       string      `json:"next"`                 // a command
 }
 
@@ -195,6 +197,9 @@ func runOverview(c *cobra.Command, s Streams) error {
 	if err != nil {
 		return err
 	}
+	if o.Week, err = weekLine(c.Context(), time.Now().AddDate(0, 0, -7)); err != nil {
+		return err
+	}
 	why := o.chooseNext(listed)
 	return writeResult(s.Out, c, o, func(p *printer) {
 		if o.Sample {
@@ -205,9 +210,42 @@ func runOverview(c *cobra.Command, s Streams) error {
 		}
 		p.line("")
 		p.compaction(o.Compaction, "No compaction was found in them.")
+		if o.Week != "" {
+			p.text("%s", o.Week)
+		}
 		p.line("")
 		p.line("next: %s   %s", o.Next, why)
 	})
+}
+
+// weekLine says what the compactions since then saved; empty for none, or if the settings do not ask.
+func weekLine(ctx context.Context, since time.Time) (string, error) {
+	settings, err := loadSettings("", nil)
+	if err != nil || settings.Text("weekly") != "on" {
+		return "", err
+	}
+	var f storeFlag
+	made, saved := 0, 0
+	err = f.withTenant(ctx, func(k *tenantStore) error {
+		all, err := care.AllThreads(ctx, k.Catalog)
+		for _, info := range all {
+			for v, round := info.Plans, 0; v > 0 && !info.Changed.Before(since); v-- {
+				p, err := k.Plans.Plan(ctx, info.ID, v)
+				if err != nil || p.CreatedAt.Before(since) {
+					break // what cannot be read is not counted
+				}
+				if less := p.OriginalTokens - p.CompactedTokens; less > 0 && (p.Round == 0 || p.Round != round) { // what was edited since is no compaction
+					made, saved = made+1, saved+less
+				}
+				round = p.Round
+			}
+		}
+		return err
+	})
+	if f.isMissing(err) || made == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("In the last seven days %s made requests smaller, by %s tokens on average.", plural(made, "compaction"), number(saved/made)), err
 }
 
 // noted is what is kept of a session, so that it is read once. Another version is read anew.

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/lost"
 )
@@ -38,5 +41,40 @@ func TestLost(t *testing.T) {
 func TestWhole(t *testing.T) {
 	if _, out, errs := run(t, "inspect", "sample.jsonl"); !strings.Contains(out, " tokens, with what the agent's own compactions removed\n") {
 		t.Error(out, errs)
+	}
+}
+
+// TestWeek: a line says what the compactions of a week saved, if the settings ask for it, and nothing where none was made.
+func TestWeek(t *testing.T) {
+	file := sessionOnMachine(t)
+	week := func(since time.Time) string {
+		t.Helper()
+		line, err := weekLine(t.Context(), since)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return line
+	}
+	t.Setenv("PALIMPSEST_WEEKLY", "on")
+	if line := week(time.Time{}); line != "" {
+		t.Errorf("nothing is stored: %s", line)
+	}
+	for _, budget := range []string{"16000", "9000"} {
+		if status, _, said := run(t, "compact", file, "--budget", budget, "-o", os.DevNull); status != exitDone {
+			t.Fatal(said)
+		}
+	}
+	if line := week(time.Now().AddDate(0, 0, -7)); !regexp.MustCompile(`^In the last seven days 2 compactions made requests smaller, by 10\d,\d{3} tokens on average\.$`).MatchString(line) {
+		t.Errorf("got %q", line)
+	}
+	if line := week(time.Now().Add(time.Hour)); line != "" {
+		t.Errorf("none is so new: %s", line)
+	}
+	if _, out, _ := run(t); !strings.Contains(out, "In the last seven days") {
+		t.Error(out)
+	}
+	t.Setenv("PALIMPSEST_WEEKLY", "off")
+	if _, out, _ := run(t); strings.Contains(out, "In the last seven days") {
+		t.Error(out)
 	}
 }

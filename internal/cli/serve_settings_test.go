@@ -402,8 +402,15 @@ func TestEverySettingActs(t *testing.T) {
 		"lease":               {"50ms", []string{"--policy", waiting, "--patience", "10m", "--lease", "10m"}, waitingForDead},
 		"drain":               {"1ms", []string{"--drain", "10m"}, draining},
 		"mask-secrets":        {"off", []string{"--anthropic-upstream", "http://[::1%25" + token + "]:1"}, masking},
-		"log-level":           {"error", nil, logging},
-		"log-format":          {"json", nil, logging},
+		"weekly": {"on", nil, func(t *testing.T, args ...string) string { // the command alone heeds it
+			loaded, err := loadSettings("", map[string]string{"weekly": args[len(args)-1]})
+			if err != nil {
+				return ""
+			}
+			return loaded.Text("weekly")
+		}},
+		"log-level":  {"error", nil, logging},
+		"log-format": {"json", nil, logging},
 	}
 	for _, s := range config.Settings() {
 		tt, ok := cases[s.Name]
