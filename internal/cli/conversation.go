@@ -132,7 +132,7 @@ func (c *conversation) resolve() error {
 	if c.into != "" { // the agent may talk to any of its providers
 		c.profile.FirstUser, c.profile.ObjectArguments, c.profile.SystemFirst = true, true, true
 	}
-	made := newSummaries()
+	made := &summaries{By: map[string]int{}, Failures: []summaryFailure{}}
 	chosen, err := setup.Open(c.policy, &setup.Options{Summarizer: c.summarizer, OnUsage: made.addUsage})
 	if err != nil {
 		return err

@@ -58,22 +58,16 @@ file: change what you like, and delete the rest.`,
 		Example: "  palimpsest policy show auto\n  palimpsest policy show last-turns:5\n  palimpsest policy show mine.yaml",
 		Args:    exactArgs(1, "one NAME or FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			settings, err := policySettings(args[0], s.In)
-			if err != nil {
-				return err
+			settings, err := policyfile.Default(args[0]), error(nil) // of one with an argument, without that
+			if !slices.Contains(policyfile.Bases(), args[0]) {
+				settings, err = setup.Settings(args[0], func(name string) (io.ReadCloser, error) { return openInput(name, s.In) })
 			}
-			_, err = s.Out.Write(settings.YAML())
+			if err == nil {
+				_, err = s.Out.Write(settings.YAML())
+			}
 			return err
 		},
 	}
-}
-
-// policySettings accepts the name of a policy with an argument without that argument.
-func policySettings(name string, stdin io.Reader) (*policyfile.Settings, error) {
-	if slices.Contains(policyfile.Bases(), name) {
-		return policyfile.Default(name), nil
-	}
-	return setup.Settings(name, func(name string) (io.ReadCloser, error) { return openInput(name, stdin) })
 }
 
 func policySchemaCommand(s Streams) *cobra.Command {

@@ -425,16 +425,12 @@ func (r *report) printRecords(p *printer, maxRecords int) {
 		if record.Last != record.First {
 			turns = fmt.Sprintf("%d-%d", record.First, record.Last)
 		}
-		return []string{record.Action.String(), turns, number(record.Before), number(record.After), record.What, plainReason(record.Reason)}
+		why := strings.Replace(record.Reason, "before the cut", "older than what stays whole", 1) // as the page has it
+		return []string{record.Action.String(), turns, number(record.Before), number(record.After), record.What, why}
 	}))
 	if more := len(r.Records) - maxRecords; more > 0 {
 		p.line("and %s (`palimpsest plan` lists all)", plural(more, "more record"))
 	}
-}
-
-// plainReason is the reason of a record for people who know no cuts, as the page has it.
-func plainReason(reason string) string {
-	return strings.Replace(reason, "before the cut", "older than what stays whole", 1)
 }
 
 // planOverBudget says that the prompt under an existing plan is over the budget.

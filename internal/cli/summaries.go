@@ -45,10 +45,6 @@ type summaryFailure struct {
 	Fallback string `json:"fallback"`
 }
 
-func newSummaries() *summaries {
-	return &summaries{By: map[string]int{}, Failures: []summaryFailure{}}
-}
-
 // addAll adds the reports of a plan.
 func (s *summaries) addAll(all []summarize.Report) {
 	s.mu.Lock()
