@@ -199,16 +199,12 @@ func (in *input) fileName() string {
 // printWarnings says what is doubtful in the file.
 func (in *input) printWarnings(p *printer) {
 	if in.file != nil {
-		printWarnings(p, in.fileName(), in.warnings())
+		p.kinds("warning: "+shorten(in.fileName(), 60), in.warnings())
 	}
 }
 
 func (in *input) warnings() []string {
 	return mapSlice(in.file.Report.Warnings, transcript.Warning.String)
-}
-
-func printWarnings(p *printer, file string, warnings []string) {
-	p.kinds("warning: "+shorten(file, 60), warnings)
 }
 
 // commandArguments name the conversation for another command.

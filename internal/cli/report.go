@@ -389,7 +389,7 @@ func (s inputSummary) print(p *printer) {
 	if s.Side > 0 {
 		p.line("not counted: %s of sub-agents or abandoned branches", plural(s.Side, "side chain"))
 	}
-	printWarnings(p, s.fileName, s.Warnings)
+	p.kinds("warning: "+shorten(s.fileName, 60), s.Warnings)
 }
 
 // maxToolRows limits the table by tool.
