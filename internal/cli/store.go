@@ -182,10 +182,8 @@ func (f *storeFlag) open(ctx context.Context, existing bool) (*database, error) 
 	// Readable: a store that cannot be written may still be read.
 	o := &dsn.Options{Existing: existing, Readable: true, TenantBytes: f.tenantBytes, CacheBytes: f.cacheBytes, Masters: masters}
 	name, err := f.location()
-	if usual, _ := defaultStore(); err == nil && name == usual && f.name == "" {
-		if err = checkOldFiles(filepath.Dir(name)); err == nil && !existing {
-			err = durable.MkdirAll(filepath.Dir(name))
-		}
+	if usual, _ := defaultStore(); err == nil && name == usual && f.name == "" && !existing {
+		err = durable.MkdirAll(filepath.Dir(name))
 	}
 	if err != nil {
 		return nil, err
@@ -209,20 +207,6 @@ var errNoStore = errors.New("nothing was stored yet. `palimpsest compact FILE --
 
 // isMissing reports whether the error is that the default store does not exist yet.
 func (f *storeFlag) isMissing(err error) bool { return f.name == "" && errors.Is(err, errNoStore) }
-
-// checkOldFiles returns an error if the data directory holds files of an earlier revision,
-// which are no longer read.
-func checkOldFiles(folder string) error {
-	if _, err := os.Stat(filepath.Join(folder, dsn.File)); err == nil {
-		return nil
-	}
-	for _, name := range []string{"daemon.db", "keys"} {
-		if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
-			return fmt.Errorf("%s is of an earlier revision: threads and keys are in %s now. Rename daemon.db and the files beside it, make new API keys, and move the folder keys away; or name a store with --store", filepath.Join(folder, name), dsn.File)
-		}
-	}
-	return nil
-}
 
 // errNoMaster is the error of commands that need a master key.
 var errNoMaster = fmt.Errorf("%w: no master key: give --master-key FILE, or set %s or %s", errUsage, config.MasterFileEnv, config.MasterEnv)
