@@ -324,10 +324,7 @@ func (out *inspection) printEnd(p *printer) {
 	if out.Stale.Results == 0 {
 		p.text("no result is out of date")
 	} else {
-		are := "are"
-		if out.Stale.Results == 1 {
-			are = "is"
-		}
+		are := map[bool]string{true: "is", false: "are"}[out.Stale.Results == 1]
 		p.text("%s (%s tokens, %s) %s out of date: a later step read, changed or ran the same again",
 			plural(out.Stale.Results, "result"), number(out.Stale.Tokens), percent(out.Stale.Tokens, out.Tokens), are)
 	}

@@ -30,7 +30,12 @@ func loadSecret(needed bool) ([]byte, error) {
 		if !needed {
 			return nil, nil
 		}
-		if err := createSecret(folder); err != nil {
+		d, failed := durable.Open(folder)
+		if failed != nil {
+			return nil, failed
+		}
+		defer d.Root.Close()
+		if err := d.Create(secretFile, []byte(hex.EncodeToString(proxy.NewSecret())+"\n")); err != nil && !errors.Is(err, fs.ErrExist) { // another process was first
 			return nil, err
 		}
 		text, err = os.ReadFile(path)
@@ -43,17 +48,4 @@ func loadSecret(needed bool) ([]byte, error) {
 		return nil, fmt.Errorf("%s holds no key: remove it, and a new one will be made", path)
 	}
 	return key, nil
-}
-
-// createSecret writes a new key, unless another process does so first.
-func createSecret(folder string) error {
-	d, err := durable.Open(folder)
-	if err != nil {
-		return err
-	}
-	defer d.Root.Close()
-	if err := d.Create(secretFile, []byte(hex.EncodeToString(proxy.NewSecret())+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
 }

@@ -109,10 +109,7 @@ func leftOutLine(of int, dropped map[string]int) string {
 	if left == 0 {
 		return ""
 	}
-	were := "were"
-	if left == 1 {
-		were = "was"
-	}
+	were := map[bool]string{true: "was", false: "were"}[left == 1]
 	return fmt.Sprintf("%d of %s of the model's summary %s left out: %s", left, plural(of, "sentence"), were, countsByFrequency(dropped, causeWords))
 }
 

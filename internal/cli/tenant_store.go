@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/care"
@@ -150,11 +149,11 @@ func samePlan(a, b *plan.Plan) bool {
 	if a == nil {
 		return false
 	}
-	left, right := *a, *b
-	left.CreatedAt, right.CreatedAt = time.Time{}, time.Time{}
-	x, xErr := json.Marshal(left)
-	y, yErr := json.Marshal(right)
-	return xErr == nil && yErr == nil && bytes.Equal(x, y)
+	same := *a
+	same.CreatedAt = b.CreatedAt
+	x, err := json.Marshal(same)
+	y, failed := json.Marshal(b)
+	return errors.Join(err, failed) == nil && bytes.Equal(x, y)
 }
 
 // listRemoved returns what was removed from the prompts of a thread, or of all threads, in
