@@ -21,10 +21,11 @@ func readCopilot(j *importJob) ([]Transcript, error) {
 	err := j.lines(func(v gjson.Result, number int) {
 		if v.Get("type").Str == "session.snapshot_rewind" {
 			j.report.skip("session.snapshot_rewind")
-			if at, held := places[v.Get("data.upToEventId").Str]; held {
+			id := v.Get("data.upToEventId").Str
+			if at, known := places[id]; known && at < len(log.now) && log.now[at].Get("id").Str == id {
 				log.goBack(at)
 			} else {
-				j.report.warn(number, "the user went back to an event that is not in the file; nothing was taken back")
+				j.report.warn(number, "the user went back to an event that is not there; nothing was taken back")
 			}
 			return
 		}

@@ -136,3 +136,60 @@ func TestOpenCodeUndo(t *testing.T) {
 		})
 	}
 }
+
+// TestRewinds: where the user went back to an earlier message and on from there, the rest stands beside the session.
+func TestRewinds(t *testing.T) {
+	gemini := func(lines ...string) string {
+		all := `{"sessionId":"g","projectHash":"00"}`
+		for _, l := range lines {
+			if id, text, ok := strings.Cut(l, " "); ok {
+				kind := map[byte]string{'u': "user", 'm': "gemini"}[id[0]]
+				l = fmt.Sprintf(`{"id":%q,"type":%q,"content":%q}`, id, kind, text)
+			} else {
+				l = fmt.Sprintf(`{"$rewindTo":%q}`, l)
+			}
+			all += "\n" + l
+		}
+		return all
+	}
+	qwen := func(lines ...string) (all string) {
+		for i, l := range lines {
+			parent, text, _ := strings.Cut(l, " ")
+			message := fmt.Sprintf(`"type":%q,"message":{"role":"user","parts":[{"text":%q}]}`, []string{"user", "assistant"}[i%2], text)
+			if text == "" {
+				message = `"type":"system","subtype":"rewind","systemPayload":{"truncatedCount":2}`
+			}
+			all += fmt.Sprintf(`{"uuid":"%d","parentUuid":%q,"sessionId":"q",%s}`+"\n", i+1, parent, message)
+		}
+		return all
+	}
+	copilot := func(lines ...string) (all string) {
+		for i, l := range lines {
+			kind, text, _ := strings.Cut(l, " ")
+			data := fmt.Sprintf(`{"content":%q}`, text)
+			if kind == "session.snapshot_rewind" {
+				data = fmt.Sprintf(`{"upToEventId":%q}`, text)
+			}
+			all += fmt.Sprintf(`{"type":%q,"id":"%d","timestamp":"2026-11-02T08:00:00Z","data":%s}`+"\n", kind, i+1, data)
+		}
+		return all
+	}
+	const back = "session.snapshot_rewind"
+	for _, tt := range []struct{ name, session, want string }{
+		{"Gemini CLI", gemini("u1 one", "m1 1", "u2 two", "m2 2", "u2", "u3 three"), "user one|assistant 1|user three\nuser two|assistant 2"},
+		{"Gemini CLI, twice", gemini("u1 one", "m1 1", "u2 two", "u2", "u3 three", "m3 3", "u3", "u4 four"), "user one|assistant 1|user four\nuser two\nuser three|assistant 3"},
+		{"Gemini CLI, to what was taken back", gemini("u1 one", "u2 two", "u2", "u2", "u3 three"), "user three\nuser two\nuser one"},
+		{"Gemini CLI, to nothing", gemini("u1 one", "m1 1", "u9", "u2 two"), "user two\nuser one|assistant 1"},
+		{"Qwen Code", qwen(" one", "1 1", "2 two", "3 2", "2", "5 3"), "user one|assistant 1|assistant 3\nuser two|assistant 2"},
+		{"Qwen Code, to the first", qwen(" one", "1 1", "1 two"), "user one|user two\nassistant 1"},
+		{"Copilot CLI", copilot("user.message one", "assistant.message 1", "user.message two", "assistant.message 2", back+" 3", "user.message three"), "user one|assistant 1|user three\nuser two|assistant 2"},
+		{"Copilot CLI, to nothing", copilot("user.message one", back+" 9", "user.message two"), "user one|user two"},
+		{"Copilot CLI, to what was taken back", copilot("user.message one", "user.message two", back+" 2", "user.message three", back+" 2", "user.message four"), "user one|user three|user four\nuser two"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := conversations(t, tt.session); got != tt.want {
+				t.Errorf("%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}

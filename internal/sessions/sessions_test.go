@@ -170,13 +170,23 @@ func TestKimi(t *testing.T) {
 		"sessions/wd_shop_1a2b/session_7c/agents/main/wire.jsonl":    said,
 		"sessions/wd_shop_1a2b/session_7c/agents/agent-0/wire.jsonl": said,
 		"sessions/wd_shop_1a2b/session_7c/logs/kimi.log":             "started",
+		"sessions/wd_shop_1a2b/session_7c/state.json":                `{"title":"Plums","cwd":"/src/shop"}`,
 	})
-	all, err := new(sessions.Finder).Find("kimi-code")
+	for folder, want := range map[string]int{"/src": 0, "/src/sho": 1} { // a project that is left out
+		if all, err := (&sessions.Finder{Exclude: []string{folder}}).Find("kimi-code"); err != nil || len(all) != want {
+			t.Errorf("without %s: %v, %v", folder, all, err)
+		}
+	}
+	f := new(sessions.Finder)
+	all, err := f.Find("kimi-code")
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
 	if s := all[0]; s.ID != "session_7c" || s.Project != "wd_shop_1a2b" || s.Subagents != 1 || s.FirstRequest() != "Count the plums." {
 		t.Errorf("%+v", s)
+	}
+	if f.Describe(all); all[0].Title != "Plums" || all[0].Dir != "/src/shop" {
+		t.Errorf("%+v", all[0].About)
 	}
 }
 
