@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -20,30 +22,6 @@ const kimiProtocol = "1.5"
 // kimiState is the file that says what the session is about.
 const kimiState = "state.json"
 
-// kimiLine adds a message to the context.
-type kimiLine struct {
-	Type    string      `json:"type"`
-	Message kimiWritten `json:"message"`
-	Time    int64       `json:"time"`
-}
-
-// kimiWritten is a message in the context of Kimi Code.
-type kimiWritten struct {
-	Role    string            `json:"role"`
-	Content []map[string]any  `json:"content"`
-	Calls   []kimiCall        `json:"toolCalls"`
-	CallID  string            `json:"toolCallId,omitempty"`
-	Failed  bool              `json:"isError,omitempty"`
-	Origin  map[string]string `json:"origin,omitempty"`
-}
-
-type kimiCall struct {
-	Type      string `json:"type"`
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
 // kimiCode writes a session of Kimi Code: the wire log adds each message as a whole, as its own import of older
 // sessions does. It begins without a model, which the resume line names.
 func (w *writer) kimiCode(messages []thread.Message) {
@@ -52,37 +30,40 @@ func (w *writer) kimiCode(messages []thread.Message) {
 	w.out.Path = path.Join(folder, "agents", kimiMain, "wire.jsonl")
 	begun := w.session.Time.UnixMilli()
 	w.line(map[string]any{"type": "metadata", "protocol_version": kimiProtocol, "created_at": begun})
+	add := func(at time.Time, role string, parts []thread.Part, more map[string]any) {
+		said := map[string]any{"role": role, "content": w.blocks(parts, kimiBlock), "toolCalls": []any{}}
+		maps.Copy(said, more)
+		w.line(map[string]any{"type": "context.append_message", "message": said, "time": at.UnixMilli()})
+	}
+	result := func(at time.Time, call string, failed bool, content ...thread.Part) {
+		add(at, "tool", content, map[string]any{"toolCallId": call, "isError": failed})
+	}
 	for i := range messages {
-		m := &messages[i]
-		said := kimiWritten{Role: "user", Calls: []kimiCall{}}
-		r, result := m.Result()
+		m, at := &messages[i], w.timeOf(&messages[i])
+		r, isResult := m.Result()
 		switch {
-		case result:
-			said.Role, said.CallID, said.Failed = "tool", r.CallID, r.Outcome == thread.Failure
-			said.Content = w.blocks(r.Content, kimiBlock)
-		case m.Kind == thread.Recap: // in the user's name, as its own summaries
-			said.Origin = map[string]string{"kind": "compaction_summary"}
-		case m.Role == thread.Assistant:
-			said.Role = "assistant"
-		case m.IsAdded():
-			said.Origin = map[string]string{"kind": "injection", "variant": "palimpsest"}
-		default:
-			said.Origin = map[string]string{"kind": "user"}
-		}
-		if !result {
-			said.Content = w.blocks(slices.DeleteFunc(slices.Clone(m.Parts), isCall), kimiBlock)
-		}
-		at := w.timeOf(m).UnixMilli()
-		for _, c := range m.Calls() {
-			said.Calls = append(said.Calls, kimiCall{"function", c.ID, c.Name, c.Arguments})
-		}
-		w.line(kimiLine{"context.append_message", said, at})
-		answered := resultsByCall(messages[i+1:])
-		for _, c := range said.Calls { // what follows an open call would wait for its result
-			if _, ok := answered[c.ID]; !ok {
-				text := []map[string]any{{"type": "text", "text": "The call was interrupted."}}
-				w.line(kimiLine{"context.append_message", kimiWritten{Role: "tool", Content: text, Calls: []kimiCall{}, CallID: c.ID, Failed: true}, at})
+		case isResult:
+			result(at, r.CallID, r.Outcome == thread.Failure, r.Content...)
+		case m.Role == thread.Assistant && m.Kind != thread.Recap:
+			calls := []map[string]string{}
+			for _, c := range m.Calls() {
+				calls = append(calls, map[string]string{"type": "function", "id": c.ID, "name": c.Name, "arguments": c.Arguments})
 			}
+			add(at, "assistant", slices.DeleteFunc(slices.Clone(m.Parts), isCall), map[string]any{"toolCalls": calls})
+			answered := resultsByCall(messages[i+1:])
+			for _, c := range m.Calls() { // what follows an open call would wait for its result
+				if _, ok := answered[c.ID]; !ok {
+					result(at, c.ID, true, thread.Text{Text: "The call was interrupted."})
+				}
+			}
+		default: // its own summaries are in the user's name too
+			origin := map[string]string{"kind": "user"}
+			if m.Kind == thread.Recap {
+				origin["kind"] = "compaction_summary"
+			} else if m.IsAdded() {
+				origin["kind"], origin["variant"] = "injection", "palimpsest"
+			}
+			add(at, "user", m.Parts, map[string]any{"origin": origin})
 		}
 	}
 	state, err := json.Marshal(map[string]any{
