@@ -92,6 +92,8 @@ func anthropicAnswer(b *builder, content gjson.Result) {
 			b.addCall(p.Get("id").Str, p.Get("name").Str, argumentsJSON(p.Get("input")))
 		case "thinking":
 			b.addPart(signedReasoning(p))
+		case "turn_ended": // of Cursor
+			b.report.skip("turn_ended")
 		default:
 			b.addPart(readParts(p)...)
 		}

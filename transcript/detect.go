@@ -53,7 +53,6 @@ var unread = []struct {
 	matches func(gjson.Result) bool // nil for any
 	example string
 }{
-	{"a session of Cursor", []string{"role", "message.content"}, func(v gjson.Result) bool { return !v.Get("type").Exists() }, `{"role":"user","message":{"content":[{"type":"text","text":"Hi."}]}}`},
 	{"a session of Continue", []string{"sessionId", "workspaceDirectory", "history"}, nil, `{"sessionId":"1","title":"t","workspaceDirectory":"/w","history":[{"message":{"role":"user","content":"Hi."}}]}`},
 	{"a thread of Zed", []string{"messages.0.content.0.Text"}, nil, `{"version":"0.2.0","messages":[{"role":"user","content":[{"Text":"Hi."}]}]}`},
 	{"a thread of Zed", []string{"messages.0.User.content"}, nil, `{"version":"0.3.0","messages":[{"User":{"content":[{"Text":"Hi."}]}}]}`},

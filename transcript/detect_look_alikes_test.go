@@ -46,7 +46,7 @@ func TestLookAlikes(t *testing.T) {
 
 // TestEachLineAlone: a line of a session that holds a call or a result shows its format without the others.
 func TestEachLineAlone(t *testing.T) {
-	for _, name := range []string{"claude-code.jsonl", "codex.jsonl", "pi.jsonl", "qwen-code.jsonl", "droid.jsonl", "copilot-cli.jsonl"} {
+	for _, name := range []string{"claude-code.jsonl", "codex.jsonl", "pi.jsonl", "qwen-code.jsonl", "droid.jsonl", "copilot-cli.jsonl", "cursor.jsonl"} {
 		data, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			t.Fatal(err)

@@ -86,6 +86,8 @@ var table = []row{
 		place: Place{Variable: "COPILOT_HOME", Home: ".copilot", Sub: "session-state", Prefix: "events", Suffixes: []string{".jsonl"}, ID: 1}},
 	{Format: "cline", codec: anthropic.Codec{}, read: readCline, matches: isCline,
 		place: Place{Home: ".cline", Sub: "data/sessions", Suffixes: []string{".messages.json"}, ID: 1}},
+	{Format: "cursor", codec: anthropic.Codec{}, read: readCursor, matches: isCursor,
+		place: Place{Home: ".cursor", Sub: "projects", Suffixes: []string{".jsonl"}, Below: "agent-transcripts"}},
 	{Format: "kimi-code", codec: openai.Chat{}, read: readKimiCode, write: (*writer).kimiCode, resume: "cd DIR && kimi --session ID -m MODEL",
 		signs: []sign{{[]string{"metadata"}, []string{"protocol_version"}}, {[]string{"context.append_message"}, []string{"message"}}},
 		place: Place{Variable: "KIMI_CODE_HOME", Home: ".kimi-code", Sub: "sessions", Prefix: "wire", Suffixes: []string{".jsonl"}, Project: 4, ID: 3, State: kimiState}},

@@ -23,6 +23,9 @@ type Place struct {
 	// Project is how many levels up the folder is that is named after the project, and ID how many
 	// the one that is named after the session; 0 for none.
 	Project, ID int
+	// Below is the folder in that of the project, instead, which has the files at any depth; no others are
+	// sessions. Empty for none.
+	Below string
 	// Projects is a file in Sub that lists the projects, which have the databases: in "projects" the
 	// "path" of each, and the "data_dir" where its database is. Empty if Sub has them.
 	Projects string
@@ -39,6 +42,11 @@ func (f Format) Place() Place { return f.row().place }
 // Names are the folders above a session's file that are named after its project and after the session; empty for
 // none.
 func (p Place) Names(file string) (project, id string) {
+	for dir := filepath.Dir(file); p.Below != "" && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if filepath.Base(dir) == p.Below {
+			return filepath.Base(filepath.Dir(dir)), ""
+		}
+	}
 	for level := range max(p.Project, p.ID) {
 		file = filepath.Dir(file)
 		if level+1 == p.Project {
@@ -75,7 +83,7 @@ func (p Place) About(session string) (title, dir string) {
 func (f Format) PartOf(path string) (id, part string, subagent bool) {
 	dir := filepath.Dir(path)
 	switch {
-	case f == "claude-code" && filepath.Base(dir) == subagentFolder:
+	case (f == "claude-code" || f == "cursor") && filepath.Base(dir) == subagentFolder:
 		return filepath.Base(filepath.Dir(dir)), "", true
 	case f == "kimi-code" && filepath.Base(dir) != kimiMain:
 		return filepath.Base(filepath.Dir(filepath.Dir(dir))), "", true
@@ -94,7 +102,7 @@ func (f Format) PartOf(path string) (id, part string, subagent bool) {
 	return "", "", false
 }
 
-// subagentFolder is where Claude Code keeps the sub-agents of a session.
+// subagentFolder is where Claude Code and Cursor keep the sub-agents of a session.
 const subagentFolder = "subagents"
 
 // kimiMain is the folder of the agent with which a person speaks, beside those of its sub-agents.

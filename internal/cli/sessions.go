@@ -29,7 +29,7 @@ func sessionsCommand(s Streams) *cobra.Command {
 		Use:   "sessions [NUMBER or ID]",
 		Short: "Find the sessions that agents left on this machine",
 		Long: `Find the sessions of Claude Code, Codex, pi, Gemini CLI, opencode, Qwen Code, Cline, Droid,
-Copilot CLI, Kimi Code, Kilo, Crush, Goose and Amp (old threads) on this machine, the newest
+Copilot CLI, Cursor, Kimi Code, Kilo, Crush, Goose and Amp (old threads) on this machine, the newest
 first: the project, the title or else the first words of their user, the tokens of the newest
 request as the agent counted them, and the number of their sub-agents, which are not listed.
 Commands that take a FILE also take a NUMBER, which is that of the list last shown, or the ID of

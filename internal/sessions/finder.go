@@ -188,14 +188,14 @@ func findParts(f transcript.Format, root string, ix *index) (found []part, err e
 			return fs.SkipDir // such as Amp's of deleted threads
 		}
 		id, ok := idOf(e.Name(), at)
-		if !e.Type().IsRegular() || !ok {
+		project, own := at.Names(path)
+		if !e.Type().IsRegular() || !ok || at.Below != "" && project == "" {
 			return nil
 		}
 		info, err := e.Info()
 		if err != nil || info.Size() == 0 {
 			return nil // deleted meanwhile, or empty
 		}
-		project, own := at.Names(path)
 		s := Session{Agent: string(f), ID: cmp.Or(own, id), Project: project, Changed: info.ModTime(), Bytes: info.Size(), Path: path}
 		known, ok := ix.get(&s)
 		if !ok {

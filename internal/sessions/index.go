@@ -193,6 +193,9 @@ func (f *Finder) excludes(s *Session) bool {
 			}
 			return '-'
 		}, folder)
+		if s.Agent == "cursor" {
+			flat = strings.TrimLeft(flat, "-")
+		}
 		return s.Project == flat || strings.HasPrefix(s.Project, flat+"-") || s.Project == hex.EncodeToString(sum[:]) || s.Project == filepath.Base(folder)
 	})
 }

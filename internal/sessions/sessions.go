@@ -86,7 +86,6 @@ var settingsFolders = map[string]struct{ variable, home string }{
 	"opencode": {"OPENCODE_CONFIG_DIR", ".config/opencode"},
 	"openclaw": {"OPENCLAW_STATE_DIR", ".openclaw"},
 	"hermes":   {"HERMES_HOME", ".hermes"},
-	"cursor":   {"", ".cursor"},
 	"kilo":     {"", ".config/kilo"},
 	"crush":    {"", ".config/crush"},
 	"amp":      {"", ".config/amp"},

@@ -190,6 +190,34 @@ func TestKimi(t *testing.T) {
 	}
 }
 
+// TestCursor: transcripts lie below one folder of a project, in one of their own or not, with their sub-agents.
+func TestCursor(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	said := `{"role":"user","message":{"content":[{"type":"text","text":"<user_query>\nCount the plums.\n</user_query>"}]}}` + "\n"
+	write(t, filepath.Join(home, ".cursor", "projects", "src-shop"), map[string]string{
+		"agent-transcripts/7c/7c.jsonl":           said,
+		"agent-transcripts/7c/subagents/8d.jsonl": said,
+		"agent-transcripts/9e.jsonl":              said,
+		"terminals/1.jsonl":                       said,
+	})
+	f := new(sessions.Finder)
+	all, err := f.Find("cursor")
+	if err != nil || len(all) != 2 {
+		t.Fatal(all, err)
+	}
+	for _, s := range all {
+		if s.Project != "src-shop" || s.FirstRequest() != "Count the plums." || s.Subagents != map[string]int{"7c": 1}[s.ID] {
+			t.Errorf("%+v", s)
+		}
+	}
+	f.Exclude = []string{"/src/shop"}
+	if all, err := f.Find("cursor"); err != nil || len(all) > 0 {
+		t.Error(all, err)
+	}
+}
+
 // TestMissingSession: sub-agents whose session is not there are told.
 func TestMissingSession(t *testing.T) {
 	folder := projects(t, "a")
