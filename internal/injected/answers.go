@@ -68,7 +68,9 @@ func Settle(agent, schema string, call *thread.ToolCall, r *thread.ToolResult) {
 	form := denialIn(text)
 	r.Denied = r.Denied || form != nil && form.agent == agent && form.tools[r.Tool]
 	if r.Denied {
-		if form != nil {
+		if form != nil && form.answers != nil {
+			r.Said = form.answers(gjson.Parse(call.Arguments), text)
+		} else if form != nil {
 			r.Said = saidBehind(text, form.said)
 		}
 		return
@@ -266,13 +268,18 @@ func labeledAnswers(call gjson.Result, result string) []thread.Said {
 	}))
 }
 
+// listedAnswers reads the answer, and notes of the user, in lines below each question.
+func listedAnswers(call gjson.Result, result string) []thread.Said {
+	return statedIn(result, answersBehind(call, result, 0, func(q gjson.Result) string { return "- \"" + q.Get("question").Str + "\"\n" }))
+}
+
 // soleAnswer reads the answer to the one question.
 func soleAnswer(call gjson.Result, result string) []thread.Said {
 	return statedIn(result, []thread.Said{{Asked: call.Get("question").Str, To: len(result)}})
 }
 
 // stated matches how programs say what the user did; what the user chose or wrote stands behind it.
-var stated = lazyregexp.New(`(?m)^(?:[Uu]ser (?:answered|provided|wrote): |[Uu]ser selected: (?:\d+\. |\[")?|Notes:\n- (?:\[[^]\n]*\]: )?|- (?:\[[^]\n]*\]: )?)`)
+var stated = lazyregexp.New(`(?m)\AAnswer: |^(?:  User notes: |[Uu]ser (?:answered|provided|wrote): |[Uu]ser selected: (?:\d+\. |\[")?|Notes:\n- (?:\[[^]\n]*\]: )?|- (?:\[[^]\n]*\]: )?)`)
 
 // statedIn are the words of the user in places that say what the user did.
 func statedIn(result string, places []thread.Said) (all []thread.Said) {

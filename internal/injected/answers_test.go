@@ -54,6 +54,8 @@ func TestSettle(t *testing.T) {
 		{"no question", "crush", "question", "User answered: push always", ""},
 		{"canceled", "pi", "question", "User cancelled the selection", ""},
 		{"by id", "codex", "request_user_input", `{"answers":{"b":{"answers":["5544","not 80"]},"a":{"answers":["Grams"]},"c":{"answers":["nobody asked"]},"7":{"answers":["nor this"]}}}`, "5544; not 80|Grams"},
+		{"to talk it over", "claude-code", "AskUserQuestion", "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the user said:\nThe user wants to clarify these questions.\n    This means they may have additional information.\n\n    Questions asked:\n- \"Which unit?\"\n  Answer: Grams\n  User notes: never\nounces\n- \"Which \"port\"?\"\n  (No answer provided)", "Grams|never\nounces"},
+		{"enough answered", "claude-code", "AskUserQuestion", "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nThe user has indicated they have provided enough answers for the plan interview.\nStop asking.\n\nQuestions asked and answers provided:\n- \"Which unit?\"\n  (No answer provided)\n- \"Which \"port\"?\"\n  Answer: 80", "80"},
 		{"another question", "claude-code", "AskUserQuestion", `User has answered your questions: "May I push?"="Always". You can now continue`, ""},
 		{"behind other words", "claude-code", "AskUserQuestion", `Output: User has answered your questions: "Which unit?"="Grams", "Which "port"?"="1"`, ""},
 		{"a server's tool", "claude-code", "mcp__x__AskUserQuestion", `User has answered your questions: "Which unit?"="Grams", "Which "port"?"="1". You can now`, ""},

@@ -3,6 +3,8 @@ package injected
 import (
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -13,12 +15,16 @@ type denial struct {
 	tools                map[string]bool // by their exact names, as a server's tool has another one
 	byRule               bool            // a permission rule did not allow it; else the user did not
 	said                 string          // the user's words stand behind it; empty if the program has no place for them
+	// answers are the user's where the program tells there what was asked and answered; nil where all behind said is the user's.
+	answers func(call gjson.Result, result string) []thread.Said
 }
 
 // denials are the forms of such texts. Any tool that passes on text from elsewhere can print them: a
 // command, a file, a page, a server's tool, a sub-agent. So a form counts only for tools of the same
 // agent whose own results, failures too, always begin with words of its program.
 var denials = []denial{
+	{agent: "claude-code", begins: "The user doesn't want to proceed", holds: "\nThe user wants to clarify these questions.\n", tools: claudeTools, answers: listedAnswers},
+	{agent: "claude-code", begins: "The user doesn't want to proceed", holds: "\nThe user has indicated they have provided enough answers for the plan interview.\n", tools: claudeTools, answers: listedAnswers},
 	{agent: "claude-code", begins: "The user doesn't want to proceed with this tool use.", tools: claudeTools, said: "the user said:"},
 	{agent: "claude-code", begins: "The user doesn't want to take this action right now.", tools: claudeTools, said: "the user said:"},
 	{agent: "claude-code", begins: "[Request interrupted by user", tools: claudeTools},
