@@ -80,7 +80,7 @@ func (v *View) keepLasting(ctx context.Context, rungs []Strategy) error {
 			continue
 		}
 		keep := min(max(v.Sizes[i]/10, minStub), maxStub) + stubFrame
-		small := v.Sizes[i] <= 2*keep || !may || !v.storable(i) || !v.Shrinkable(i)
+		small := v.Sizes[i] < keep+minGain || !may || !v.storable(i) || !v.Shrinkable(i)
 		group := v.linked(i)
 		takes, known := loads[group]
 		if !known {

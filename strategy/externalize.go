@@ -34,6 +34,8 @@ type Externalize struct {
 // What stays of an externalized result is a tenth of it, within these bounds, in tokens.
 const (
 	minStub, maxStub = 40, 220
+	// minGain is what a pointer must free, in tokens: whoever needs the output pays for a call to read it back.
+	minGain = 200
 	// stubFrame is about what the pointer itself takes.
 	stubFrame = 60
 	// bytesPerToken turns the room of an excerpt into bytes; the result is counted
@@ -44,6 +46,8 @@ const (
 	// only the last step is protected.
 	oversize, oversizeStub = 0.2, 0.2
 	tightSize, tightStub   = 0.15, 0.15
+	// attachedStub is the most that stays of what the user attached, in tokens.
+	attachedStub = 1_500
 )
 
 // Name returns "externalize".
@@ -63,7 +67,7 @@ func (s Externalize) Analyze(v *View) []Proposal {
 		size := v.now[i]
 		stub := min(max(size/10, minStub), maxStub)
 		switch {
-		case v.cover[i] >= 0 || size <= 2*stub+stubFrame || !v.storable(i):
+		case v.cover[i] >= 0 || size < stub+stubFrame+minGain || !v.storable(i):
 			return -1, ""
 		case size >= threshold:
 			return stub + stubFrame, "over the threshold of " + clip.Number(threshold) + " tokens"
@@ -83,6 +87,9 @@ func (s Externalize) Analyze(v *View) []Proposal {
 			continue
 		}
 		keep := max(stub, minStub+stubFrame)
+		if v.messages[i].Kind == thread.Attached {
+			keep = min(keep, attachedStub)
+		}
 		if keep >= size {
 			continue
 		}
@@ -149,12 +156,16 @@ func (s Externalize) widen(ctx context.Context, v *View, n int) {
 		return
 	}
 	room := short.TokensAfter - v.Over()
-	size := v.Sizes[v.positions(short.Span)[0]]
-	if size <= room {
+	at := v.positions(short.Span)[0]
+	size := v.Sizes[at]
+	switch {
+	case size <= room:
 		v.undo(n) // there is room for all of it
 		return
+	case v.messages[at].Kind == thread.Attached:
+		return
 	}
-	room = min(room, size*mostShown/100)
+	room = min(room, size*mostShown/100, size-minGain)
 	s.full = true
 	wide, err := s.Execute(ctx, v, Proposal{Span: short.Span, Reason: short.Reason, Room: room})
 	if err == nil && wide.Record.Made().TokensAfter <= room {
