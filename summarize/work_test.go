@@ -361,6 +361,14 @@ func TestWorkChecks(t *testing.T) {
 		{"or true", func(l *logOf) { l.ok("npm test || true", "something") }, "test `npm test` ||"},
 		{"or true, and it says so", func(l *logOf) { l.ok("npm test || true", "Tests:       1 failed, 2 passed, 3 total") }, "test `npm test` failure|Tests: 1 failed, 2 passed, 3 total|"},
 		{"followed by another", func(l *logOf) { l.ok("npm run lint; echo done", "done") }, "lint `npm run lint` ||"},
+		{"much is edited since a failure, and another check runs", func(l *logOf) {
+			l.bad("npm test", "x")
+			for i := range 12 {
+				l.edit(fmt.Sprintf("/r/%d.ts", i))
+			}
+			l.ok("npm run lint", "")
+		}, "lint `npm run lint` success||"},
+		{"little is edited since a failure", func(l *logOf) { l.bad("npm test", "x").edit("/r/a.ts").ok("npm run lint", "") }, "test `npm test` failure|x|/r/a.ts; lint `npm run lint` success||"},
 		{"the last counts", func(l *logOf) { l.bad("npm test", "x").ok("npm test", "") }, "test `npm test` success||"},
 		{"a chain fails at the end", func(l *logOf) { l.bad("go build ./... && go test ./...", "FAIL\tx/y\t0.1s\nFAIL") }, "build `go build ./...` ||; test `go test ./...` failure|FAIL x/y 0.1s|"},
 		{"a chain fails before the end", func(l *logOf) { l.bad("go build ./... && go test ./...", "# x/y\na.go:3:2: undefined: z") }, "build `go build ./...` ||"},

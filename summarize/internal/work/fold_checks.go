@@ -34,16 +34,20 @@ func (f *fold) check(r *run, n int, dir string) {
 	case c.Outcome == "" && (w.halted || r.notRun()):
 		c.Line = cmp.Or(w.Stopped, w.firstLine, clip.Brief(w.First, maxQuote))
 	}
-	// It takes the place of an earlier one of the same, and of one that failed and is included in it. Of one that
-	// was cut nobody knows whether it is the same.
+	// It takes the place of an earlier one of the same, and of one that failed and is included in it or tells
+	// nothing of now. Of one that was cut nobody knows whether it is the same.
 	f.work.Checks = slices.DeleteFunc(f.work.Checks, func(old state.Check) bool {
-		return old.Kind == c.Kind && (old.Dir == c.Dir || old.Dir == "" || c.Dir == "") && !strings.HasSuffix(c.Command, "…") && !strings.HasSuffix(old.Command, "…") &&
+		return c.Outcome != thread.Failure && old.Outcome == thread.Failure && len(old.Since) >= outdatedBy || old.Kind == c.Kind && (old.Dir == c.Dir || old.Dir == "" || c.Dir == "") && !strings.HasSuffix(c.Command, "…") && !strings.HasSuffix(old.Command, "…") &&
 			(slices.Equal(checkWords(c.Command), checkWords(old.Command)) || c.Outcome == thread.Success && old.Outcome == thread.Failure && includes(c.Command, old.Command))
 	})
 	f.work.Checks = append(f.work.Checks, c)
 	// Those that go are not counted: the same check may run again.
 	f.work.Checks = f.work.Checks[max(0, len(f.work.Checks)-maxChecks):]
 }
+
+// outdatedBy is how many files are changed after a check that failed until what it says is of no use once another
+// check has run.
+const outdatedBy = 12
 
 // checkWords are the words of a check without those that only change how it reports.
 func checkWords(command string) (out []string) {
