@@ -144,7 +144,7 @@ func TestWhatRan(t *testing.T) {
 		{"of Python", func(k *talk) { k.said("python", args{"code": "wide = size > limit.x"}, "") }, nil, []string{"created"}},
 		{"several files", func(k *talk) {
 			k.calls("Bash", args{"command": "sed -i 's/x/y/' pkg/a.go pkg/b.go"}, "", thread.Success)
-		}, []string{"edited pkg/a.go", "edited pkg/b.go"}, nil},
+		}, []string{"edited pkg/a.go, pkg/b.go"}, nil},
 		{"the index only", func(k *talk) { k.calls("Bash", args{"command": "git restore --staged pkg/a.go"}, "", thread.Success) }, nil, []string{"edited", "by git"}},
 		{"put back", func(k *talk) {
 			k.said("edit", args{"filePath": "pkg/a.go", "oldString": "// end", "newString": "func addedName() int {\n\treturn 7\n}"}, "Edit applied successfully.")

@@ -71,6 +71,12 @@ func (s Summary) story() [][]told {
 	return turns
 }
 
+// bareChange is what was done to which file, where nothing else is told of it: such changes share a line.
+func (x *told) bareChange() (op, file string, bare bool) {
+	op, file, bare = strings.Cut(x.text, " ")
+	return op, file, bare && x.label == labelChanged && !strings.ContainsAny(x.text, ":|,\n")
+}
+
 // happened writes a turn: its number, and below it a line for each event. It notes a user
 // message that the prompt shows elsewhere.
 func (w *writer) happened(turn []told, elsewhere []int) {
@@ -82,7 +88,16 @@ func (w *writer) happened(turn []told, elsewhere []int) {
 	} else {
 		w.raw("earlier")
 	}
-	for _, x := range turn {
+	for i, x := range turn {
+		if op, file, bare := x.bareChange(); bare && i > 0 {
+			if before, _, also := turn[i-1].bareChange(); also {
+				if w.raw(", "); before != op {
+					w.raw(op).raw(" ")
+				}
+				w.text(file)
+				continue
+			}
+		}
 		w.raw("\n  ").raw(x.label).raw(": ")
 		w.deeper = "  "
 		w.said(x.text, x.label == labelUser)
