@@ -99,8 +99,10 @@ func (s *selection) trimRequests(tokens int) {
 	for {
 		s.reset(kept, each)
 		s.spent = s.countWhole(summary.Summary{CurrentTask: s.task, Requests: s.requests}.Render())
-		enough := s.spent <= max(tokens*6/5, tokens+64) || kept <= 1 && each <= leastRequest/2
-		s.spent += s.workTokens + s.laid.beside(s.requests)
+		beside := s.laid.beside(s.requests)
+		unlisted := max(0, s.laid.tokens-beside) // what the messages themselves show
+		enough := s.spent-unlisted <= max(tokens*6/5, tokens+64) || kept <= 1 && each <= leastRequest/2
+		s.spent += s.workTokens + beside
 		if enough {
 			return
 		}

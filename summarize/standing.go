@@ -380,15 +380,15 @@ func refusalsIn(m *thread.Message) (all []string) {
 // laidDown is what was chosen of what the user laid down.
 type laidDown struct {
 	items            []summary.Item
-	tokens, unlisted int                    // what they take, and how many had no room
-	texts            map[thread.ID][]string // of those that one message said
+	tokens, unlisted int                          // what they take, and how many had no room
+	said             map[thread.ID][]summary.Item // those that one message said
 	count            func(string) int
 }
 
 // choose takes the sentences that most likely stand, as far as room tokens go; 0 is no limit. What surely
 // stands may take more, and where even that is too little, answers are told without their questions.
 func (all *standingSentences) choose(room int, count func(string) int) (l laidDown) {
-	l.count, l.texts = count, map[thread.ID][]string{}
+	l.count, l.said = count, map[thread.ID][]summary.Item{}
 	sure := 0
 	for _, it := range all.items {
 		if it.Score >= surelyStanding {
@@ -437,7 +437,7 @@ func (all *standingSentences) choose(room int, count func(string) int) (l laidDo
 		if it := all.items[i]; is {
 			l.items = append(l.items, it)
 			if len(it.Sources) == 1 {
-				l.texts[it.Sources[0]] = append(l.texts[it.Sources[0]], it.Text)
+				l.said[it.Sources[0]] = append(l.said[it.Sources[0]], it)
 			}
 		}
 	}
@@ -445,22 +445,26 @@ func (all *standingSentences) choose(room int, count func(string) int) (l laidDo
 }
 
 // shorten is a message of the user in about limit bytes, without the sentences of it that are listed;
-// empty if little else is left.
+// empty if little else is left. Where that and the entries of its sentences take no less, it is the message, and
+// they need no entries.
 func (l *laidDown) shorten(m *summary.Item, limit int) string {
 	const first = 0xE000 // of the characters that stand for listed sentences
 	var listed []string
-	text := m.Text
+	text, entries := m.Text, 0 // bytes of those that are no rules
 	for _, id := range m.Sources {
-		for _, sentence := range l.texts[id] {
+		for _, it := range l.said[id] {
+			sentence := it.Text
 			if strings.Contains(text, sentence) && !strings.ContainsFunc(text, func(r rune) bool { return r == first+rune(len(listed)) }) {
 				text = strings.Replace(text, sentence, string(rune(first+len(listed))), 1)
-				listed = append(listed, sentence)
+				if listed = append(listed, sentence); it.Score < standing.Rule {
+					entries += len(sentence) + entryFrame
+				}
 			}
 		}
 	}
 	isMark := func(r rune) bool { return r >= first && int(r-first) < len(listed) }
 	rest := func(r rune) bool { return isMark(r) || unicode.IsSpace(r) || unicode.IsPunct(r) }
-	if len(listed) > 0 && len(strings.TrimFunc(text, rest)) < littleLeft {
+	if len(listed) > 0 && len(strings.TrimFunc(text, rest)) < littleLeft && entries+len(listedMark) < len(m.Text) {
 		return ""
 	}
 	short := clip.HeadAndTailOf(text, limit, func(part string) int {
@@ -491,8 +495,14 @@ func (l *laidDown) shorten(m *summary.Item, limit int) string {
 			marked, space = false, ""
 		}
 	}
+	if b.Len()+entries >= len(m.Text) {
+		return m.Text
+	}
 	return strings.TrimSpace(b.String())
 }
+
+// entryFrame is what an entry of the list takes beside its sentence, in bytes.
+const entryFrame = 16
 
 // listedMark stands where a sentence of a shortened message is listed elsewhere.
 const listedMark = "[…]"

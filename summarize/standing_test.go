@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/standing"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -27,9 +28,29 @@ func TestShortenedMessages(t *testing.T) {
 		{[]string{a, b, c}, 1000, ""},
 		{[]string{b}, 55, "The first [… 69 characters left out …] stands."}, // as many as of the whole
 	} {
-		l := laidDown{texts: map[thread.ID][]string{"m1": tt.listed, "m2": {b}}}
+		l := laidDown{said: map[thread.ID][]summary.Item{"m2": {{Text: b, Score: standing.Rule}}}}
+		for _, text := range tt.listed {
+			l.said["m1"] = append(l.said["m1"], summary.Item{Text: text, Score: standing.Rule})
+		}
 		if got := l.shorten(&summary.Item{Text: a + " " + b + "\n\n" + c, Sources: []thread.ID{"m1"}}, tt.limit); got != tt.want {
 			t.Errorf("%q: %q, want %q", tt.listed, got, tt.want)
+		}
+	}
+}
+
+// TestWholeMessages: where the entries of its sentences take as much as what was cut, a message stays whole; a rule
+// has its entry anyway.
+func TestWholeMessages(t *testing.T) {
+	const a, b = "The first of them is said.", "The second of them is only said, in many more words than the others have."
+	for _, tt := range []struct {
+		score, limit int
+		want         string
+	}{
+		{standing.Rule - 1, 1000, a + " " + b}, {standing.Rule, 1000, "[…] " + b}, {standing.Rule - 1, 40, "[…] The [… 65 characters left out …] have."},
+	} {
+		l := laidDown{said: map[thread.ID][]summary.Item{"m": {{Text: a, Score: tt.score}}}}
+		if got := l.shorten(&summary.Item{Text: a + " " + b, Sources: []thread.ID{"m"}}, tt.limit); got != tt.want {
+			t.Errorf("%d, %d bytes: %q, want %q", tt.score, tt.limit, got, tt.want)
 		}
 	}
 }
