@@ -78,7 +78,7 @@ func (s *selection) join(chosen []int) summary.Item {
 	label, size := g.label, 0
 	for _, i := range chosen {
 		c := &s.pool.candidates[i]
-		size += len(c.text) + len(gap) + len(inside) + 2
+		size += len(c.text) + len(gap) + 2
 	}
 	var b strings.Builder
 	b.Grow(len(label) + 2 + size)
@@ -92,9 +92,6 @@ func (s *selection) join(chosen []int) summary.Item {
 		if n > 0 {
 			b.WriteByte('\n')
 		}
-		for h := c.head; h > 0 && s.isTaken[h-1]; h = s.pool.candidates[h-1].head {
-			b.WriteString(inside)
-		}
 		if last >= 0 && g.apart(last, c.piece) {
 			b.WriteString(gap)
 		}
@@ -103,9 +100,6 @@ func (s *selection) join(chosen []int) summary.Item {
 	}
 	return summary.Item{Text: b.String(), Turn: g.turn, Sources: g.sources}
 }
-
-// inside is how much a line of code is indented for each block around it.
-const inside = "  "
 
 // apart reports whether something of the message lies between two pieces.
 func (g *group) apart(a, b int) bool {

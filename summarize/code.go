@@ -22,37 +22,6 @@ func Defines(line string) bool {
 	return line != "" && slices.ContainsFunc(definitions, func(d string) bool { return d[0] == scan.Lower(line[0]) && scan.MatchPhrase(line, d) })
 }
 
-// blocks are the functions and types in which a line of a source file stands, the outermost
-// first, by the indentation of the lines that begin them.
-type blocks []block
-
-type block struct{ indent, head int }
-
-// enter goes on to the next line of a file, and returns the head of the block in which it stands: the
-// index of its piece, plus 1, or 0. before is what the file holds before the line. If the line begins a block
-// itself, that becomes its piece, at the given index; kept says that there is one.
-func (b *blocks) enter(before, line string, at int, kept bool) (head int) {
-	if line == "" { // a line number alone
-		return 0
-	}
-	indent := len(before) - len(strings.TrimRight(before, " \t"))
-	for n := len(*b); n > 0 && (*b)[n-1].indent >= indent && line[0] != ')'; n-- {
-		*b = (*b)[:n-1] // a line that begins with ")" ends a signature, not the block
-	}
-	if n := len(*b); n > 0 {
-		head = (*b)[n-1].head
-	}
-	opens := strings.HasSuffix(line, "{") || strings.HasSuffix(line, ":") || strings.HasSuffix(line, "(") || strings.HasSuffix(line, ",") && openSignature(line)
-	if opens && line[0] != '#' && Defines(line) {
-		own := 0
-		if kept {
-			own = at + 1
-		}
-		*b = append(*b, block{indent, own})
-	}
-	return head
-}
-
 // openSignature reports whether a line opens more brackets than it closes.
 func openSignature(line string) bool { return strings.Count(line, "(") > strings.Count(line, ")") }
 

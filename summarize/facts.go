@@ -26,9 +26,6 @@ type piece struct {
 	score  float32  // what its form tells: how clearly a line reports an error, or defines something
 	cues   cue
 	code   bool // inside a fenced block, or a line of a tree
-	// head is the line that begins the function or type in which a line of a file stands: its
-	// index in the list, plus 1; 0 for none.
-	head int
 	place
 }
 
@@ -221,7 +218,6 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 		f.lines++
 	}
 	line, errors := 0, 0 // lines that are not empty, and those that report a failure
-	var around blocks
 	for _, p := range textLines(live, s) {
 		line++
 		text := withoutLineNumber(s[p.From:p.To])
@@ -244,14 +240,7 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 		if score > 0 && errors > maxErrorLines || score == 0 && f.records || f.source == inSearch && bareHit(text) {
 			continue
 		}
-		from := len(f.idLines)
 		f.addLine(text, line, score)
-		if f.source == inRead && from < maxIDLines {
-			head := around.enter(s[:p.To-len(text)], text, from, len(f.idLines) > from)
-			for i := range f.idLines[from:] {
-				f.idLines[from+i].head = head
-			}
-		}
 	}
 	for n, row := range rows {
 		if live.Live(readingByte * len(row)) {

@@ -93,7 +93,6 @@ type candidate struct {
 	text    string // of a piece; plain entries are rendered by selection
 	idents  []int32
 	terms   []int32 // words (see terms)
-	head    int     // the candidate that begins the block in which it stands, plus 1; 0 for none
 }
 
 // builder fills a pool from the facts of messages.
@@ -411,16 +410,12 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 		}
 	}
 	g.places = make([]place, 0, len(pieces))
-	number := make([]int, len(pieces)) // of their candidates, plus 1
 	listed := c != nil && (c.Class == toolclass.List || c.Class == toolclass.Search)
-	for n, p := range pieces {
+	for _, p := range pieces {
 		if closesTag(p.text) || listed && strings.Contains(p.text, "node_modules/") || !b.unseen(seenLine, p.text) {
 			continue
 		}
-		added := b.piece(secSnippet, &g, i, base*(1+p.score), p)
-		if number[n] = len(b.candidates); p.head > 0 {
-			added.head = number[p.head-1]
-		}
+		b.piece(secSnippet, &g, i, base*(1+p.score), p)
 	}
 	if len(g.places) > 0 {
 		b.groups[secSnippet] = append(b.groups[secSnippet], g)

@@ -8,6 +8,10 @@ const (
 	// worthSaying is the value per token from which a candidate comes before lines of output
 	// that exceed their share.
 	worthSaying = 0.003
+	// worthShowing is the value per token that lines of output must have once they take fewLines tokens: without
+	// the others the prompt is shorter.
+	worthShowing = 0.0003
+	fewLines     = 500
 	// wordsWeight is the weight of the assistant's words, changes and failures: what a
 	// colleague would tell first.
 	wordsWeight = 0.05
@@ -90,10 +94,6 @@ func (s *selection) density(c *candidate) float32 {
 		}
 	}
 	v := s.value(c)
-	for h := s.head(c); h != nil; h = s.head(h) {
-		cost += float32(len(h.text))/bytesPerToken + 1
-		v = s.plusNew(v, h.idents)
-	}
 	own := s.weight(c) * c.base
 	names := v - own
 	if len(c.terms) > 0 {

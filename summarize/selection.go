@@ -292,7 +292,7 @@ func (s *selection) takeFloors(limit int) {
 }
 
 // takeBest fills the rest with the best of all sections: lines of output first up to their
-// share, then without a limit.
+// share, then without a limit as long as they are worth it.
 func (s *selection) takeBest(limit int) {
 	rest := make([]int, 0, len(s.pool.candidates))
 	for i := range s.pool.candidates {
@@ -329,11 +329,11 @@ func (s *selection) fill(list []int, limit int) {
 	greedy(list, density, func(i int, density float32) bool {
 		c := &s.pool.candidates[i]
 		switch {
-		case s.isTaken[i]: // with a line of its block
-			return true
 		case s.snippetsCapped && density < worthSaying:
 			return false // the others are worth less
-		case s.snippetsCapped && c.section == secSnippet && s.snippets >= int(s.shares.snippets*float32(s.budget)):
+		case c.section == secSnippet && s.snippetsCapped && s.snippets >= int(s.shares.snippets*float32(s.budget)):
+			return true
+		case c.section == secSnippet && density < worthShowing && s.snippets >= fewLines:
 			return true
 		}
 		if cost := s.cost(c); s.spent+cost > limit {
@@ -363,26 +363,11 @@ func (s *selection) cost(c *candidate) int {
 	if !s.used[c.section] {
 		n += 18 // a heading
 	}
-	for h := s.head(c); h != nil; h = s.head(h) {
-		n += s.count(h.text) + 2
-	}
 	return n
-}
-
-// head is the line that begins the block in which a line of code stands, if that is still to be
-// taken; it is taken with the line, since a line says little without its function.
-func (s *selection) head(c *candidate) *candidate {
-	if c.head == 0 || s.isTaken[c.head-1] || s.pool.candidates[c.head-1].dead {
-		return nil
-	}
-	return &s.pool.candidates[c.head-1]
 }
 
 func (s *selection) take(i, cost int) {
 	c := &s.pool.candidates[i]
-	if s.head(c) != nil {
-		s.take(c.head-1, 0)
-	}
 	s.isTaken[i] = true
 	s.taken = append(s.taken, i)
 	s.used[c.section] = true

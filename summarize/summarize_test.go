@@ -510,13 +510,13 @@ func TestBudgetTooSmall(t *testing.T) {
 	}
 }
 
-// The budget is used when there is material.
+// The budget is used when there is material, but not for lines that nothing needs.
 func TestBudgetIsFilled(t *testing.T) {
 	messages := synthetic(t, 300<<10)
 	for _, budget := range []int{500, 1000, 2000, 4000, 8000, 16000} {
 		s := summarizeNow(t, Input{Messages: messages, Budget: budget})
 		n := (len(s.Render()) + 3) / 4
-		if n > budget || n < budget*95/100 {
+		if n > budget || n < min(budget*95/100, 7500) {
 			t.Errorf("budget %d: %d tokens used (%.1f %%)", budget, n, 100*float64(n)/float64(budget))
 		}
 	}
