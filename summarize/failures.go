@@ -310,8 +310,12 @@ func (r *resultFacts) telltale(p *piece) float32 {
 }
 
 // filePosition reports whether a line begins with a position in a file: 1 for a line of it, "a/b.go:12: ",
-// 2 for a column too, "a/b.go:12:3: " or "src/a.ts(12,3): ", 0 for none.
+// 2 for a column too, "a/b.go:12:3: " or "src/a.ts(12,3): ", 0 for none. The name that a runner of tasks writes in
+// front of it, "[lint] ", does not count.
 func filePosition(s string) int {
+	if task, rest, ok := strings.Cut(s, "] "); ok && s[0] == '[' && !strings.Contains(task, " ") {
+		s = rest
+	}
 	at := strings.IndexAny(s, ":(")
 	if at <= 2 || at+1 == len(s) || !scan.IsDigit(s[at+1]) || strings.IndexByte(s[:at], '.') <= 0 || strings.ContainsAny(s[:at], " \t") {
 		return 0

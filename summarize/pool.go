@@ -410,21 +410,14 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 		}
 	}
 	g.places = make([]place, 0, len(pieces))
-	listed := c != nil && (c.Class == toolclass.List || c.Class == toolclass.Search)
 	for _, p := range pieces {
-		if closesTag(p.text) || listed && strings.Contains(p.text, "node_modules/") || !b.unseen(seenLine, p.text) {
-			continue
+		if b.unseen(seenLine, p.text) {
+			b.piece(secSnippet, &g, i, base*(1+p.score), p)
 		}
-		b.piece(secSnippet, &g, i, base*(1+p.score), p)
 	}
 	if len(g.places) > 0 {
 		b.groups[secSnippet] = append(b.groups[secSnippet], g)
 	}
-}
-
-// closesTag reports whether a line only closes an element of HTML or JSX.
-func closesTag(s string) bool {
-	return strings.HasPrefix(s, "</") && strings.IndexByte(s, '>') == len(s)-1
 }
 
 // label names a result for the group of its lines.
