@@ -178,6 +178,30 @@ func TestOversizeInTail(t *testing.T) {
 	}
 }
 
+// TestLeastGain: a page is externalized where the pointer frees at least 200 tokens, and not below.
+func TestLeastGain(t *testing.T) {
+	for size, want := range map[int]bool{900: false, 1600: true} {
+		th := log(t, say(thread.User, "Look."), call("c1", "WebFetch", `{}`), answer("c1", "WebFetch", lines(1, size)), say(thread.User, "Go on."))
+		v := view(t, th, 100, strategy.Bare)
+		if got := slices.Contains(proposed(v, strategy.Externalize{}), 2); got != want {
+			t.Errorf("a page of %d tokens: %v, want %v", v.Sizes[2], got, want)
+		}
+	}
+}
+
+// TestAttachedInTail: of what the user attached at most 1,500 tokens stay, however large the room.
+func TestAttachedInTail(t *testing.T) {
+	attached := say(thread.User, lines(1, 200_000))
+	attached.Kind = thread.Attached
+	v := strategytest.View(log(t, say(thread.User, "Look."), attached), render.Profile{}, 40_000)
+	v.Protect(strategy.Generous)
+	v.Tail = 1
+	all := strategy.Externalize{}.Analyze(v)
+	if len(all) != 1 || all[0].Room != 1500 {
+		t.Fatalf("%+v", all)
+	}
+}
+
 // TestManyOutputsInTail: the outputs of one step leave the room to the summary, however
 // many it has asked for; small ones stay whole.
 func TestManyOutputsInTail(t *testing.T) {
