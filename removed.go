@@ -128,19 +128,36 @@ func search(ctx context.Context, s *Session, log *thread.Thread, p *plan.Plan, v
 	return quotable(ctx, s, index.Search(query, &o)), nil
 }
 
-// quotable are the hits whose text may be shown.
+// quotable are the hits whose text may be shown, without the messages beside them that may not.
 func quotable(ctx context.Context, s *Session, hits []recall.Hit) []recall.Hit {
-	return slices.DeleteFunc(hits, func(h recall.Hit) bool {
+	hidden := func(threadID, tool string, message thread.ID) bool {
 		of := s
-		if h.ThreadID != s.id {
-			of = &Session{conversation: conversation{s.c, h.ThreadID}}
+		if threadID != s.id {
+			of = &Session{conversation: conversation{s.c, threadID}}
 		}
 		if readAllPlans(ctx, of) != nil {
 			return true
 		}
-		class, err := logSource{session: of}.access(ctx, h.Tool, h.MessageID)
+		class, err := logSource{session: of}.access(ctx, tool, message)
 		return err != nil || !s.c.searchable(class)
-	})
+	}
+	var missing []string
+	if len(hits) > 0 {
+		missing = hits[0].Missing
+	}
+	hits = slices.DeleteFunc(hits, func(h recall.Hit) bool { return hidden(h.ThreadID, h.Tool, h.MessageID) })
+	for i := range hits {
+		h := &hits[i]
+		for _, beside := range []**recall.Neighbor{&h.Before, &h.After} {
+			if n := *beside; n != nil && hidden(h.ThreadID, n.Tool, n.MessageID) {
+				*beside = nil
+			}
+		}
+	}
+	if len(hits) > 0 {
+		hits[0].Missing = missing
+	}
+	return hits
 }
 
 // access says how sensitive it is what a message holds, and why it may not be read. What a

@@ -66,6 +66,9 @@ func TestSensitiveContent(t *testing.T) {
 		if found := strings.Contains(text, line); found != tt.found {
 			t.Errorf("%+v: found %v: %.300s", tt, found, text)
 		}
+		if text, _ := answer(t, th, "recall", map[string]any{"query": log.At(i - 1).Calls()[0].Arguments}); !tt.found && strings.Contains(text, line) {
+			t.Errorf("%+v: shown beside its call: %.900s", tt, text)
+		}
 		step.Messages = []thread.Message{plain(thread.User, "What does this say: "+line)}
 		p, err := th.PrepareStep(t.Context(), step)
 		if err != nil {

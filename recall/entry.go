@@ -125,6 +125,9 @@ const (
 	maxCall, maxValue = 240, 140
 )
 
+// callsSummary begins the summary of a message that only calls tools.
+const callsSummary = "calls "
+
 // summaryLine describes a message in one line.
 func summaryLine(m *thread.Message, call thread.ToolCall) string {
 	head, body := "", m.Text()
@@ -138,7 +141,7 @@ func summaryLine(m *thread.Message, call thread.ToolCall) string {
 		for _, c := range calls {
 			names = append(names, strings.TrimSpace(c.Name+" "+argumentsBrief(c.Arguments)))
 		}
-		return clip.Line("calls "+strings.Join(names, ", "), maxSummary)
+		return clip.Line(callsSummary+strings.Join(names, ", "), maxSummary)
 	}
 	line := cmp.Or(firstLine(body), firstLine(FullText(m)))
 	if head != "" && line != "" {

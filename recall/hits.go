@@ -44,13 +44,29 @@ type Hit struct {
 	Near   []string `json:"near,omitempty"`
 	Others []string `json:"others,omitempty"`
 	Score  float64  `json:"score"`
+	// Before and After are the messages beside this one in the same thread, of those that are
+	// searched; nil where the answer shows them elsewhere or has no room for them.
+	Before *Neighbor `json:"before,omitempty"`
+	After  *Neighbor `json:"after,omitempty"`
+	// Missing, which only the best hit has, are the words and the phrases in quotes of a short query
+	// that no searched message contains: then the hits are only what comes nearest.
+	Missing []string `json:"missing,omitempty"`
 	// Also are other messages with the same text, latest first, and then those with the same
 	// lines around the match, such as another reading of a file.
 	Also []thread.ID `json:"also,omitempty"`
 }
 
-// buildHits makes hits of the found entries, which are sorted best first.
-func (x *Index) buildHits(query string, found []int, scores []float64, terms []term, phrases []string, o *Options) []Hit {
+// Neighbor is a message beside a hit, in one line of at most about 240 characters.
+type Neighbor struct {
+	MessageID thread.ID   `json:"message_id"`
+	Role      thread.Role `json:"role"`
+	Tool      string      `json:"tool,omitempty"`
+	Text      string      `json:"text"`
+}
+
+// buildHits makes hits of the entries that were found.
+func (x *Index) buildHits(r *ranking, o *Options) []Hit {
+	found, scores, terms := r.found, r.scores, r.terms
 	if len(found) == 0 {
 		return nil
 	}
@@ -60,7 +76,7 @@ func (x *Index) buildHits(query string, found []int, scores []float64, terms []t
 	}
 	x.spread(found, scores)
 	weights := make([]float64, len(x.entries))
-	paths := pathsIn(query)
+	paths := pathsIn(r.text)
 	said := map[string]int{}
 	also := map[int][]thread.ID{}
 	var shown []int
@@ -82,13 +98,13 @@ func (x *Index) buildHits(query string, found []int, scores []float64, terms []t
 			weights[i] *= namedCallWeight
 		}
 	}
-	share := nameShare
-	if len(terms) <= fewTerms {
-		share = nameShareShort
+	isShort := len(terms) <= fewTerms
+	share, beside := nameShare, 0
+	if isShort {
+		share, beside = nameShareShort, int(neighborShare*float64(tokens))
 	}
 	names := int(share * float64(tokens))
-	c := x.newChooser(weights, terms, phrases, tokens-names)
-	isShort := len(terms) <= fewTerms
+	c := x.newChooser(weights, terms, r.phrases, tokens-names-beside)
 	if isShort { // a question: its best messages, in their order
 		c.chooseBest(shown, scores, limit)
 	}
@@ -111,8 +127,11 @@ func (x *Index) buildHits(query string, found []int, scores []float64, terms []t
 	if !isShort {
 		c.moveWidestFirst(spans)
 	}
-	near, others := c.nearbyNames(query, spans, terms, names+max(0, c.tokensLeft))
 	hits := make([]Hit, len(spans))
+	if isShort {
+		c.tokensLeft = c.addNeighbors(hits, spans, beside+max(0, c.tokensLeft))
+	}
+	near, others := c.nearbyNames(r.text, spans, terms, names+max(0, c.tokensLeft))
 	for n, s := range spans {
 		i := int(x.rows[s.from].entry)
 		e := &x.entries[i]
@@ -120,6 +139,7 @@ func (x *Index) buildHits(query string, found []int, scores []float64, terms []t
 		*h = Hit{
 			ThreadID: e.ThreadID, MessageID: e.MessageID, Turn: e.Turn, Role: e.Role, Tool: e.Tool, Action: e.Action,
 			ArtifactID: e.ArtifactID, Time: e.Time, Call: e.Call, Summary: e.Summary, Score: s.score, Near: near[n], Also: also[i],
+			Before: h.Before, After: h.After,
 		}
 		for _, c := range s.copies {
 			for _, id := range append([]thread.ID{x.entries[c].MessageID}, also[int(c)]...) {
@@ -129,7 +149,7 @@ func (x *Index) buildHits(query string, found []int, scores []float64, terms []t
 			}
 		}
 		if n == 0 {
-			h.Others = others
+			h.Others, h.Missing = others, r.missing
 		}
 		h.Excerpt = x.passageText(s)
 		from, to := int(x.rows[s.from].from), int(x.rows[s.to].to)
@@ -147,6 +167,62 @@ func (x *Index) buildHits(query string, found []int, scores []float64, terms []t
 		}
 	}
 	return hits
+}
+
+const (
+	// neighborShare is the share of an answer to a short question for the messages beside its hits.
+	neighborShare = 0.12
+	// maxNeighbor bounds a message beside a hit, in characters; neighborTokens is the text around it.
+	maxNeighbor, neighborTokens = 240, 6
+	// farthestNeighbor is how far a message is still beside another: those without text are not searched.
+	farthestNeighbor = 2
+)
+
+// addNeighbors sets the messages beside the hits that are not shown themselves, the best hits first, and
+// returns the tokens that are left.
+func (c *passageChooser) addNeighbors(hits []Hit, spans []span, room int) int {
+	shown := map[int]bool{}
+	for _, s := range spans {
+		shown[int(c.x.rows[s.from].entry)] = true
+	}
+	at := func(i, of int) (found *Neighbor) {
+		if i < 0 || i >= len(c.x.entries) || shown[i] {
+			return nil
+		}
+		e, hit := &c.x.entries[i], &c.x.entries[of]
+		if e.ThreadID != hit.ThreadID || max(e.Position-hit.Position, hit.Position-e.Position) > farthestNeighbor {
+			return nil
+		}
+		if hit.Tool != "" && (e.Tool != "" || strings.HasPrefix(e.Summary, callsSummary)) {
+			return nil // Hit.Call tells what it answers, and other results are about something else
+		}
+		text := neighborText(c.x, i)
+		cost := estimateTokens(text) + neighborTokens
+		if cost > room {
+			return nil
+		}
+		room -= cost
+		shown[i] = true
+		return &Neighbor{MessageID: e.MessageID, Role: e.Role, Tool: e.Tool, Text: text}
+	}
+	for n, s := range spans {
+		i := int(c.x.rows[s.from].entry)
+		hits[n].Before, hits[n].After = at(i-1, i), at(i+1, i)
+	}
+	return room
+}
+
+// neighborText is an entry in one line: a short one whole, of a question what it asks at its end, of others
+// the summary.
+func neighborText(x *Index, i int) string {
+	e := &x.entries[i]
+	text := strings.TrimSpace(e.Text)
+	if e.Tool == "" && len(text) > maxNeighbor && x.asks[i] {
+		text = text[strings.LastIndexByte(text, '\n')+1:]
+	} else if e.Tool != "" || len(text) > maxNeighbor || strings.HasPrefix(e.Summary, callsSummary) {
+		text = cmp.Or(e.Summary, text)
+	}
+	return clip.Line(text, maxNeighbor)
 }
 
 // setPosition sets Line and Column for an excerpt that begins at byte `at` of the text.

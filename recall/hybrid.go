@@ -56,17 +56,18 @@ const (
 // that it returned the wrong vectors.
 func (h *Hybrid) Search(ctx context.Context, x *Index, query string, o *Options) ([]Hit, error) {
 	o = cmp.Or(o, &Options{})
-	query = strings.TrimSpace(query)
-	if query == "" || x.Len() == 0 {
-		return nil, nil
+	q := newQuestion(query, o, x.newest)
+	if q.text == "" || x.Len() == 0 {
+		return x.Search(query, o), nil
 	}
-	similar, at, err := h.similar(ctx, x, query, o)
+	similar, at, err := h.similar(ctx, x, &q)
 	if err != nil {
 		return nil, fmt.Errorf("recall.Search: %w", err)
 	}
 	scores := make([]float64, x.Len())
-	byWords, wordScores, terms, phrases := x.rank(query, o)
-	for n, i := range byWords[:min(len(byWords), maxFused)] {
+	r := x.rank(q)
+	wordScores := r.scores
+	for n, i := range r.found[:min(len(r.found), maxFused)] {
 		scores[i] += 1 / float64(fusionConstant+n+1)
 	}
 	for n, i := range similar[:min(len(similar), maxFused)] {
@@ -79,7 +80,8 @@ func (h *Hybrid) Search(ctx context.Context, x *Index, query string, o *Options)
 		}
 	}
 	x.sortByScore(found, scores)
-	hits := x.buildHits(query, found, scores, terms, phrases, o)
+	r.found, r.scores = found, scores
+	hits := x.buildHits(r, o)
 	for n := range hits {
 		for _, i := range found {
 			e := &x.entries[i]
@@ -97,12 +99,12 @@ func (h *Hybrid) Search(ctx context.Context, x *Index, query string, o *Options)
 
 // similar ranks the entries by their most similar piece, and returns where that piece
 // begins.
-func (h *Hybrid) similar(ctx context.Context, x *Index, query string, o *Options) (ranked []int, at map[int]int, err error) {
-	texts := []string{query}
+func (h *Hybrid) similar(ctx context.Context, x *Index, q *question) (ranked []int, at map[int]int, err error) {
+	texts := []string{q.text}
 	type piece struct{ entry, from int }
 	var of []piece
 	for i := range x.entries {
-		if !o.matches(&x.entries[i]) {
+		if !q.only.admits(x, i) {
 			continue
 		}
 		from := 0

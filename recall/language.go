@@ -24,6 +24,10 @@ var stopWords = wordSet(
 	nos para pero por porque que qué quién se sin sobre su sus también te tu un una y ya`,
 )
 
+// askingWords ask for something, and it says nothing that no text has them.
+var askingWords = wordSet(`describe exactly explain find happened look mention mentioned please recall remember remind say said show
+	tell told`)
+
 // irregular are the forms of words that share no stem, by the first of them.
 var irregular = formTable(`become became, begin began begun, break broke broken, bring brought, build built, buy bought, catch caught, child
 	children, choose chose chosen, draw drew drawn, drive drove driven, eat ate eaten, fall fell fallen, feel felt, fight

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -53,68 +54,109 @@ type term struct {
 
 // Search returns the passages that match a query best, best first; each is chosen for what
 // those before it do not show. Entries with equal text count as one. Of equal scores the
-// later message comes first. Phrases in double quotes are searched as they are; the rest are
-// words, and a passage need not have all of them. A query that is part of a word finds it
-// too. In a query of more than 300 bytes or with many quotes, such as code, quotes have no
-// meaning.
+// later message comes first. Phrases in double quotes are searched as they are, and a word with a
+// star at its end ("deploy*") is the beginning of words; the rest are words, and a passage need not
+// have all of them (see Hit.Missing). A query that is part of a word finds it too. These words of a
+// query exclude other messages: from:ROLE, tool:NAME (a tool or a program, such as pytest), file:NAME,
+// turn:N or turn:N-M, on:DATE, before:DATE and after:DATE; without other words they list messages. In
+// a query of more than 300 bytes or with many quotes, such as code, none of that has a meaning.
 func (x *Index) Search(query string, o *Options) []Hit {
 	o = cmp.Or(o, &Options{})
-	found, scores, terms, phrases := x.rank(query, o)
-	return x.buildHits(query, found, scores, terms, phrases, o)
+	return x.buildHits(x.rank(newQuestion(query, o, x.newest)), o)
 }
 
-// rank returns the entries that match, best first, the scores of all entries, and the terms
-// and phrases that excerpts are to show.
-func (x *Index) rank(query string, o *Options) (found []int, scores []float64, terms []term, phrases []string) {
-	words, phrases := parseQuery(query)
-	plain := strings.TrimSpace(strings.ReplaceAll(query, `"`, ""))
-	if plain == "" {
-		return nil, make([]float64, len(x.entries)), nil, nil
+// ranking is what entries are worth for a question.
+type ranking struct {
+	question
+	found   []int     // the entries that match, best first
+	scores  []float64 // of all entries
+	terms   []term    // that excerpts are to show, and so are the phrases
+	missing []string  // words and phrases of the question that no entry has
+}
+
+// likelyFactor is for what the question likely means, such as messages of the user.
+const likelyFactor = 1.5
+
+// rank scores the entries for a question.
+func (x *Index) rank(q question) *ranking {
+	r := &ranking{question: q, scores: make([]float64, len(x.entries))}
+	if q.text == "" && len(q.prefixes) == 0 {
+		if q.only != (filter{}) {
+			for i := range r.scores {
+				r.scores[i] = 1
+			}
+		}
+		r.found = x.matchingEntries(r)
+		return r
 	}
-	terms = x.queryTerms(words, phrases)
-	scores = x.scoreEntries(terms, query)
-	if len(plain) > maxPhrased && len(terms) > 0 {
-		return x.matchingEntries(scores, o), scores, terms, nil
+	var asked []askedWord
+	r.terms, asked = x.queryTerms(&q)
+	r.scores = x.scoreEntries(r.terms, q.text)
+	if len(q.text) > maxPhrased && len(r.terms) > 0 {
+		r.found = x.matchingEntries(r)
+		return r
 	}
-	holds := x.entriesWithPhrase(plain)
+	holds := x.entriesWithPhrase(q.text)
 	rare := x.rarity(max(1, len(holds)), true)
 	for _, i := range holds {
-		if scores[i] == 0 {
-			scores[i] = rare * x.bm25(i, 1)
+		if r.scores[i] == 0 {
+			r.scores[i] = rare * x.bm25(i, 1)
 		}
-		scores[i] *= exactFactor
+		r.scores[i] *= exactFactor
 	}
-	for _, phrase := range phrases {
-		if phrase == plain {
+	for _, phrase := range q.phrases {
+		if phrase == q.text {
 			continue // counted above
 		}
-		for i := range scores {
-			scores[i] *= missingPhraseFactor
+		for i := range r.scores {
+			r.scores[i] *= missingPhraseFactor
 		}
-		for _, i := range x.entriesWithPhrase(phrase) {
-			if scores[i] == 0 {
-				scores[i] = missingPhraseFactor * rare * x.bm25(i, 1)
+		holds := x.entriesWithPhrase(phrase)
+		for _, i := range holds {
+			if r.scores[i] == 0 {
+				r.scores[i] = missingPhraseFactor * rare * x.bm25(i, 1)
 			}
-			scores[i] *= phraseFactor / missingPhraseFactor
+			r.scores[i] *= phraseFactor / missingPhraseFactor
+		}
+		if !slices.ContainsFunc(holds, func(i int) bool { return q.only.admits(x, i) }) {
+			r.missing = append(r.missing, `"`+phrase+`"`)
 		}
 	}
+	r.phrases = append(slices.Clip(q.phrases), q.text)
+	r.found = x.matchingEntries(r)
+	r.missing = append(r.missing, missingWords(x, r, asked)...)
+	return r
+}
 
-	return x.matchingEntries(scores, o), scores, terms, append(phrases, plain)
+// missingWords are the words that none of the entries has that the question is for.
+func missingWords(x *Index, r *ranking, asked []askedWord) (missing []string) {
+	for _, word := range asked {
+		held := slices.ContainsFunc(word.terms, func(id int32) bool {
+			return r.only == filter{} || slices.ContainsFunc(x.postings[id], func(p posting) bool { return r.only.admits(x, int(p.entry)) })
+		})
+		if !held && !slices.Contains(missing, word.text) && !slices.ContainsFunc(r.found, func(i int) bool { return indexFold(x.views[i], word.text) >= 0 }) {
+			missing = append(missing, word.text)
+		}
+	}
+	return missing
 }
 
 // maxFound is how many entries are put in order and looked at closely.
 const maxFound = 2000
 
 // matchingEntries lists the entries with the best scores, best first.
-func (x *Index) matchingEntries(scores []float64, o *Options) []int {
+func (x *Index) matchingEntries(r *ranking) []int {
 	var found []int
-	for i, score := range scores {
-		if score > 0 && o.matches(&x.entries[i]) {
+	for i, score := range r.scores {
+		if score > 0 && (r.only == filter{} || r.only.admits(x, i)) {
 			found = append(found, i)
+			if r.likely != (filter{}) && r.likely.admits(x, i) {
+				r.scores[i] *= likelyFactor
+			}
 		}
 	}
-	found = mostPromising(found, scores)
-	x.sortByScore(found, scores)
+	found = mostPromising(found, r.scores)
+	x.sortByScore(found, r.scores)
 	return found[:min(len(found), maxFound)]
 }
 
@@ -163,33 +205,15 @@ func compareNewestFirst(a, b *Entry) int {
 	return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.ThreadID, b.ThreadID))
 }
 
-func (o *Options) matches(e *Entry) bool {
-	return (o.ThreadID == "" || o.ThreadID == e.ThreadID) && (o.Tool == "" || o.Tool == e.Tool) && (o.Role == "" || o.Role == e.Role)
+// askedWord is a word of a question as it was written, and the terms that it means.
+type askedWord struct {
+	text  string
+	terms []int32
 }
 
-// maxPhrased is the length in bytes up to which a query is also searched as it is; a longer
-// one is a description. maxQuotes is the number of quotes up to which they have a meaning.
-const maxPhrased, maxQuotes = 300, 4
-
-// parseQuery splits a query into words and quoted phrases.
-func parseQuery(query string) (words string, phrases []string) {
-	if len(query) > maxPhrased || strings.Count(query, `"`) > maxQuotes {
-		return strings.ReplaceAll(query, `"`, " "), nil
-	}
-	for n, part := range strings.Split(query, `"`) {
-		if n%2 == 0 {
-			words += part + " "
-		} else if part = strings.TrimSpace(part); part != "" {
-			phrases = append(phrases, part)
-		}
-	}
-	return words, phrases
-}
-
-// queryTerms returns the terms of the index that match a query, each with its largest weight.
-// Stop words count where there is nothing else.
-func (x *Index) queryTerms(words string, phrases []string) []term {
-	var terms []term
+// queryTerms returns the terms of the index that match a question, each with its largest weight, and
+// its words. Stop words count where there is nothing else.
+func (x *Index) queryTerms(q *question) (terms []term, asked []askedWord) {
 	at := map[int32]int{}
 	add := func(id int32, share float64, isName bool) {
 		weight := share * x.rarity(len(x.postings[id]), isName)
@@ -201,49 +225,57 @@ func (x *Index) queryTerms(words string, phrases []string) []term {
 		terms = append(terms, term{id, weight, share})
 	}
 	var sc scanner
-	scan := func(skip map[string]bool) (others bool) {
-		for _, text := range append([]string{words}, phrases...) {
+	look := func(skip map[string]bool) (others bool) {
+		for n, text := range append([]string{q.words}, q.phrases...) {
 			sc.scan(text, func(token []byte, g grain, from, to int) {
 				word, isName := string(token), g != wholeToken || nameScore(text[from:to]) > 1
 				if skip[word] {
 					return
 				}
 				others = true
+				share, root := grainWeight[g], stem(word)
 				id, known := x.terms[word]
 				if !known {
-					id, known = x.terms[stem(word)]
+					id, known = x.terms[root]
 				}
-				if known {
-					add(id, grainWeight[g], isName)
-					return
+				ids := []int32{id}
+				if !known {
+					ids, share = nil, share*prefixWeight
+					if len(root) > 3 && strings.HasPrefix(word, root) {
+						word = root
+					}
+					if len(q.words) <= maxPhrased && len(word) > 2 && strings.Trim(word, "0123456789") != "" {
+						ids = x.termsWithPrefix(word)
+					}
 				}
-				if len(words) > maxPhrased {
-					return
+				for _, id := range ids {
+					add(id, share, isName)
 				}
-				for _, id := range x.termsWithPrefix(word) {
-					add(id, grainWeight[g]*prefixWeight, isName)
+				if n == 0 && g == wholeToken && token[0] < utf8.RuneSelf && (len(token) > 2 || scan.IsDigit(token[0])) && !askingWords[string(token)] {
+					asked = append(asked, askedWord{text[from:to], ids})
 				}
 			})
 		}
 		return others
 	}
-	if !scan(stopWords) {
-		scan(nil)
+	if !look(stopWords) && len(q.prefixes) == 0 {
+		look(nil)
 	}
-	return terms
+	for _, prefix := range q.prefixes {
+		ids := x.termsWithPrefix(prefix)
+		for _, id := range ids {
+			add(id, grainWeight[wholeToken], true)
+		}
+		asked = append(asked, askedWord{prefix + "*", ids})
+	}
+	return terms, asked
 }
 
 // maxPrefixTerms is how many terms an unknown word may match.
 const maxPrefixTerms = 32
 
-// termsWithPrefix returns the terms that begin like a word that no text has, shortest first.
+// termsWithPrefix returns the terms that begin so, shortest first.
 func (x *Index) termsWithPrefix(word string) []int32 {
-	if len(word) < 3 {
-		return nil
-	}
-	if root := stem(word); len(root) > 3 && strings.HasPrefix(word, root) {
-		word = root
-	}
 	at, _ := slices.BinarySearch(x.words, word)
 	end := at
 	for end < len(x.words) && strings.HasPrefix(x.words[end], word) {

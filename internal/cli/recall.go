@@ -141,6 +141,7 @@ func recallCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "recall QUERY",
 		Short:   "Search what was removed from prompts",
+		Long:    "Recall searches what was removed from prompts. A phrase in double quotes is sought as it is.\n" + rehydrate.QueryHelp,
 		Example: "  palimpsest recall \"retry backoff jitter\"\n  palimpsest recall '\"ORD-48213-B\"' --thread ticket-4711",
 		Args:    nonBlankArgs("want a QUERY"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -174,6 +175,14 @@ func recallCommand(s Streams) *cobra.Command {
 
 // printHits prints hits, and how to read one with the flags that name the store.
 func printHits(p *printer, hits []recall.Hit, flags string) {
+	if miss := rehydrate.MissNote(hits); miss != "" {
+		p.line("%s", printable(miss))
+	}
+	beside := func(where string, n *recall.Neighbor) {
+		if n != nil {
+			p.line("%s %s: %s", where, speakerOf(n.Role, n.Tool), shorten(n.Text, 160))
+		}
+	}
 	for n, h := range hits {
 		if n > 0 {
 			p.line("")
@@ -183,7 +192,12 @@ func printHits(p *printer, hits []recall.Hit, flags string) {
 		if h.Call != "" { // a result says little without what was asked
 			p.line("call %s", shorten(h.Call, 160))
 		}
+		beside("before", h.Before)
 		p.quote(h.Excerpt)
+		beside("after", h.After)
+		if len(h.Also) > 0 {
+			p.line("and %d more like it: %s", len(h.Also), shortID(h.Also[0]))
+		}
 	}
 	if len(hits) > 0 {
 		p.line("")

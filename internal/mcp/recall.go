@@ -118,6 +118,11 @@ func firstHits(hits []recall.Hit, bytes int) []recall.Hit {
 	for n < min(most, len(hits)) {
 		h := &hits[n]
 		used += around + len(h.Excerpt) + len(h.Call) + len(strings.Join(h.Near, ", "))
+		for _, beside := range []*recall.Neighbor{h.Before, h.After} {
+			if beside != nil {
+				used += len(beside.Text)
+			}
+		}
 		if used > bytes && n > 0 {
 			break
 		}

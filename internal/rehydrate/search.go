@@ -37,6 +37,9 @@ func (h *Handler) recall(ctx context.Context, args arguments) (string, thread.Fi
 	}
 	sources := groupByMessage(hits)
 	var b strings.Builder
+	if miss := MissNote(hits); miss != "" {
+		b.WriteString(miss + "\n")
+	}
 	b.WriteString(clip.Count(len(hits), "hit"))
 	if len(sources) < len(hits) {
 		b.WriteString(" in " + clip.Count(len(sources), "message"))
@@ -63,6 +66,14 @@ func (h *Handler) recall(ctx context.Context, args arguments) (string, thread.Fi
 		b.WriteString(frameContent("names", clip.Head(strings.Join(others, ", "), h.maxBytes())))
 	}
 	return b.String(), thread.Fields{"hits": len(hits)}, ""
+}
+
+// MissNote says that no message contains some words of the query; empty where none is missing.
+func MissNote(hits []recall.Hit) string {
+	if len(hits) == 0 || len(hits[0].Missing) == 0 {
+		return ""
+	}
+	return "No message that was searched contains " + clip.Line(strings.Join(hits[0].Missing, " or "), minExcerpt) + ". Nearest:"
 }
 
 // messageHits is a message with the hits in it.
@@ -103,19 +114,24 @@ const hashLength, shortIDLength = 32, 12
 func shortIDs(sources []messageHits) []string {
 	ids := make([]string, len(sources))
 	begin := map[string]int{}
-	short := func(id string) bool { return len(id) == hashLength && strings.Trim(id, "0123456789abcdef") == "" }
 	for n, s := range sources {
 		ids[n] = string(s.hits[0].MessageID)
-		if short(ids[n]) {
-			begin[ids[n][:shortIDLength]]++
-		}
+		begin[shortID(ids[n])]++
 	}
 	for n, id := range ids {
-		if short(id) && begin[id[:shortIDLength]] == 1 {
-			ids[n] = id[:shortIDLength]
+		if begin[shortID(id)] == 1 {
+			ids[n] = shortID(id)
 		}
 	}
 	return ids
+}
+
+// shortID is the beginning of an id that is a hash, another one whole.
+func shortID(id string) string {
+	if len(id) == hashLength && strings.Trim(id, "0123456789abcdef") == "" {
+		return id[:shortIDLength]
+	}
+	return id
 }
 
 // write writes the hits in a message, at most limit bytes of each. from is added to the
@@ -132,8 +148,9 @@ func (s *messageHits) write(b *strings.Builder, n int, id, from string, limit in
 	if hit.Lines > 1 {
 		fmt.Fprintf(b, ", %d lines", hit.Lines)
 	}
-	b.WriteString(from + "\n")
+	b.WriteString(from + alike(hit.Also) + "\n")
 	var content strings.Builder
+	s.writeNeighbor(&content, "before", func(h *recall.Hit) *recall.Neighbor { return h.Before })
 	call := ""
 	for _, hit := range s.hits {
 		if hit.Call != "" && hit.Call != call {
@@ -148,10 +165,40 @@ func (s *messageHits) write(b *strings.Builder, n int, id, from string, limit in
 		}
 		content.WriteString(strings.TrimSuffix(clip.Head(hit.Excerpt, limit), "\n") + "\n")
 	}
+	s.writeNeighbor(&content, "after", func(h *recall.Hit) *recall.Neighbor { return h.After })
 	if len(s.nearNames) > 0 {
 		content.WriteString("[near] " + clip.Head(strings.Join(s.nearNames, ", "), limit*len(s.hits)) + "\n")
 	}
 	b.WriteString(frameContent(fmt.Sprintf("excerpt %d", n), content.String()))
+}
+
+// writeNeighbor writes the message beside the hits of one message, if there is one.
+func (s *messageHits) writeNeighbor(b *strings.Builder, where string, of func(*recall.Hit) *recall.Neighbor) {
+	for i := range s.hits {
+		if n := of(&s.hits[i]); n != nil {
+			fmt.Fprintf(b, "[%s, %s] %s\n", where, cmp.Or(oneLine(n.Tool), string(n.Role)), n.Text)
+			return
+		}
+	}
+}
+
+// maxAlike is how many messages with the same text are named.
+const maxAlike = 3
+
+// alike tells of the messages with the text of a hit, or the lines that it shows.
+func alike(also []thread.ID) string {
+	if len(also) == 0 {
+		return ""
+	}
+	var ids []string
+	for _, id := range also[:min(len(also), maxAlike)] { // any of them will do: an ambiguous one is told
+		ids = append(ids, oneLine(shortID(string(id))))
+	}
+	text := fmt.Sprintf(", and %d more like it: %s", len(also), strings.Join(ids, ", "))
+	if len(also) > maxAlike {
+		text += ", …"
+	}
+	return text
 }
 
 // FromHits turns search hits into content for one prompt: the excerpts, quoted as data,

@@ -597,14 +597,17 @@ export type QualityOutcome = {
 
 export type RecallHit = {
   action: string
+  after?: RecallNeighbor
   also?: Array<string>
   artifact_id?: string
+  before?: RecallNeighbor
   call?: string
   column?: number
   excerpt: string
   line: number
   lines: number
   message_id: string
+  missing?: Array<string>
   near?: Array<string>
   others?: Array<string>
   role: string
@@ -614,6 +617,13 @@ export type RecallHit = {
   time?: string
   tool?: string
   turn: number
+}
+
+export type RecallNeighbor = {
+  message_id: string
+  role: string
+  text: string
+  tool?: string
 }
 
 export type RenderHidden = {

@@ -1,0 +1,174 @@
+package recall
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// question is a query as it was understood.
+type question struct {
+	text     string   // without filters
+	words    string   // without phrases and prefixes
+	phrases  []string // in double quotes
+	prefixes []string // words that end with a star, without it
+	only     filter
+	likely   filter // counts more, and excludes nothing
+}
+
+// filter admits some entries; the zero value admits all.
+type filter struct {
+	threadID    string
+	tool        string // whose result the entry is
+	ran         string // the tool or the program that the entry calls, or is the output of
+	role        thread.Role
+	file        string
+	first, last int // turns; no limit without last
+	during      period
+}
+
+// filters are those that a query can hold, as NAME:VALUE. set is false for a value that is none: then
+// they are words.
+var filters = []struct {
+	name, example string
+	set           func(f *filter, value string, now time.Time) bool
+}{
+	{"from", "from:user", func(f *filter, value string, _ time.Time) bool {
+		f.role = thread.Role(strings.ToLower(value))
+		return slices.Contains([]thread.Role{thread.User, thread.Assistant, thread.Tool, thread.System}, f.role)
+	}},
+	{"tool", "tool:pytest", func(f *filter, value string, _ time.Time) bool { f.ran = value; return true }},
+	{"file", "file:client.go", func(f *filter, value string, _ time.Time) bool {
+		f.file = value
+		return !strings.HasPrefix(value, "//") // an address
+	}},
+	{"turn", "turn:3-9", func(f *filter, value string, _ time.Time) bool {
+		first, last, isRange := strings.Cut(value, "-")
+		if !isRange {
+			last = first
+		}
+		var errs [2]error
+		f.first, errs[0] = strconv.Atoi(first)
+		f.last, errs[1] = strconv.Atoi(last)
+		return errs == [2]error{} && f.last > 0
+	}},
+	{"on", "on:2026-03-01", func(f *filter, value string, now time.Time) (ok bool) {
+		f.during, ok = periodOf(value, now)
+		return ok
+	}},
+	{"after", "after:2026-03-01", func(f *filter, value string, now time.Time) bool {
+		p, ok := periodOf(value, now)
+		f.during.from = p.until
+		return ok
+	}},
+	{"before", "before:yesterday", func(f *filter, value string, now time.Time) bool {
+		p, ok := periodOf(value, now)
+		f.during.until = p.from
+		return ok
+	}},
+}
+
+// said are verbs of who asks for what was said.
+const said = ` (?:say|said|ask|asked|tell|told|want|wanted|write|wrote|mention|mentioned)\b`
+
+// spoken are words that say what is likely meant. The first group, if there is one, is a tool.
+var spoken = []struct {
+	form    func() *regexp.Regexp
+	example string
+	likely  filter
+}{
+	{lazyregexp.New(`(?i)\b(?:I|the user)` + said), "what did I say about retries", filter{role: thread.User}},
+	{lazyregexp.New(`(?i)\b(?:you|the (?:assistant|model))` + said), "what you said about retries", filter{role: thread.Assistant}},
+	{lazyregexp.New(`(?i)\boutput of (?:the )?([\w./-]*\w)`), "in the output of pytest", filter{role: thread.Tool}},
+}
+
+// maxPhrased is the length in bytes up to which a query is also searched as it is; a longer
+// one is a description. maxQuotes is the number of quotes up to which they have a meaning.
+const maxPhrased, maxQuotes = 300, 4
+
+// newQuestion reads a query, seen from the time of the latest entry.
+func newQuestion(query string, o *Options, now time.Time) question {
+	q := question{only: filter{threadID: o.ThreadID, tool: o.Tool, role: o.Role}}
+	if len(query) > maxPhrased || strings.Count(query, `"`) > maxQuotes {
+		q.words = strings.ReplaceAll(query, `"`, " ")
+		q.text = strings.TrimSpace(strings.ReplaceAll(query, `"`, ""))
+		return q
+	}
+	var kept []string
+	for n, part := range strings.Split(query, `"`) {
+		if n%2 == 1 {
+			kept = append(kept, part)
+			if part = strings.TrimSpace(part); part != "" {
+				q.phrases = append(q.phrases, part)
+			}
+			continue
+		}
+		for field := range strings.FieldsSeq(part) {
+			if q.only.read(field, now) {
+				part = strings.Replace(part, field, "", 1)
+			}
+		}
+		kept = append(kept, part)
+		for field := range strings.FieldsSeq(part) {
+			if prefix, is := strings.CutSuffix(field, "*"); is && utf8.RuneCountInString(prefix) > 1 {
+				q.prefixes = append(q.prefixes, strings.ToLower(strings.TrimLeft(prefix, "*./")))
+				continue
+			}
+			q.words += field + " "
+		}
+	}
+	q.text = strings.TrimSpace(strings.Join(kept, ""))
+	for _, s := range spoken {
+		if m := s.form().FindStringSubmatch(q.words); m != nil {
+			q.likely = s.likely
+			if len(m) > 1 {
+				q.likely.ran = m[1]
+			}
+		}
+	}
+	return q
+}
+
+// read adds a filter such as from:user; false is for other words.
+func (f *filter) read(word string, now time.Time) bool {
+	name, value, _ := strings.Cut(word, ":")
+	for _, known := range filters {
+		with := *f
+		if value != "" && strings.EqualFold(name, known.name) && known.set(&with, value, now) {
+			*f = with
+			return true
+		}
+	}
+	return false
+}
+
+// admits reports whether entry i is one that the filter is for.
+func (f *filter) admits(x *Index, i int) bool {
+	e := &x.entries[i]
+	return (f.threadID == "" || f.threadID == e.ThreadID) && (f.tool == "" || f.tool == e.Tool) && (f.role == "" || f.role == e.Role) &&
+		(f.last == 0 || f.first <= e.Turn && e.Turn <= f.last) &&
+		(f.during.from.IsZero() || !e.Time.Before(f.during.from)) && (f.during.until.IsZero() || !e.Time.IsZero() && e.Time.Before(f.during.until)) &&
+		(f.ran == "" || strings.EqualFold(f.ran, e.Tool) || e.Tool != "" && hasWord(e.Call, f.ran) || e.Tool == "" && indexFold(e.Text, f.ran+" {") >= 0) &&
+		(f.file == "" || indexFold(e.Call, f.file) >= 0 || indexFold(x.views[i], f.file) >= 0)
+}
+
+// hasWord reports whether a text has a word with nothing of a word beside it, in any case.
+func hasWord(text, word string) bool {
+	for {
+		at := indexFold(text, word)
+		if at < 0 {
+			return false
+		}
+		end := at + len(word)
+		if (at == 0 || classOf(text[at-1]) != letter) && (end == len(text) || classOf(text[end]) != letter) {
+			return true
+		}
+		text = text[at+1:]
+	}
+}
