@@ -86,7 +86,7 @@ func evalCommand(s cli.Streams) *cobra.Command {
 		}
 		return pflag.NormalizedName(name)
 	})
-	c.AddCommand(standsCommand(s), searchCommand(s))
+	c.AddCommand(standsCommand(s), searchCommand(s), lookCommand(s))
 	return c
 }
 
@@ -185,8 +185,9 @@ NAME+model is a policy whose summaries a model of your choice writes; --model-wr
 adds one for each policy. Its requests are written to OUT/requests/NN and answered in
 answer.txt there; run the same command again to go on.
 
-NAME+recall is a policy whose readers may look up what was removed, a few times, with
-recall and artifact get, as an agent can: OUT/readers/NN then holds session.db.
+NAME+recall is a policy whose readers may look up what was removed, a few times, as an
+agent can: OUT/readers/NN then holds session.db, and the scripts look and read, which
+answer as the tools recall and read_artifact do and note each use in lookups.txt.
 
 NAME@40k is a policy that goes through the session step by step, like an agent, in a
 window of that many tokens: its prompt is the last request, after all compactions.

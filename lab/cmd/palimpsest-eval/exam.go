@@ -240,7 +240,7 @@ func compactOnce(policy string, counter *token.Counter, asked *exam.Requests, lo
 		out := &exam.Made{Prompt: res.Prompt}
 		if looks && !res.Plan.Empty() {
 			out.Keep = func(ctx context.Context, dir string) error {
-				return keep(ctx, filepath.Join(dir, exam.StoreFile), s.Transcript.Thread, res.Plan)
+				return errors.Join(keep(ctx, filepath.Join(dir, exam.StoreFile), s.Transcript.Thread, res.Plan), writeLookScripts(dir))
 			}
 		}
 		if model != nil {

@@ -134,13 +134,39 @@ func TestExamWithRecall(t *testing.T) {
 		store := filepath.Join(folder, exam.StoreFile)
 		_, err = os.Stat(store)
 		looks := r.Contender == "auto+recall"
-		if told := strings.Contains(string(rules), "palimpsest recall"); told != looks || (err == nil) != looks {
+		if told := strings.Contains(string(rules), "./look WORDS"); told != looks || (err == nil) != looks {
 			t.Errorf("%s: told to look up: %v; %v", r.Contender, told, err)
 		}
-		var hits, errs bytes.Buffer
-		status := cli.Run(t.Context(), []string{"recall", "retry", "--store", store}, cli.Streams{In: strings.NewReader(""), Out: &hits, Err: &errs})
-		if looks && (status != 0 || hits.Len() == 0) {
-			t.Errorf("status %d: %s", status, &errs)
+		if !looks {
+			continue
+		}
+		script := func(name string, args ...string) string {
+			shell, err := os.ReadFile(filepath.Join(folder, name))
+			_, flags, is := strings.Cut(string(shell), " look ")
+			if err != nil || !is || strings.HasPrefix(flags, "--read ") != (name == "read") {
+				t.Fatalf("%s: %v", shell, err)
+			}
+			line := []string{"look", "--", folder}
+			if name == "read" {
+				line = []string{"look", "--read", "--", folder}
+			}
+			status, stdout, stderr := evaluate(t, append(line, args...)...)
+			if (status == 0) != (stderr == "") {
+				t.Errorf("status %d: %s", status, stderr)
+			}
+			return stdout + stderr
+		}
+		found := script("look", "retry")
+		_, id, is := strings.Cut(found, "\n1. message ")
+		if !is || !strings.Contains(found, "----- begin excerpt 1 -----") {
+			t.Fatal(found)
+		}
+		id, _, _ = strings.Cut(id, ",")
+		for n := 1; n <= exam.MaxLookups; n++ {
+			read := script("read", id, "1")
+			if refused := strings.Contains(read, "all 12 look-ups are used"); refused != (n == exam.MaxLookups) || !refused && !strings.Contains(read, "lines 1-") {
+				t.Fatalf("look-up %d: %s", n+1, read)
+			}
 		}
 	}
 	if prompts[0] != prompts[1] {

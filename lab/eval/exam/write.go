@@ -282,8 +282,11 @@ func (k *Key) writeReaders(ctx context.Context, out string, prompts []*fitted) e
 	return writeJSON(filepath.Join(out, keyFile), k)
 }
 
-// StoreFile is what a reader that may look things up searches, in its folder.
-const StoreFile = "session.db"
+// StoreFile is what a reader that may look things up searches, in its folder, and MaxLookups how often.
+const (
+	StoreFile  = "session.db"
+	MaxLookups = 12
+)
 
 // What a reader may use: the prompt alone or, as an agent can, what was removed from it. An
 // agent would not look everything up either.
@@ -293,10 +296,13 @@ const (
 `
 	orLookedUp = `- All you know of the session is the text in prompt.txt, and what you look up of the
   rest: in this folder, at most 12 times together, run
-    palimpsest recall "WORDS" --store ` + StoreFile + `
-    palimpsest artifact get ID --store ` + StoreFile + `
-  Look up only what prompt.txt does not say. Use nothing else: no other file, no other
-  command, no guess from general knowledge.
+    ./look WORDS          searches what prompt.txt does not show any more
+    ./read ID             prints a message or an artifact by its id, or "turn 7"
+    ./read ID LINE        the same, from that line on
+  Quote for the shell: ./look '"a phrase" from:user'. Where prompt.txt names the commands
+  palimpsest recall and palimpsest artifact get, these two are meant. Look up only what
+  prompt.txt does not say; one look-up may serve several questions. Use nothing else: no
+  other file, no other command, no guess from general knowledge.
 `
 )
 
