@@ -149,7 +149,7 @@ func quotable(ctx context.Context, s *Session, hits []recall.Hit) []recall.Hit {
 	for i := range hits {
 		h := &hits[i]
 		for _, beside := range []**recall.Neighbor{&h.Before, &h.After} {
-			if n := *beside; n != nil && hidden(h.ThreadID, n.Tool, n.MessageID) {
+			if n := *beside; n != nil && hidden(h.ThreadID, "", n.MessageID) {
 				*beside = nil
 			}
 		}

@@ -44,8 +44,9 @@ type Hit struct {
 	Near   []string `json:"near,omitempty"`
 	Others []string `json:"others,omitempty"`
 	Score  float64  `json:"score"`
-	// Before and After are the messages beside this one in the same thread, of those that are
-	// searched; nil where the answer shows them elsewhere or has no room for them.
+	// Before and After are what was said beside this message in the same thread: the nearest
+	// searched messages, at most three away, that are no results and do more than call tools. They
+	// are nil where the answer shows them elsewhere or has no room for them.
 	Before *Neighbor `json:"before,omitempty"`
 	After  *Neighbor `json:"after,omitempty"`
 	// Missing, which only the best hit has, are the words and the phrases in quotes of a short query
@@ -56,11 +57,10 @@ type Hit struct {
 	Also []thread.ID `json:"also,omitempty"`
 }
 
-// Neighbor is a message beside a hit, in one line of at most about 240 characters.
+// Neighbor is a message near a hit, in one line of at most about 240 characters.
 type Neighbor struct {
 	MessageID thread.ID   `json:"message_id"`
 	Role      thread.Role `json:"role"`
-	Tool      string      `json:"tool,omitempty"`
 	Text      string      `json:"text"`
 }
 
@@ -174,55 +174,53 @@ const (
 	neighborShare = 0.12
 	// maxNeighbor bounds a message beside a hit, in characters; neighborTokens is the text around it.
 	maxNeighbor, neighborTokens = 240, 6
-	// farthestNeighbor is how far a message is still beside another: those without text are not searched.
-	farthestNeighbor = 2
+	// farthestNeighbor is how far away it may be, in messages.
+	farthestNeighbor = 3
 )
 
-// addNeighbors sets the messages beside the hits that are not shown themselves, the best hits first, and
+// addNeighbors sets what was said beside the hits and is not shown itself, the best hits first, and
 // returns the tokens that are left.
 func (c *passageChooser) addNeighbors(hits []Hit, spans []span, room int) int {
 	shown := map[int]bool{}
 	for _, s := range spans {
 		shown[int(c.x.rows[s.from].entry)] = true
 	}
-	at := func(i, of int) (found *Neighbor) {
-		if i < 0 || i >= len(c.x.entries) || shown[i] {
-			return nil
+	beside := func(of, step int) *Neighbor {
+		for i := of + step; i >= 0 && i < len(c.x.entries) && (i-of)*step <= farthestNeighbor && c.x.entries[i].ThreadID == c.x.entries[of].ThreadID; i += step {
+			e := &c.x.entries[i]
+			if e.Tool != "" || strings.HasPrefix(e.Summary, callsSummary) {
+				continue
+			}
+			text := neighborText(c.x, i)
+			cost := estimateTokens(text) + neighborTokens
+			if shown[i] || cost > room {
+				return nil
+			}
+			room -= cost
+			shown[i] = true
+			return &Neighbor{MessageID: e.MessageID, Role: e.Role, Text: text}
 		}
-		e, hit := &c.x.entries[i], &c.x.entries[of]
-		if e.ThreadID != hit.ThreadID || max(e.Position-hit.Position, hit.Position-e.Position) > farthestNeighbor {
-			return nil
-		}
-		if hit.Tool != "" && (e.Tool != "" || strings.HasPrefix(e.Summary, callsSummary)) {
-			return nil // Hit.Call tells what it answers, and other results are about something else
-		}
-		text := neighborText(c.x, i)
-		cost := estimateTokens(text) + neighborTokens
-		if cost > room {
-			return nil
-		}
-		room -= cost
-		shown[i] = true
-		return &Neighbor{MessageID: e.MessageID, Role: e.Role, Tool: e.Tool, Text: text}
+		return nil
 	}
 	for n, s := range spans {
 		i := int(c.x.rows[s.from].entry)
-		hits[n].Before, hits[n].After = at(i-1, i), at(i+1, i)
+		hits[n].Before, hits[n].After = beside(i, -1), beside(i, 1)
 	}
 	return room
 }
 
-// neighborText is an entry in one line: a short one whole, of a question what it asks at its end, of others
-// the summary.
+// neighborText is what an entry says in one line: a short text whole but for its calls, of a question
+// what it asks at its end, of others the summary.
 func neighborText(x *Index, i int) string {
-	e := &x.entries[i]
-	text := strings.TrimSpace(e.Text)
-	if e.Tool == "" && len(text) > maxNeighbor && x.asks[i] {
-		text = text[strings.LastIndexByte(text, '\n')+1:]
-	} else if e.Tool != "" || len(text) > maxNeighbor || strings.HasPrefix(e.Summary, callsSummary) {
-		text = cmp.Or(e.Summary, text)
+	text := strings.TrimSpace(x.entries[i].Text)
+	if len(text) <= maxNeighbor {
+		said := slices.DeleteFunc(strings.Split(text, "\n"), isEscapedJSON)
+		return clip.Line(strings.Join(said, " "), maxNeighbor)
 	}
-	return clip.Line(text, maxNeighbor)
+	if x.asks[i] {
+		return clip.Line(text[strings.LastIndexByte(text, '\n')+1:], maxNeighbor)
+	}
+	return cmp.Or(x.entries[i].Summary, clip.Line(text, maxNeighbor))
 }
 
 // setPosition sets Line and Column for an excerpt that begins at byte `at` of the text.

@@ -14,7 +14,7 @@ const (
 	// nameShare is the share of an answer for names beside the excerpts, nameShareShort
 	// that for short questions: a few words ask for text, while a description of a whole
 	// step means that its author has forgotten the names.
-	nameShare, nameShareShort = 0.5, 0.25
+	nameShare, nameShareShort = 0.5, 0.15
 	// nameHoldersPower: a name counts less by this power of the number of messages that
 	// have it. What is everywhere need not be listed.
 	nameHoldersPower = 0.3

@@ -65,7 +65,8 @@ const (
 	// Results of tools count more than what was said about them by resultWeight, and results
 	// of calls that name a path of the question by namedCallWeight.
 	minEntryWeight, resultWeight, namedCallWeight = 0.15, 2, 1.3
-	// seedBytes is the least size of a passage before the next one is chosen.
+	// seedBytes is the least size of a passage before the next one is chosen; of the best message of
+	// a short question it is three times that, of the next one twice: they most likely answer it.
 	seedBytes = 300
 	// leastCopy is the least size of lines that are a copy, in bytes: shorter ones stand in
 	// many places.
@@ -98,6 +99,7 @@ type passageChooser struct {
 	lastCounted    []int // by term: the last counting that included it
 	counting       int
 	tokensLeft     int
+	seed           int            // bytes that a passage begins with
 	spans          []span         // the chosen passages
 	matches        []string       // the lines around the match of each
 	shown          map[string]int // the passage that shows these lines
@@ -114,7 +116,7 @@ type span struct {
 // words together.
 func (x *Index) newChooser(entry []float64, terms []term, phrases []string, room int) *passageChooser {
 	c := &passageChooser{
-		x: x, entryWeight: entry, tokensLeft: room, rowTermStarts: make([]int32, len(x.rows)+1), termWorth: make([]float64, len(terms)),
+		x: x, entryWeight: entry, tokensLeft: room, seed: seedBytes, rowTermStarts: make([]int32, len(x.rows)+1), termWorth: make([]float64, len(terms)),
 		density: make([]float64, len(x.rows)), usedRows: make([]bool, len(x.rows)), passagesOf: make([]int, len(x.entries)),
 		shown: map[string]int{},
 	}
@@ -252,10 +254,12 @@ func (c *passageChooser) passageValue(mid int) float64 {
 
 // chooseBest chooses the best passage of each of the first entries in order.
 func (c *passageChooser) chooseBest(order []int, scores []float64, limit int) {
+	defer func() { c.seed = seedBytes }()
 	for _, i := range order {
 		if len(c.spans) >= limit || c.tokensLeft <= 0 && len(c.spans) > 0 {
 			return
 		}
+		c.seed = seedBytes * max(1, 3-len(c.spans))
 		c.take(c.bestRow(int(c.x.rowStarts[i])), scores[i])
 	}
 }
@@ -362,7 +366,7 @@ func (c *passageChooser) startPassage(mid int, score float64) span {
 	c.useRow(mid)
 	c.tokensLeft -= c.frameTokens(int(c.x.rows[mid].entry))
 	c.passagesOf[c.x.rows[mid].entry]++
-	for int(c.x.rows[s.to].to-c.x.rows[s.from].from) < seedBytes && c.growPassage(&s) {
+	for int(c.x.rows[s.to].to-c.x.rows[s.from].from) < c.seed && c.growPassage(&s) {
 	}
 	c.counting++
 	for i := s.from; i <= s.to; i++ {

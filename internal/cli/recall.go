@@ -180,7 +180,7 @@ func printHits(p *printer, hits []recall.Hit, flags string) {
 	}
 	beside := func(where string, n *recall.Neighbor) {
 		if n != nil {
-			p.line("%s %s: %s", where, speakerOf(n.Role, n.Tool), shorten(n.Text, 160))
+			p.line("%s %s: %s", where, n.Role, shorten(n.Text, 160))
 		}
 	}
 	for n, h := range hits {

@@ -176,7 +176,7 @@ func (s *messageHits) write(b *strings.Builder, n int, id, from string, limit in
 func (s *messageHits) writeNeighbor(b *strings.Builder, where string, of func(*recall.Hit) *recall.Neighbor) {
 	for i := range s.hits {
 		if n := of(&s.hits[i]); n != nil {
-			fmt.Fprintf(b, "[%s, %s] %s\n", where, cmp.Or(oneLine(n.Tool), string(n.Role)), n.Text)
+			fmt.Fprintf(b, "[%s, %s] %s\n", where, n.Role, n.Text)
 			return
 		}
 	}

@@ -623,7 +623,6 @@ export type RecallNeighbor = {
   message_id: string
   role: string
   text: string
-  tool?: string
 }
 
 export type RenderHidden = {
