@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/test/cputime"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -82,16 +83,22 @@ func BenchmarkLarge(b *testing.B) {
 	var x *recall.Index
 	b.Run("index", func(b *testing.B) {
 		b.ReportAllocs()
+		var cpu cputime.Clock
+		cpu.Start()
 		for b.Loop() {
 			x = recall.NewIndex(entries)
 		}
+		cpu.Report(b)
 	})
 	for _, query := range queries {
 		b.Run(strings.ReplaceAll(strings.ReplaceAll(query, "/", ","), " ", "_"), func(b *testing.B) {
 			b.ReportAllocs()
+			var cpu cputime.Clock
+			cpu.Start()
 			for b.Loop() {
 				x.Search(query, nil)
 			}
+			cpu.Report(b)
 		})
 	}
 }

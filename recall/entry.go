@@ -31,7 +31,7 @@ type Entry struct {
 	Action plan.Action `json:"action"`
 	Reason string      `json:"reason,omitempty"`
 	// Keywords are up to 12 words that distinguish the message from the others, best
-	// first.
+	// first; AddKeywords sets them.
 	Keywords []string `json:"keywords,omitempty"`
 	// Summary is one line of at most about 160 characters.
 	Summary string `json:"summary"`
@@ -113,7 +113,6 @@ func newEntries(t *thread.Thread, about int, admit func(*thread.Message, *Entry)
 		e.Summary = summaryLine(m, call)
 		entries = append(entries, e)
 	}
-	addKeywords(entries)
 	return entries
 }
 

@@ -46,6 +46,7 @@ func TestRemoved(t *testing.T) {
 		Summarizations:   []plan.Summarization{{Span: th.Range(3, 4), Kept: []plan.Kept{{ArtifactID: "art_y", MessageID: th.At(3).ID}}}},
 	}
 	got := recall.Removed(th, p)
+	recall.AddKeywords(got)
 	for i := range got {
 		if len(got[i].Keywords) == 0 {
 			t.Errorf("entry %d has no keywords", i)
@@ -134,6 +135,7 @@ func TestRemovedIsHidden(t *testing.T) {
 		if len(entries) != len(manifest.Hidden) {
 			rt.Fatalf("%d entries of %d hidden messages", len(entries), len(manifest.Hidden))
 		}
+		recall.AddKeywords(entries)
 		x := recall.NewIndex(entries)
 		for i, e := range entries {
 			if e.MessageID != manifest.Hidden[i].ID || e.Action != manifest.Hidden[i].Record.Action {

@@ -131,7 +131,7 @@ func (x *Index) buildHits(r *ranking, o *Options) []Hit {
 	if isShort {
 		c.tokensLeft = c.addNeighbors(hits, spans, beside+max(0, c.tokensLeft))
 	}
-	near, others := c.nearbyNames(r.text, spans, terms, names+max(0, c.tokensLeft))
+	near, others := c.nearbyNames(r.text, shown, spans, terms, names+max(0, c.tokensLeft))
 	for n, s := range spans {
 		i := int(x.rows[s.from].entry)
 		e := &x.entries[i]

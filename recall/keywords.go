@@ -17,23 +17,22 @@ const (
 	keywordText = 32 << 10
 )
 
-// addKeywords gives each entry the words that distinguish it from the others: those that it
-// repeats and few others have, names and paths before plain words.
-func addKeywords(entries []Entry) {
+// AddKeywords gives each entry the words that distinguish it from the others: those that it
+// repeats and few others have, names and paths before plain words. A search needs none.
+func AddKeywords(entries []Entry) {
 	x := newIndex(entries)
-	ends := func(text string) []string {
-		if len(text) <= keywordText {
-			return []string{text}
+	each := func(i int, yield func(text string)) {
+		text := entries[i].Text
+		if len(text) > keywordText {
+			yield(text[:keywordText/2])
+			text = text[len(text)-keywordText/2:]
 		}
-		return []string{text[:keywordText/2], text[len(text)-keywordText/2:]}
+		yield(text)
+		yield(entries[i].Summary)
 	}
 	for i := range entries {
-		for _, text := range ends(entries[i].Text) {
-			x.add(i, text)
-		}
-		x.add(i, entries[i].Summary)
+		each(i, func(text string) { x.add(i, text) })
 	}
-	x.computeMeanLength()
 	type candidate struct {
 		spelling string
 		count    int
@@ -43,7 +42,7 @@ func addKeywords(entries []Entry) {
 	found := map[int32]*candidate{}
 	for i := range entries {
 		clear(found)
-		consider := func(text string) {
+		each(i, func(text string) {
 			sc.scan(text, func(token []byte, _ grain, from, to int) {
 				if len(token) < minKeyword || len(token) > maxKeyword {
 					return
@@ -60,11 +59,7 @@ func addKeywords(entries []Entry) {
 				}
 				c.count++
 			})
-		}
-		for _, text := range ends(entries[i].Text) {
-			consider(text)
-		}
-		consider(entries[i].Summary)
+		})
 		best := make([]*candidate, 0, len(found))
 		for _, c := range found {
 			c.score *= 1 + math.Log(float64(c.count))

@@ -2,7 +2,6 @@ package recall
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"slices"
 	"strings"
@@ -18,8 +17,9 @@ const (
 	// nameHoldersPower: a name counts less by this power of the number of messages that
 	// have it. What is everywhere need not be listed.
 	nameHoldersPower = 0.3
-	// maxNameRows is how many rows may have a name that is listed.
-	maxNameRows = 2000
+	// maxNamed is in how many of the best messages names are looked for, maxNamedBytes in how much of
+	// their text.
+	maxNamed, maxNamedBytes = 200, 512 << 10
 	// minNameLikeness is the likeness, of 1, of a name that shares nothing with the question,
 	// minNameNearness the nearness of one with nothing of the question around it.
 	minNameLikeness, minNameNearness = 0.1, 0.01
@@ -40,81 +40,77 @@ type name struct {
 	isSpoken bool
 	tokens   int     // about
 	rows     []int32 // that contain it
-	// Its words are Index.nameTerms[from:to].
-	from, to int32
+	alike    float64 // what the words of the question in it are worth
 }
 
-// addNames finds the names of all views.
-func (x *Index) addNames(ctx context.Context) error {
+// namesIn finds the names in the best of the entries, which are in order.
+func (c *passageChooser) namesIn(order []int, asked map[int32]float64) []name {
+	bytes, looked := 0, 0
+	for ; looked < min(len(order), maxNamed) && bytes < maxNamedBytes; looked++ {
+		bytes += len(c.x.views[order[looked]])
+	}
 	at := map[string]int{}
+	var names []name
 	var sc scanner
-	for i, text := range x.views {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		row := x.rowStarts[i]
-		x.nameStarts = append(x.nameStarts, int32(len(x.namesOf)))
-		ident.Extract(text, func(id ident.Ident) {
-			for int(row)+1 < len(x.rows) && x.rows[row+1].entry == int32(i) && int(x.rows[row+1].from) <= id.At {
+	for _, i := range slices.Sorted(slices.Values(order[:looked])) {
+		row := c.x.rowStarts[i]
+		ident.Extract(c.x.views[i], func(id ident.Ident) {
+			for int(row)+1 < len(c.x.rows) && c.x.rows[row+1].entry == int32(i) && int(c.x.rows[row+1].from) <= id.At {
 				row++
 			}
 			n, known := at[id.Norm]
 			if !known {
-				n = len(x.names)
+				n = len(names)
 				at[id.Norm] = n
-				from := int32(len(x.nameTerms))
+				found := name{text: id.Surface, kind: id.Type, tokens: estimateTokens(id.Surface) + 1}
 				sc.scan(id.Surface, func(token []byte, _ grain, _, _ int) {
-					if term, known := x.terms[string(token)]; known {
-						x.nameTerms = append(x.nameTerms, term)
+					if term, known := c.x.terms[string(token)]; known {
+						found.alike += asked[term]
 					}
 				})
-				x.names = append(x.names, name{
-					text: id.Surface, kind: id.Type, tokens: estimateTokens(id.Surface) + 1, from: from, to: int32(len(x.nameTerms)),
-				})
+				names = append(names, found)
 			}
-			this := &x.names[n]
+			this := &names[n]
 			if k := len(this.rows); k == 0 || this.rows[k-1] != row {
-				if k == 0 || x.rows[this.rows[k-1]].entry != int32(i) {
-					x.namesOf = append(x.namesOf, int32(n))
-				}
 				this.rows = append(this.rows, row)
 			}
-			this.isSpoken = this.isSpoken || x.entries[i].Tool == ""
+			this.isSpoken = this.isSpoken || c.x.entries[i].Tool == ""
 		})
 	}
-	return nil
+	return names
 }
 
 // nearbyNames chooses the names that are most likely meant, among those that neither a
 // passage nor the question contains: whoever has forgotten a name recognizes it in a list.
-// near has, for each passage, names of the same message; others are names of messages that
-// are not shown.
-func (c *passageChooser) nearbyNames(question string, spans []span, terms []term, room int) (near [][]string, others []string) {
+// order has the entries that may be shown, the best first. near has, for each passage, names
+// of the same message; others are names of messages that are not shown.
+func (c *passageChooser) nearbyNames(question string, order []int, spans []span, terms []term, room int) (near [][]string, others []string) {
 	type candidate struct {
-		name, passage int32 // the first passage of a message that holds it, or -1
+		name, passage int // the first passage of a message that holds it, or -1
 		score         float64
 	}
-	asked, most := make([]float64, len(c.x.postings)), 0.0
+	asked, most := map[int32]float64{}, 0.0
 	for k, t := range terms {
 		asked[t.id] = c.termWorth[k]
 		most = max(most, c.termWorth[k])
 	}
 	// The number behind the first passage of each entry.
-	passages := make([]int32, len(c.x.entries))
+	passages := map[int32]int{}
 	densest := 0.0
 	for i, dense := range c.density {
 		densest = max(densest, dense*c.entryWeight[c.x.rows[i].entry])
 	}
 	for n, s := range slices.Backward(spans) {
-		passages[c.x.rows[s.from].entry] = int32(n) + 1
+		passages[c.x.rows[s.from].entry] = n + 1
 	}
-	if densest == 0 || most == 0 {
+	if densest == 0 || most == 0 || room <= 1 {
 		return make([][]string, len(spans)), nil
 	}
 	var candidates []candidate
-	for _, i := range c.namesFound() {
-		n := &c.x.names[i]
-		around, holders, last, passage := 0.0, 0, int32(-1), int32(-1)
+	names := c.namesIn(order, asked)
+	for i := range names {
+		n := &names[i]
+		around, holders, last, passage := 0.0, 0, int32(-1), -1
 		for _, r := range n.rows {
 			if c.usedRows[r] {
 				around = 0
@@ -122,7 +118,7 @@ func (c *passageChooser) nearbyNames(question string, spans []span, terms []term
 			}
 			e := c.x.rows[r].entry
 			around = max(around, c.density[r]*c.entryWeight[e])
-			if e == last || c.entryWeight[e] == 0 {
+			if e == last {
 				continue
 			}
 			last = e
@@ -134,12 +130,8 @@ func (c *passageChooser) nearbyNames(question string, spans []span, terms []term
 		if around == 0 {
 			continue
 		}
-		alike := 0.0
-		for _, term := range c.x.nameTerms[n.from:n.to] {
-			alike += asked[term]
-		}
 		around = around/densest + minNameNearness
-		score := around * math.Sqrt(around) * math.Sqrt(alike/most+minNameLikeness) / float64(n.tokens)
+		score := around * math.Sqrt(around) * math.Sqrt(n.alike/most+minNameLikeness) / float64(n.tokens)
 		if holders > 1 {
 			score /= math.Pow(float64(holders), nameHoldersPower)
 		}
@@ -162,7 +154,7 @@ func (c *passageChooser) nearbyNames(question string, spans []span, terms []term
 		if room <= 1 {
 			break
 		}
-		n := &c.x.names[is.name]
+		n := &names[is.name]
 		cost := n.tokens
 		if is.passage < 0 && others == nil {
 			cost += othersTokens
@@ -183,28 +175,6 @@ func (c *passageChooser) nearbyNames(question string, spans []span, terms []term
 		}
 	}
 	return near, others
-}
-
-// namesFound lists the names in the entries that may be shown, without those that are everywhere.
-func (c *passageChooser) namesFound() []int32 {
-	var found []int32
-	seen := make([]bool, len(c.x.names))
-	for e, weight := range c.entryWeight {
-		if weight == 0 {
-			continue
-		}
-		end := len(c.x.namesOf)
-		if e+1 < len(c.x.nameStarts) {
-			end = int(c.x.nameStarts[e+1])
-		}
-		for _, n := range c.x.namesOf[c.x.nameStarts[e]:end] {
-			if !seen[n] && len(c.x.names[n].rows) <= maxNameRows {
-				found = append(found, n)
-			}
-			seen[n] = true
-		}
-	}
-	return found
 }
 
 // estimateTokens estimates the tokens of a text, usually a few percent above o200k.

@@ -276,12 +276,13 @@ const maxPrefixTerms = 32
 
 // termsWithPrefix returns the terms that begin so, shortest first.
 func (x *Index) termsWithPrefix(word string) []int32 {
-	at, _ := slices.BinarySearch(x.words, word)
+	words := x.words()
+	at, _ := slices.BinarySearch(words, word)
 	end := at
-	for end < len(x.words) && strings.HasPrefix(x.words[end], word) {
+	for end < len(words) && strings.HasPrefix(words[end], word) {
 		end++
 	}
-	found := slices.Clone(x.words[at:end])
+	found := slices.Clone(words[at:end])
 	slices.SortFunc(found, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
 	ids := make([]int32, 0, min(len(found), maxPrefixTerms))
 	for _, t := range found[:min(len(found), maxPrefixTerms)] {
@@ -362,14 +363,15 @@ func indexFold(s, phrase string) int {
 		}
 		return -1
 	}
-	first := strings.ToLower(phrase[:1]) + strings.ToUpper(phrase[:1])
-	for at := 0; ; at++ {
-		next := strings.IndexAny(s[at:], first)
-		if at += next; next < 0 || at+len(phrase) > len(s) {
-			return -1
-		}
-		if strings.EqualFold(s[at:at+len(phrase)], phrase) {
+	first := phrase[0]
+	other := first // its other case
+	if c := first | 0x20; 'a' <= c && c <= 'z' {
+		other = first ^ 0x20
+	}
+	for at := 0; at+len(phrase) <= len(s); at++ {
+		if c := s[at]; (c == first || c == other) && strings.EqualFold(s[at:at+len(phrase)], phrase) {
 			return at
 		}
 	}
+	return -1
 }

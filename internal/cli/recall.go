@@ -95,6 +95,7 @@ func artifactListCommand(s Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			recall.AddKeywords(entries)
 			return writeResult(s.Out, c, entries, func(p *printer) {
 				if len(entries) == 0 {
 					p.line("nothing was removed%s in %s", threadPhrase(threadID), store.displayName())

@@ -378,6 +378,7 @@ func TestKeptCorpus(t *testing.T) {
 		if len(entries) != len(res.Manifest.Hidden) {
 			return fmt.Errorf("%s: %d entries of %d hidden messages", name, len(entries), len(res.Manifest.Hidden))
 		}
+		recall.AddKeywords(entries)
 		x := recall.NewIndex(entries)
 		for i, h := range res.Manifest.Hidden {
 			at, _ := th.Index(h.ID)
