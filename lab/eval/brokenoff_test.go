@@ -45,7 +45,7 @@ func TestBrokenOff(t *testing.T) {
 		}
 		ctx, progress = after(n)
 		v, err := Validity(ctx, set, &ValidityOptions{Progress: progress})
-		if v == nil || !errors.Is(err, context.Canceled) || v.Sessions+v.Left != 4 || n == 1 && (v.Sessions == 0 || len(v.Rows) != 24) {
+		if v == nil || !errors.Is(err, context.Canceled) || v.Sessions+v.Left != 4 || n == 1 && (v.Sessions == 0 || len(v.Rows) != 28) {
 			t.Errorf("validity after %d: %v, %+v", n, err, v)
 		}
 	}

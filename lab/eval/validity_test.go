@@ -24,8 +24,8 @@ func TestValidity(t *testing.T) {
 			t.Errorf("%+v, with more room %+v", r, v.Rows[i])
 		}
 	}
-	if len(v.Rows) != 24 {
-		t.Fatalf("%d rows, want six policies for four APIs", len(v.Rows))
+	if len(v.Rows) != 28 {
+		t.Fatalf("%d rows, want seven policies for four APIs", len(v.Rows))
 	}
 	for _, r := range v.Rows {
 		if r.Prompts != 17 || r.Invalid > 0 || r.Policy == references.AutoName && (r.Over > 0 || r.Compactions == 0) {
