@@ -83,6 +83,8 @@ func TestPaths(t *testing.T) {
 		{"POST", "/v1/fine_tuning/jobs", "", "openai"},
 		{"POST", "/v1/memories/trace_summarize", "", "openai"},
 		{"POST", "/v1/alpha/search", "", "openai"},
+		{"POST", "/v1/alpha/history/v2/list_items", "", "openai"},
+		{"POST", "/v1/alpha/notes/v2/thread_hint", "", "openai"},
 		{"OPTIONS", "/v1/embeddings", "", "openai"},
 		{"HEAD", "/v1/models", "", "openai"},
 
@@ -162,5 +164,36 @@ func TestPaths(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestCodexNotes: what Codex asks its own store of notes and history passes as it is, in both
+// directions: the texts in it are sealed by the provider.
+func TestCodexNotes(t *testing.T) {
+	const said = `{"path":"checkpoint.md","text":"gAAAAA-sealed","context":{"session_id":"s-1","current_agent_name":"/root"}}`
+	up := proxytest.New(t)
+	p, err := proxy.New(&proxy.Options{OpenAI: up.URL + "/v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	r, err := http.NewRequest("POST", server.URL+"/v1/alpha/notes/v2/write_file", strings.NewReader(said))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Openai-Encrypted-Tool-Arguments", "true")
+	res, err := plainly.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, _ := io.ReadAll(res.Body)
+	res.Body.Close()
+	got := up.Requests()
+	if len(got) != 1 || string(got[0].Body) != said || got[0].Path != "/v1/alpha/notes/v2/write_file" || got[0].Header.Get("X-Openai-Encrypted-Tool-Arguments") != "true" {
+		t.Fatalf("the provider got %+v", got)
+	}
+	if !strings.Contains(string(answer), `"object":"echo"`) {
+		t.Errorf("the client got %s", answer)
 	}
 }

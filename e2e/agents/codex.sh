@@ -76,8 +76,8 @@ one() {
   echo "$(cat "$log/row") | $told | $status |"
 }
 
-echo '| agent | over | who compacts | steps | requests | refused | largest request (tokens) | same prefix as the step before | task ended | facts | lookups | own summaries | answer printed | exit |'
-echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|---|'
+echo '| agent | over | who compacts | steps | requests | refused | largest request (tokens) | same prefix as the step before | from the cache | task ended | facts | lookups | own summaries | answer printed | exit |'
+echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|'
 for version in "$@"; do
   for how in websocket http; do
     for who in provider palimpsest; do one "$version" "$how" "$who"; done

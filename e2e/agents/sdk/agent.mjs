@@ -1,5 +1,5 @@
 // An agent with one shell tool, written with each of the npm SDKs:
-//   node agent.mjs anthropic|anthropic-threads|openai-chat|openai-responses|openai-conversations|ai-anthropic|ai-openai TASK
+//   node agent.mjs anthropic|anthropic-threads|openai-chat|openai-responses|openai-conversations|google|agents|langgraph|ai-anthropic|ai-openai TASK
 // Base URL and key come from the environment, as each SDK reads them.
 import { execFileSync } from 'node:child_process';
 
@@ -93,6 +93,43 @@ const agents = {
       if (!calls.length) return answer.output_text;
       input = calls.map((c) => ({ type: 'function_call_output', call_id: c.call_id, output: run(JSON.parse(c.arguments).command) }));
     }
+  },
+  // Not streamed.
+  async google() {
+    const { GoogleGenAI } = await import('@google/genai');
+    const client = new GoogleGenAI({ apiKey: process.env.GEMINI_API_KEY, httpOptions: { baseUrl: process.env.GOOGLE_GEMINI_BASE_URL } });
+    const contents = [{ role: 'user', parts: [{ text: task }] }];
+    const config = { systemInstruction: 'You run commands.', tools: [{ functionDeclarations: [{ name: 'bash', description, parametersJsonSchema: schema }] }] };
+    for (let i = 0; i < most; i++) {
+      const answer = await again(() => client.models.generateContent({ model: 'gemini-2.5-pro', contents, config }));
+      contents.push(answer.candidates[0].content);
+      const calls = answer.functionCalls ?? [];
+      if (!calls.length) return answer.text;
+      contents.push({ role: 'user', parts: calls.map((c) => ({ functionResponse: { id: c.id, name: c.name, response: { output: run(c.args.command) } } })) });
+    }
+  },
+  // The runner of the OpenAI Agents SDK, streamed.
+  async agents() {
+    const { Agent, run: runAgent, tool: agentTool, setTracingDisabled } = await import('@openai/agents');
+    setTracingDisabled(true);
+    const bash = agentTool({ name: 'bash', description, parameters: schema, strict: true, execute: async ({ command }) => run(command) });
+    const result = await runAgent(new Agent({ name: 'reader', model: 'gpt-5.2', instructions: 'You run commands.', tools: [bash] }), task, { stream: true, maxTurns: most });
+    await result.completed;
+    return result.finalOutput;
+  },
+  // LangGraph's graph of a model and its tools, over Chat Completions, streamed.
+  async langgraph() {
+    const { MessagesAnnotation, StateGraph } = await import('@langchain/langgraph');
+    const { ToolNode, toolsCondition } = await import('@langchain/langgraph/prebuilt');
+    const { tool: graphTool } = await import('@langchain/core/tools');
+    const { ChatOpenAI } = await import('@langchain/openai');
+    const tools = [graphTool(({ command }) => run(command), { name: 'bash', description, schema })];
+    const model = new ChatOpenAI({ model: 'gpt-5.2', streaming: true, useResponsesApi: false, configuration: { baseURL: process.env.OPENAI_BASE_URL } }).bindTools(tools);
+    const graph = new StateGraph(MessagesAnnotation)
+      .addNode('model', async ({ messages }) => ({ messages: [await model.invoke(messages)] })).addNode('tools', new ToolNode(tools))
+      .addEdge('__start__', 'model').addConditionalEdges('model', toolsCondition).addEdge('tools', 'model').compile();
+    const { messages } = await graph.invoke({ messages: [{ role: 'system', content: 'You run commands.' }, { role: 'user', content: task }] }, { recursionLimit: 2 * most });
+    return messages.at(-1).content;
   },
   // Streamed; tools are run by the AI SDK.
   'ai-anthropic': async () => loop((await import('@ai-sdk/anthropic')).createAnthropic({ baseURL: process.env.ANTHROPIC_BASE_URL + '/v1' })('claude-sonnet-4-5')),

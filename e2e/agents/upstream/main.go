@@ -53,6 +53,7 @@ func run() error {
 	vague := flag.Bool("vague", false, "leave the codes out of summaries")
 	holds := flag.Bool("holds", false, "hold the histories of responses, conversations and message threads")
 	ask := flag.String("ask", "", "do no task: search for these `words` with the tool recall of an MCP server, and say what it gave")
+	steer := flag.Bool("steer", false, "use the tools for the context once each: context_status, context_note, compact_now")
 	flag.Parse()
 
 	counter, err := token.New("o200k", nil)
@@ -62,6 +63,9 @@ func run() error {
 	memo := token.NewMemo(counter, 0)
 	var mu sync.Mutex
 	m := &model{parts: *steps, turn: *turn, vague: *vague, facts: *facts, told: map[int]bool{}, missed: map[int]bool{}}
+	if *steer {
+		m.steer = &steering{}
+	}
 	if *trouble {
 		m.trouble = map[int]proxytest.Answer{}
 		for i, a := range troubles {

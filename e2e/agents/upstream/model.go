@@ -51,6 +51,8 @@ type model struct {
 	lost          string
 	before, after int64 // bytes of the steps' prompts, and those that the step before had as well
 	last          string
+	cache         cache
+	steer         *steering // nil: it leaves the tools for its context alone
 }
 
 var (
@@ -58,7 +60,7 @@ var (
 	reached = regexp.MustCompile(`(?m)^- \(turn \d+\) \S+ \./part (\d+)|Part (\d+) of the parts|The parts up to (\d+) are read`)
 	told    = regexp.MustCompile(`The code of part (\d+) is (K\d{5})`)
 	// wanted are the agents' words when they compact by themselves.
-	wanted  = regexp.MustCompile(`(?i)detailed summary of (the|our) conversation|summary|CHECKPOINT COMPACTION|state_snapshot|continuing our conversation`)
+	wanted  = regexp.MustCompile(`(?i)detailed summary of (the|our) conversation|summary|Summarize this session|CHECKPOINT COMPACTION|state_snapshot|continuing our conversation`)
 	pointer = regexp.MustCompile(`artifact:([^\]\s]+)\]|read_artifact\("([^"]+)"\)`)
 )
 
@@ -79,11 +81,16 @@ func (m *model) answer(q *proxytest.Request) proxytest.Answer {
 	}
 	m.steps++
 	m.measure(q)
+	cached := m.cache.take(q)
 	if a, ok := m.trouble[m.steps]; ok {
 		delete(m.trouble, m.steps)
 		return a
 	}
-	a := m.next(q.Prompt, tool)
+	a, ok := m.steer.next(q.Prompt, m.reached, q.Tokens)
+	if !ok {
+		a = m.next(q.Prompt, tool)
+	}
+	a.Cached = int(cached * float64(q.Tokens))
 	for i := range a.Calls {
 		a.Calls[i].ID = fmt.Sprintf("call_%x_%d", sha256.Sum256(q.Body), i)[:24] + strconv.Itoa(i)
 	}
@@ -133,8 +140,8 @@ func (m *model) next(p *prompt.Prompt, tool prompt.Tool) proxytest.Answer {
 			continue
 		}
 		if m.facts > asked && m.lookups >= 5*(m.asides+1) {
-			m.asides++ // a proxy answers only some searches in a row
-			return proxytest.Answer{Text: "Now the last part again.", Calls: []thread.ToolCall{call(tool, fmt.Sprintf("./part %d", m.parts))}}
+			m.asides++                                                                                                                                              // a proxy answers only some searches in a row
+			return proxytest.Answer{Text: "Now the last part again.", Calls: []thread.ToolCall{call(tool, fmt.Sprintf("./part %d # again %d", m.parts, m.asides))}} // a client ends what repeats itself
 		}
 		if a, ok := m.lookUp(p, n); ok {
 			return a
@@ -358,8 +365,12 @@ func (m *model) row(requests []*proxytest.Request) string {
 	if m.facts > asked {
 		found += fmt.Sprintf(" (%d in the prompt)", m.inPrompt)
 	}
-	return fmt.Sprintf("%d | %d | %d | %d | %.2f | %s | %s | %d | %d", m.steps, len(requests), refused, largest,
-		float64(m.after)/float64(max(m.before, 1)), end, found, m.lookups, m.summaries)
+	cells := fmt.Sprintf("%d | %d | %d | %d | %.2f | %.2f | %s | %s | %d | %d", m.steps, len(requests), refused, largest,
+		float64(m.after)/float64(max(m.before, 1)), m.cache.share(), end, found, m.lookups, m.summaries)
+	if m.steer != nil {
+		cells += " | " + m.steer.row()
+	}
+	return cells
 }
 
 // keep writes the refused requests and the last one, to be looked at.

@@ -28,7 +28,7 @@ func withoutMarks(raw string) string {
 func answerOf(q *Request, body gjson.Result, a Answer) *wiretest.ModelAnswer {
 	s := &wiretest.ModelAnswer{
 		Serial: strconv.Itoa(q.N), Model: body.Get("model").Str, Reasoning: a.Thinking, Seal: "sealed " + a.Thinking, Text: a.Text, Calls: a.Calls,
-		Stop: wire.StopEnd, Usage: wire.Usage{Input: q.Tokens + 1, Output: 7, Known: true}, Tools: body.Get("tools").Raw,
+		Stop: wire.StopEnd, Usage: wire.Usage{Input: q.Tokens + 1, CacheRead: a.Cached, Output: 7, Known: true}, Tools: body.Get("tools").Raw,
 	}
 	if len(a.Calls) > 0 {
 		s.Stop = wire.StopTool

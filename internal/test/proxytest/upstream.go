@@ -47,6 +47,8 @@ type Request struct {
 type Answer struct {
 	Text, Thinking string
 	Calls          []thread.ToolCall
+	// Cached are the prompt's tokens that the usage says came from the cache.
+	Cached int
 	// Cut says that the answer was cut off at the output limit. A stream of Anthropic's then lacks the
 	// end of the last call's arguments.
 	Cut bool
