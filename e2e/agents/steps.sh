@@ -14,8 +14,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 clients=(claude codex codex-http opencode opencode-openai pi gemini qwen kimi kilo cline
   sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-google sdk-ai-anthropic sdk-ai-openai sdk-agents sdk-langgraph)
 [[ $# -eq 0 ]] || clients=("$@")
-TROUBLE=0 WAYS=serve FACTS=${STEPS:-60} "$here/run.sh" "${clients[@]}" | awk -F ' *[|] *' '
-  { print; fflush() }
+exec 3>&1
+table=$(TROUBLE=0 WAYS=serve FACTS=${STEPS:-60} "$here/run.sh" "${clients[@]}" | tee /dev/fd/3)
+awk -F ' *[|] *' '
   NR > 2 && NF > 15 {
     split($11, facts, " ")
     lacks = ""
@@ -23,6 +24,6 @@ TROUBLE=0 WAYS=serve FACTS=${STEPS:-60} "$here/run.sh" "${clients[@]}" | awk -F 
     if (facts[1] < .95 * facts[3]) lacks = lacks " codes " $11 ";"
     if ($14 * 6 > $5) lacks = lacks " " $14 " compactions in " $5 " requests;"
     if ($9 < .80) lacks = lacks " " $9 " from the cache;"
-    if (lacks != "") { missing = missing $2 ":" lacks "\n"; bad = 1 }
+    if (lacks != "") { print $2 ":" lacks; bad = 1 }
   }
-  END { printf "%s", missing; exit bad }'
+  END { exit bad }' <<<"$table"
