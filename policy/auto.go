@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -32,7 +33,8 @@ type Auto struct {
 	Favor Favor `file:"trigger.favor" bases:"auto notes" about:"when the thread is compacted and how much is kept: near the window (quality), from 64000 tokens or 45 % of the room in a small window on (balanced), or where it costs least (cost)"`
 	// Hard is the share of the room for messages (Situation.Room) at which the session is
 	// compacted; Target is the largest share of it that is left afterwards, if the newest
-	// results allow it.
+	// results allow it: less where the steps are so large that the next compaction would
+	// follow within six requests, down to 0.4.
 	// The defaults are 0.9 and 0.5; with FavorQuality 0.8 and half of Hard. A target that
 	// is not below the hard mark counts as half of it.
 	Hard   float64 `file:"trigger.hard" unit:"ratio" range:"0.001..1" words:"auto=0" about:"share of the room for messages at which the thread is compacted; auto: 0.9, or as the favor says"`
@@ -86,6 +88,15 @@ const (
 	// room, and the share of the mark that stays.
 	qualityHard = 0.8
 	qualityKept = 0.5
+
+	// apart is how many steps there should be room for after a compaction, at the pace of the
+	// last paceSteps, so that no more than every sixth request is a compaction; leastKept is the share
+	// of the room that is kept all the same. A step counts as a part of the room at most,
+	// 1/maxPace: one large result is no pace.
+	apart     = 6
+	paceSteps = 12
+	leastKept = 0.4
+	maxPace   = 8
 
 	// minFree is the share of the room, of balancedMark where that is less, that is free
 	// after a compaction; with less, the next one waits.
@@ -151,6 +162,9 @@ func (a Auto) priceMark(s *Situation) int {
 		mark = minGain * after
 		c := cycle{Growth: growth, After: after, Kept: float64(s.Fixed), Uncached: float64(a.unreadTokens(s)), ExpiryChance: s.ExpiryChance}
 		mark = max(mark, after+c.steps(s.Rates)*growth)
+		if soon := a.target(s) + apart*pace(s); soon >= s.shareOfRoom(a.Hard) { // prices would have it more often
+			mark = max(mark, float64(soon))
+		}
 	}
 	return a.moved(s, max(int(min(mark, 1<<40)), a.priceFloor(s), a.target(s)+1))
 }
@@ -193,16 +207,41 @@ func (a Auto) unseenExcess(s *Situation) int {
 // stepGrowth is what a step is expected to add, in tokens: the recent average of an answer
 // and the results for it, without bursts.
 func stepGrowth(s *Situation) float64 {
-	tokens, steps, step := usualGrowth*usualSteps, usualSteps, 0
-	for i := s.Thread.Len() - 1; i >= 0 && i >= s.Thread.Len()-growthMessages; i-- {
-		step += s.PlainSizes[i]
-		if s.Thread.At(i).Role == thread.Assistant {
-			tokens += min(step, maxStepGrowth)
-			steps++
-			step = 0
-		}
+	tokens, steps := usualGrowth*usualSteps, usualSteps
+	for step := range stepSizes(s) {
+		tokens += min(step, maxStepGrowth)
+		steps++
 	}
 	return float64(tokens) / float64(steps)
+}
+
+// pace is what the last few steps added on average, in tokens; 0 where none is known.
+func pace(s *Situation) int {
+	tokens, steps := 0, 0
+	for step := range stepSizes(s) {
+		tokens += min(step, min(s.Room(), balancedMark)/maxPace)
+		if steps++; steps == paceSteps {
+			break
+		}
+	}
+	return tokens / max(1, steps)
+}
+
+// stepSizes are what the last steps added, in tokens, the newest first: an answer and the
+// results for it.
+func stepSizes(s *Situation) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		step := 0
+		for i := s.Thread.Len() - 1; i >= 0 && i >= s.Thread.Len()-growthMessages; i-- {
+			step += s.PlainSizes[i]
+			if s.Thread.At(i).Role == thread.Assistant {
+				if !yield(step) {
+					return
+				}
+				step = 0
+			}
+		}
+	}
 }
 
 // unreadTokens is what no provider has read yet, in tokens: the model's last answer and
@@ -234,8 +273,11 @@ func (a Auto) target(s *Situation) int {
 		}
 		target = min(target, left)
 	}
-	if hard := s.shareOfRoom(a.Hard); hard > 0 && target >= hard {
-		target = min(s.ShareOfMessages(hard, 0.5), hard-1)
+	if hard := s.shareOfRoom(a.Hard); hard > 0 {
+		if target >= hard {
+			target = min(s.ShareOfMessages(hard, 0.5), hard-1)
+		}
+		target = min(target, max(hard-apart*pace(s), s.shareOfRoom(leastKept)))
 	}
 	if s.Refusals > 0 && s.PromptTokens >= minWindow {
 		target = min(target, s.PromptTokens) // the model reads less than it was thought to

@@ -164,6 +164,39 @@ func TestBurst(t *testing.T) {
 	}
 }
 
+// TestLargeSteps: where steps are large for the room, a compaction leaves room for six of them, and no
+// price has it sooner; two fifths of the room stay in any case. What stays otherwise is half of it.
+func TestLargeSteps(t *testing.T) {
+	const room, fixed = 28_000, 16_000
+	for _, c := range []struct {
+		name         string
+		lines        int // of each step's result, at about 21 tokens
+		least, most  int // steps from the target to the mark
+		lower, upper float64
+	}{
+		{"small", 20, 20, 40, 0.5, 0.5},
+		{"large", 122, 6, 7, 0.4, 0.46},
+		{"too large", 180, 3, 4, 0.4, 0.4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			messages := []thread.Message{speak(thread.User, "Read everything.")}
+			for n := range 20 {
+				id := fmt.Sprintf("c%d", n)
+				messages = append(messages, callTool(id, "Read", "{}", "Next."), answerTool(id, "Read", buildLog(c.lines)))
+			}
+			s := stateOf(t, threadOf(t, messages...), nil)
+			s.Budget, s.Fixed, s.Rates = fixed+room, fixed, token.UsualRates()
+			m, step := policy.Auto{}.Marks(s), s.PlainSizes[1]+s.PlainSizes[2]
+			if kept := float64(m.Target-fixed) / room; kept < c.lower-0.001 || kept > c.upper+0.001 {
+				t.Errorf("%.3f of the room stays, want %.2f to %.2f", kept, c.lower, c.upper)
+			}
+			if apart := (m.Mark - m.Target + step/20) / step; apart < c.least || apart > c.most {
+				t.Errorf("%d steps of %d lead from %d to %d, want %d to %d", apart, step, m.Target, m.Mark, c.least, c.most)
+			}
+		})
+	}
+}
+
 // TestWhatIsNew: what a step brings is written in any case, so that a step that
 // brings much compacts sooner; where the cache often expires by itself, waiting
 // pays. 20,000 stay, and after 40 steps of 578 tokens the growth is taken to be
