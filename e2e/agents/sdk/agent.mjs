@@ -117,14 +117,14 @@ const agents = {
     await result.completed;
     return result.finalOutput;
   },
-  // LangGraph's graph of a model and its tools, over Chat Completions, streamed.
+  // LangGraph's graph of a model and its tools, over Chat Completions, not streamed (it would ask the network for a tokenizer).
   async langgraph() {
     const { MessagesAnnotation, StateGraph } = await import('@langchain/langgraph');
     const { ToolNode, toolsCondition } = await import('@langchain/langgraph/prebuilt');
     const { tool: graphTool } = await import('@langchain/core/tools');
     const { ChatOpenAI } = await import('@langchain/openai');
     const tools = [graphTool(({ command }) => run(command), { name: 'bash', description, schema })];
-    const model = new ChatOpenAI({ model: 'gpt-5.2', streaming: true, useResponsesApi: false, configuration: { baseURL: process.env.OPENAI_BASE_URL } }).bindTools(tools);
+    const model = new ChatOpenAI({ model: 'gpt-5.2', streaming: false, useResponsesApi: false, configuration: { baseURL: process.env.OPENAI_BASE_URL } }).bindTools(tools);
     const graph = new StateGraph(MessagesAnnotation)
       .addNode('model', async ({ messages }) => ({ messages: [await model.invoke(messages)] })).addNode('tools', new ToolNode(tools))
       .addEdge('__start__', 'model').addConditionalEdges('model', toolsCondition).addEdge('tools', 'model').compile();

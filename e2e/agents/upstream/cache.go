@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"hash/maphash"
 	"strings"
 
@@ -18,6 +19,9 @@ type cache struct {
 	written map[uint64]bool
 	all     int64 // bytes of the prompts
 	read    int64 // of them those that the cache gave
+	// unmarked says that no message of the first request had a mark where the provider asks for
+	// marks: later ones have the proxy's.
+	unmarked bool
 }
 
 const (
@@ -27,7 +31,13 @@ const (
 )
 
 // share is the part of all prompts so far that the cache gave.
-func (c *cache) share() float64 { return float64(c.read) / float64(max(c.all, 1)) }
+func (c *cache) share() string {
+	share := fmt.Sprintf("%.2f", float64(c.read)/float64(max(c.all, 1)))
+	if c.unmarked {
+		share += " (no marks of its own)"
+	}
+	return share
+}
 
 // take reads a request and writes what it may leave, and returns the part that was there, as a share.
 func (c *cache) take(q *proxytest.Request) float64 {
@@ -66,6 +76,8 @@ func (c *cache) take(q *proxytest.Request) float64 {
 			marks, ends = append(marks, len(ends)), append(ends, n)
 		}
 	}
+	marked := body.Get("cache_control").Exists() || strings.Contains(body.Get("messages").Raw, `"cache_control"`)
+	c.unmarked = c.unmarked || c.all == 0 && q.API == wire.Anthropic && !marked
 	read := c.find(text.String(), ends, marks)
 	c.all += int64(text.Len())
 	c.read += int64(read)

@@ -365,7 +365,7 @@ func (m *model) row(requests []*proxytest.Request) string {
 	if m.facts > asked {
 		found += fmt.Sprintf(" (%d in the prompt)", m.inPrompt)
 	}
-	cells := fmt.Sprintf("%d | %d | %d | %d | %.2f | %.2f | %s | %s | %d | %d", m.steps, len(requests), refused, largest,
+	cells := fmt.Sprintf("%d | %d | %d | %d | %.2f | %s | %s | %s | %d | %d", m.steps, len(requests), refused, largest,
 		float64(m.after)/float64(max(m.before, 1)), m.cache.share(), end, found, m.lookups, m.summaries)
 	if m.steer != nil {
 		cells += " | " + m.steer.row()

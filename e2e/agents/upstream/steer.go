@@ -15,8 +15,8 @@ type steering struct {
 	offered []string // the tools, as the agent calls them
 	asked   int      // steps of the script that were made
 	said    [3]string
-	// The tokens of the request that answered compact_now, and of the next one; whether the note stood
-	// in any later prompt, and how many steps came after.
+	// The tokens of the request that compact_now was called in, and of the next one, which has its answer;
+	// whether the note stood in any later prompt, and how many steps came after.
 	before, after, steps int
 	stands               bool
 }
@@ -31,7 +31,7 @@ var steers = []struct {
 }{
 	{3, "context_status", `{}`},
 	{5, "context_note", `{"action":"write","text":"` + noted + `"}`},
-	{9, "compact_now", `{"keep_in_mind":"the codes of the parts"}`},
+	{7, "compact_now", `{"keep_in_mind":"the codes of the parts"}`},
 }
 
 // next is the model's next call of such a tool; ok is false where it is not time for one. tokens are
@@ -49,6 +49,7 @@ func (s *steering) next(p *prompt.Prompt, reached, tokens int) (a proxytest.Answ
 		return a, false
 	}
 	arguments := steers[s.asked].arguments
+	s.before = tokens
 	s.asked++
 	return proxytest.Answer{Text: "I look at my context.", Calls: []thread.ToolCall{{Name: name, Arguments: arguments}}}, true
 }
@@ -88,14 +89,11 @@ func (s *steering) look(p *prompt.Prompt, tokens int) {
 	if s.asked < len(steers) {
 		return
 	}
-	switch s.steps++; s.steps {
-	case 1:
-		s.before = tokens
-	case 2:
+	if s.steps++; s.steps == 1 {
 		s.after = tokens
 	}
 	text, _ := seen(p)
-	s.stands = s.stands || s.steps > 2 && strings.Contains(text, noted)
+	s.stands = s.stands || s.steps > 1 && strings.Contains(text, noted)
 }
 
 // row is the cells of the table.
