@@ -141,12 +141,15 @@ func digest(r render.Rehydrated) string {
 
 // dueMark is where a policy compacts, in tokens of the whole request; 0 if that is not known.
 func dueMark(p policy.Policy, situation *policy.Situation) int {
-	if marked, ok := policy.As[interface {
-		Marks(*policy.Situation) policy.Marks
-	}](p); ok {
-		return marked.Marks(situation).Mark
+	if p, ok := policy.As[marker](p); ok {
+		return p.Marks(situation).Mark
 	}
 	return requestLimit(p, situation)
+}
+
+// marker is a policy that says when it compacts and what it leaves.
+type marker interface {
+	Marks(*policy.Situation) policy.Marks
 }
 
 // reminderShare is the part of the room up to the next compaction at which the model is reminded.

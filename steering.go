@@ -100,21 +100,34 @@ func requestsSince(log *thread.Thread, messages int) (n int) {
 }
 
 // asked is the policy for a compaction that the model asked for: where the request is smaller than the
-// policy would leave it, half of it.
+// policy would leave it, or hardly larger, half of it.
 type asked struct{ policy.Policy }
+
+// askedGain is the share of the request that the policy has to free, else half of it goes.
+const askedGain = 0.25
 
 // minAsked is the request, in tokens, from which half of it is worth a compaction.
 const minAsked = 8_000
 
 // Plan implements policy.Policy.
 func (a asked) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
-	f, err := a.Policy.Plan(ctx, s)
-	if !errors.Is(err, policy.ErrNothing) || s.PromptTokens < minAsked {
-		return f, err
+	target := 0
+	if p, ok := policy.As[marker](a.Policy); ok {
+		target = p.Marks(s).Target
+	}
+	if s.PromptTokens < minAsked || float64(target) < (1-askedGain)*float64(s.PromptTokens) {
+		f, err := a.Policy.Plan(ctx, s)
+		if !errors.Is(err, policy.ErrNothing) || s.PromptTokens < minAsked {
+			return f, err
+		}
 	}
 	half := *s
 	half.Fill, half.Budget = true, s.PromptTokens/2
-	if f, err = a.Policy.Plan(ctx, &half); errors.Is(err, policy.ErrOverBudget) {
+	f, err := a.Policy.Plan(ctx, &half)
+	switch {
+	case errors.Is(err, policy.ErrOverBudget) && s.PromptTokens > target && target > 0:
+		return a.Policy.Plan(ctx, s)
+	case errors.Is(err, policy.ErrOverBudget):
 		err = fmt.Errorf("%w: %w", policy.ErrNothing, err)
 	}
 	return f, err

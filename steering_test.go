@@ -291,6 +291,23 @@ func TestCompactNow(t *testing.T) {
 	}
 }
 
+// TestCompactNowFreesRoom: what the model asks for frees half of the request where the policy would free
+// little or nothing, since the request is about as small as it would leave it.
+func TestCompactNowFreesRoom(t *testing.T) {
+	for _, share := range []float64{0.9, 1.1} { // of the request is the policy's target
+		s := steered(t, palimpsest.Config{})
+		first, err := s.PrepareStep(t.Context(), palimpsest.Step{Messages: chat(0, 100), Window: 200_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer(t, s, "compact_now", map[string]any{})
+		next, err := s.PrepareStep(t.Context(), palimpsest.Step{Messages: chat(300, 1), Budget: int(2 * share * float64(first.Tokens))})
+		if err != nil || next.Compacted == nil || next.Tokens > first.Tokens*6/10 {
+			t.Errorf("target %.1f: %d tokens of %d are left: %v, %v", share, next.Tokens, first.Tokens, next.Failed, err)
+		}
+	}
+}
+
 func resultText(m thread.Message) string {
 	r, _ := m.Result()
 	return r.Text()
