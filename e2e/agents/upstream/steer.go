@@ -49,6 +49,12 @@ func (s *steering) next(p *prompt.Prompt, reached, tokens int) (a proxytest.Answ
 		return a, false
 	}
 	arguments := steers[s.asked].arguments
+	if strings.HasPrefix(name, "mcp__") { // a server knows no session of its own, and compacts nothing
+		arguments = map[string]string{"context_status": `{"session":"1"}`, "compact_now": `{}`}[steers[s.asked].tool]
+		if arguments == "" {
+			arguments = steers[s.asked].arguments
+		}
+	}
 	s.before = tokens
 	s.asked++
 	return proxytest.Answer{Text: "I look at my context.", Calls: []thread.ToolCall{{Name: name, Arguments: arguments}}}, true
