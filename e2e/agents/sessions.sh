@@ -96,6 +96,7 @@ for name in "$@"; do
   sent=$(counts "$(last "$log/first")" 1 || true) read=$(counts "$id" || true)
   echo "   sent: ${sent:-nothing that can be read}"
   echo "   read: ${read:-nothing that can be read}"
+  [[ $status != 124 ]] || { echo "   not compared: it did not end within $limit seconds" && continue; }
   [[ $sent == "$read" ]] || { echo "   DIFFERS: the format of $name may have changed" && differs=1; }
   ours inspect "$id" 2>&1 | grep -i 'not known\|warning\|without a message' | sed 's/^/   /' || true
   case $name in claude | codex | opencode | kilo) continue ;; esac # run.sh lets the first three go on (WAYS=resume)
