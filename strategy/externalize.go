@@ -165,7 +165,9 @@ func (s Externalize) widen(ctx context.Context, v *View, n int) {
 	case v.messages[at].Kind == thread.Attached:
 		return
 	}
-	room = min(room, size*mostShown/100, size-minGain)
+	if room = min(room, size*mostShown/100, size-minGain); room <= short.TokensAfter {
+		return
+	}
 	s.full = true
 	wide, err := s.Execute(ctx, v, Proposal{Span: short.Span, Reason: short.Reason, Room: room})
 	if err == nil && wide.Record.Made().TokensAfter <= room {
