@@ -268,25 +268,25 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9748},
-		{Of: "floor 1", Floor: 1, Most: 21180},
-		{Of: "floor 2", Floor: 2, Most: 23147},
-		{Of: "floor 3", Floor: 3, Most: 11369},
-		{Of: "floor 4", Floor: 4, Most: 2985},
-		{Of: "floor 5", Floor: 5, Most: 10040},
-		{Of: "floor 6", Floor: 6, Most: 12189},
-		{Of: "floor 7", Floor: 7, Most: 20891},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13815},
+		{Of: "floor 0", Floor: 0, Most: 9755},
+		{Of: "floor 1", Floor: 1, Most: 21163},
+		{Of: "floor 2", Floor: 2, Most: 23101},
+		{Of: "floor 3", Floor: 3, Most: 11366},
+		{Of: "floor 4", Floor: 4, Most: 3037},
+		{Of: "floor 5", Floor: 5, Most: 10154},
+		{Of: "floor 6", Floor: 6, Most: 12157},
+		{Of: "floor 7", Floor: 7, Most: 21012},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13774},
 	},
-	Packages: 101, Public: 45, Names: 751,
+	Packages: 101, Public: 45, Names: 750,
 	Methods: 25, Types: map[string]int{
 		"summarize/internal/work.fold":   27,
-		"summarize.selection":            29,
+		"summarize.selection":            28,
 		"summarize.builder":              55,
 		"strategy.View":                  68,
 		"store/internal/sqlstore.tenant": 37,
 		"store/internal/sqlstore.DB":     29,
-		"api.Client":                     37,
+		"api.Client":                     36,
 	},
 }
 
