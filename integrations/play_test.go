@@ -1,6 +1,7 @@
 package integrations_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -188,9 +189,12 @@ func play(t *testing.T, name string, files map[string]string, entry, script stri
 			t.Fatal(err)
 		}
 	}
-	out, err := exec.CommandContext(t.Context(), runs, filepath.Join("testdata", driver), filepath.Join(dir, filepath.FromSlash(entry)), fmt.Sprint(parts)).Output()
+	cmd := exec.CommandContext(t.Context(), runs, filepath.Join("testdata", driver), filepath.Join(dir, filepath.FromSlash(entry)), fmt.Sprint(parts))
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("%v\n%s%s", err, out, &errs)
 	}
 	if err := json.Unmarshal(out, got); err != nil {
 		t.Fatal(err)

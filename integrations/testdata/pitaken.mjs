@@ -2,7 +2,7 @@
 // the model sees at last, and what recall finds of what was taken back.
 import { played } from './pisession.mjs'
 const [, , plugin, parts] = process.argv
-const text = m => m.summary ?? [m.content].flat().map(p => p.text ?? p).filter(t => typeof t === 'string').join('\n')
+const text = m => m.summary ?? [(m.excludeFromContext && []) || m.content || m.output].flat().map(p => p.text ?? p).filter(t => typeof t === 'string').join('\n')
 
 // run plays so many parts of the task, and before them what first does.
 async function run(name, first) {
