@@ -182,7 +182,7 @@ func TestUsageOutlivesTheProcess(t *testing.T) {
 		}
 		counter := o200k(t)
 		var th *palimpsest.Session
-		step := palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: loopBudget, Messages: []thread.Message{plain(thread.User, "Tidy the queue.")}}
+		step := palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: loopBudget * 5 / 4, Messages: []thread.Message{plain(thread.User, "Tidy the queue.")}}
 		for n := range steps {
 			if th == nil || anew {
 				c, err := palimpsest.New(config)

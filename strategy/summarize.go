@@ -35,6 +35,8 @@ type Summarize struct {
 	// state: of the old part only what the user said and laid down and where the work stands; the
 	// newest part takes the rest.
 	state bool
+	// full: the room is filled with what is hardly worth it too, since nothing better is left for it.
+	full bool
 }
 
 const (
@@ -231,7 +233,7 @@ func (v *View) runs(end int) [][]int {
 func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Executed, err error) {
 	at := v.positions(p.Span)
 	end := at[len(at)-1] + 1
-	in := summarize.Input{Messages: v.messages[at[0]:end], Log: v.messages, Context: v.messages[end:], Shown: v.shown(at), Answers: v.Answers, Instructions: v.Instructions, InstructionsBy: v.InstructionsBy, Sent: v.Sent, State: s.state}
+	in := summarize.Input{Messages: v.messages[at[0]:end], Log: v.messages, Context: v.messages[end:], Shown: v.shown(at), Answers: v.Answers, Instructions: v.Instructions, InstructionsBy: v.InstructionsBy, Sent: v.Sent, State: s.state, Full: s.full}
 	if len(in.Messages) > len(at) { // others stand between them
 		in.Messages = make([]thread.Message, len(at))
 		for n, i := range at {
@@ -368,6 +370,9 @@ func (s Summarize) Fill(ctx context.Context, v *View) {
 	}
 	if largest != nil && !s.exact && slack > v.Room/emptyShare {
 		s.giveRoom(ctx, v, largest.Span, slack)
+	}
+	if s.full = -v.Over() > v.Room/emptyShare; s.full && !s.state {
+		s.fuller(ctx, v)
 	}
 }
 

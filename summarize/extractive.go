@@ -82,7 +82,7 @@ func (e *Extractive) summarize(ctx context.Context, in Input, byModel bool) (Res
 		return Result{}, err
 	}
 	p := newPool(ctx, &in, e.reading(ctx))
-	p.byModel = byModel
+	p.byModel, p.full = byModel, in.Full
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}

@@ -44,6 +44,7 @@ type pool struct {
 	task     int               // index of the request that is the current task, or -1
 	oldTask  string            // the task of the previous summary, for a span without one
 	byModel  bool              // a model wrote some items of the previous summary
+	full     bool              // Input.Full
 	later    bool              // the prompt shows a newer task, so this summary names none
 	together int               // Input.Together
 	standing int               // Input.Standing

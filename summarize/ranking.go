@@ -8,10 +8,10 @@ const (
 	// worthSaying is the value per token from which a candidate comes before lines of output
 	// that exceed their share.
 	worthSaying = 0.003
-	// worthShowing is the value per token that lines of output must have to fill the last of the room, from fullShare
-	// of it on, as a ratio: without the others the prompt is shorter.
+	// worthShowing is the value per token that lines of output must have once they take fewLines tokens: without
+	// the others the prompt is shorter, or has room for messages as they are.
 	worthShowing = 0.0003
-	fullShare    = 0.85
+	fewLines     = 500
 	// wordsWeight is the weight of the assistant's words, changes and failures: what a
 	// colleague would tell first.
 	wordsWeight = 0.05

@@ -333,7 +333,7 @@ func (s *selection) fill(list []int, limit int) {
 			return false // the others are worth less
 		case c.section == secSnippet && s.snippetsCapped && s.snippets >= int(s.shares.snippets*float32(s.budget)):
 			return true
-		case c.section == secSnippet && density < worthShowing && !s.inFloors && s.spent >= int(fullShare*float32(limit)):
+		case c.section == secSnippet && density < worthShowing && s.snippets >= fewLines && !s.pool.full:
 			return true
 		}
 		if cost := s.cost(c); s.spent+cost > limit {

@@ -42,6 +42,8 @@ type Input struct {
 	// State leaves out what happened: the summary holds what the user said and laid down, where the
 	// work and the plan stand, and what is open. Extractive alone reads it.
 	State bool
+	// Full fills the budget, also with lines of output that are hardly worth it. Extractive alone reads it.
+	Full bool
 	// Standing is how many tokens what the user laid down may take beyond the budget; 0 gives it
 	// three tenths of the budget.
 	Standing int

@@ -77,7 +77,7 @@ func eachOperation(t *testing.T, h *host, token, other string, check func(op api
 	if err != nil || len(p.Plan.Refs()) == 0 {
 		t.Fatalf("no plan: %v", err)
 	}
-	hidden := string(p.Plan.Externalizations[0].Span.MessageIDs[0])
+	hidden := string(p.Plan.Since(nil)[0].Covers().MessageIDs[0])
 	assistant := `{"messages":[{"role":"assistant","parts":[{"type":"text","text":"x"}]}]`
 	bodies := map[string]string{
 		"create": `{"id":"u"}`, "append": `{"messages":[{"role":"user","parts":[{"type":"text","text":"x"}]}]}`, "finish": assistant + `}`,
