@@ -223,7 +223,7 @@ func isPrelude(e sse.Event) bool {
 	return strings.TrimSpace(e.Data) == ""
 }
 
-// retryKind is how a refused request is sent again. Each way is tried once, in this order.
+// retryKind is how a refused request is sent again, each way once, in this order; with more reasoning it may be too long again.
 type retryKind int
 
 const (

@@ -203,7 +203,7 @@ func (st *stepper) encodePrepared(ctx context.Context, x *received, s *step, mad
 		st.compactions.Add(1)
 		d.action = Compacted
 	} else if made.Failed != nil {
-		d.reason = st.reasonOfFailed(x, made.Failed)
+		d.reason = st.countFailed(made.Failed)
 	} else if isCompacting(ctx, &st.options.Config, s.logID) {
 		d.reason = reasonCompacting
 	}
@@ -237,8 +237,8 @@ func (h *heldHistory) mustReplaceBody() bool {
 	return h != nil && h.rebuilt != nil && h.rebuilt.mustReplaceBody
 }
 
-// reasonOfFailed counts a compaction that failed, unless the request cannot be made smaller.
-func (st *stepper) reasonOfFailed(x *received, err error) string {
+// countFailed counts a compaction that failed, unless the request cannot be made smaller, and returns the reason.
+func (st *stepper) countFailed(err error) string {
 	if errors.Is(err, policy.ErrOverBudget) {
 		return reasonNoRoom
 	}

@@ -96,7 +96,7 @@ type passageChooser struct {
 	density        []float64 // by row: worth of the terms in it and near it
 	usedRows       []bool
 	passagesOf     []int // number of passages of each entry
-	lastCounted    []int // by term: the last counting that included it
+	lastCounted    []int // by term: the number of the count that included it last, so that none has to be cleared
 	counting       int
 	tokensLeft     int
 	seed           int            // bytes that a passage begins with
@@ -216,9 +216,9 @@ func (c *passageChooser) spreadDensity() {
 	}
 }
 
-// sameEntry reports whether row i exists and belongs to the entry of row of.
-func (c *passageChooser) sameEntry(i, of int) bool {
-	return i >= 0 && i < len(c.x.rows) && c.x.rows[i].entry == c.x.rows[of].entry
+// sameEntry reports whether row i exists and belongs to the entry of another row.
+func (c *passageChooser) sameEntry(i, other int) bool {
+	return i >= 0 && i < len(c.x.rows) && c.x.rows[i].entry == c.x.rows[other].entry
 }
 
 // uncountedWorth adds up the worth of the terms in a row that were not counted yet.

@@ -51,7 +51,7 @@ type evidence struct {
 	size     int                 // of all texts, in bytes
 	talks    int32               // the last talk
 	turn     int32               // the talk of the turn that is read
-	heard    int                 // the passage that the assistant said last
+	lastSaid int                 // the passage that the assistant said last
 	effort   *effort.Budget      // of the checks; what it does not allow does not pass
 }
 
@@ -60,8 +60,8 @@ const (
 	// summary has some hundred names, and each is looked for in much of the text.
 	checkEffort = 4
 	// stemming is about what finding the words of a text takes for each byte of it, and comparing
-	// what looking one up takes, in units of effort. A byte that is only looked for takes a
-	// searching-th of a unit.
+	// what looking one up takes, in units of effort. Of bytes that are only looked
+	// for, so many as searching take one unit.
 	stemming, comparing, searching = 16, 16, 8
 	// messageEffort is about what a message takes at least.
 	messageEffort = 1 << 10
@@ -80,7 +80,7 @@ type earlier struct {
 
 // newEvidence reads the messages of a span and what came before it.
 func newEvidence(ctx context.Context, messages []thread.Message, before earlier) *evidence {
-	e := &evidence{messages: messages, at: make(map[thread.ID]int, len(messages)), before: isAmong(nil), words: map[string]*posting{}, heard: -1}
+	e := &evidence{messages: messages, at: make(map[thread.ID]int, len(messages)), before: isAmong(nil), words: map[string]*posting{}, lastSaid: -1}
 	e.effort, e.turn = effort.New(ctx, 0), e.newTalk()
 	e.add(before.text, byAnybody, 0)
 	e.add(before.said, byPeople, 0)
@@ -149,13 +149,13 @@ func (e *evidence) speech(m *thread.Message) string {
 	words, said := injected.UserWords(m), m.Said()
 	switch {
 	case m.Author() == thread.ByModel:
-		words, e.heard = m.Text(), len(e.passages)
+		words, e.lastSaid = m.Text(), len(e.passages)
 		e.add(words, byPeople, e.turn)
 		e.aboutUser(words)
 	case m.StartsTurn() && !ownformat.ShowsContent(m):
 		e.turn = e.newTalk()
-		if e.heard >= 0 && e.heard < len(e.passages) { // it may be what the user answers
-			e.passages[e.heard].talk[1] = e.turn
+		if e.lastSaid >= 0 && e.lastSaid < len(e.passages) { // it may be what the user answers
+			e.passages[e.lastSaid].talk[1] = e.turn
 		}
 		e.add(words, byPeople|byUser, e.turn)
 	case said != "":

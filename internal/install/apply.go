@@ -78,8 +78,8 @@ func (r *Record) put(at int, c Change) {
 	r.Done[at] = c
 }
 
-// Pending are the changes without the commands that were run when the files of the plugin, of which
-// none changes, were written.
+// Pending are the changes without commands that have run already: those of a plugin whose files stay as
+// they are.
 func (r *Record) Pending(changes []Change) []Change {
 	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
 		i := r.earlier(c)

@@ -16,7 +16,7 @@ type Harness struct {
 	Code    int // the exit status, -1 if it is not said
 	HasCode bool
 	Started string // the id of what now runs in the background
-	Ended   bool   // the process that was asked for has ended
+	Ended   bool   // the process whose output was asked for has ended
 	Halted  bool   // the end of the command was not seen
 	Stopped string // the line that says that the command was stopped; "" if it was not
 }
@@ -69,7 +69,7 @@ func ReadHarness(s string) (h Harness, output string) {
 			h.Started, h.Halted = strings.TrimSpace(m[1]), true
 		}
 		s = body
-	case strings.HasPrefix(first, `{"output":`) && rawjson.Valid(trimmed): // Codex before
+	case strings.HasPrefix(first, `{"output":`) && rawjson.Valid(trimmed): // earlier versions of Codex
 		if code := gjson.Get(trimmed, "metadata.exit_code"); code.Type == gjson.Number {
 			h.Code, h.HasCode, s = int(code.Int()), true, gjson.Get(trimmed, "output").Str
 		}
