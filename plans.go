@@ -90,7 +90,7 @@ func (s *Session) Undo(ctx context.Context, n int) error {
 			}
 			return tokens
 		}
-		created, whole := next.CreatedAt, next.OriginalTokens+later(next.ThreadVersion)
+		created, current, whole := next.CreatedAt, *next, next.OriginalTokens+later(next.ThreadVersion)
 		*next = plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id, Policy: policyUndo, CompactedTokens: whole}
 		if n != 0 {
 			earlier, err := s.c.config.Plans.Plan(ctx, s.id, n)
@@ -98,7 +98,11 @@ func (s *Session) Undo(ctx context.Context, n int) error {
 				return err
 			}
 			*next = *earlier
-			next.CompactedTokens += later(next.ThreadVersion)
+			if showsOther(&current, next) {
+				next.CompactedTokens += later(max(next.ThreadVersion, next.Edited)) // those before were counted when it was edited
+			} else {
+				next.CompactedTokens = current.CompactedTokens
+			}
 		}
 		next.CreatedAt = created
 		return nil

@@ -187,6 +187,24 @@ func TestUndoAndExpand(t *testing.T) {
 	if err := th.Undo(ctx, 99); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a plan that never was: %v", err)
 	}
+	// To and fro, as one looks at both: the figures stay.
+	var sizes []int
+	for range 6 {
+		all, err := th.Plans(ctx)
+		if err == nil {
+			sizes = append(sizes, all[len(all)-1].CompactedTokens)
+			err = th.Undo(ctx, len(all)-1)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sizes[0] != sizes[2] || sizes[1] != sizes[3] || sizes[1] != sizes[5] {
+		t.Errorf("what is in force after each undo is said to take %d tokens", sizes)
+	}
+	if err := th.Undo(ctx, len(plans)); err != nil {
+		t.Fatal(err)
+	}
 
 	hidden := plans[len(plans)-1].Refs()[0]
 	span := plans[len(plans)-1].Record(hidden).Covers()
