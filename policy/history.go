@@ -83,6 +83,9 @@ func newHistory(s *Situation) *history { return &history{s, pinnedGroups(s)} }
 func pinnedGroups(s *Situation) map[int]bool {
 	at := map[int]bool{}
 	for _, i := range append(s.pinnedPositions(), strategy.Instructions(s.Thread.Messages())...) {
+		if at[i] { // with another of its unit
+			continue
+		}
 		for _, k := range s.Pairs().Together(i) {
 			at[k] = true
 		}
