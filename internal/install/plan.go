@@ -26,9 +26,6 @@ type Self struct {
 	ContextTools bool
 }
 
-// contextFlag is the argument of an MCP server for it.
-const contextFlag = `"--context-tools"`
-
 // args are the arguments of an MCP server after "--agent", whose entry is, or will be, in a file.
 func (s Self) args(a Agent, folder, file string) string {
 	args := rawjson.Quote(a.Name)

@@ -14,15 +14,17 @@ type tomlPart struct {
 }
 
 var (
-	// tomlBracket matches a bracket, or a string or comment with whatever is in it.
-	tomlBracket = lazyregexp.New(`(?s)"""(?:[^\\]|\\.)*?"""|'''.*?'''|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#[^\n]*|[\[\]]`)
-	// tomlCommand matches the program of a server, tomlArgs its arguments, inServers and inDocument a server of ours in other forms than a table, or
-	// all servers in one line.
+	// brackets matches a bracket of TOML, or of JSON with comments, or a string or comment with whatever is in it.
+	brackets = lazyregexp.New(`(?s)` + noBrackets + `|[\[\]]`)
+	// tomlCommand matches the program of a server, tomlArgs the bracket at which its arguments begin, or what may hold brackets of no meaning,
+	// inServers and inDocument a server of ours in other forms than a table, or all servers in one line.
 	tomlCommand = lazyregexp.New(`(?m)^[ \t]*["']?command["']?[ \t]*=[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*')`)
-	tomlArgs    = lazyregexp.New(`(?m)^([ \t]*args[ \t]*=[ \t]*\[[^\]]*[^\],\s])\s*,?\s*\]`)
+	tomlArgs    = lazyregexp.New(`(?sm)^[ \t]*["']?args["']?[ \t]*=[ \t]*(\[)|` + noBrackets)
 	inServers   = lazyregexp.New(`(?m)^[ \t]*["']?palimpsest["']?[ \t]*[=.].*$`)
 	inDocument  = lazyregexp.New(`(?m)^[ \t]*["']?mcp_servers["']?[ \t]*(=|\.[ \t]*["']?palimpsest\b).*$`)
 )
+
+const noBrackets = `"""(?:[^\\]|\\.)*?"""|'''.*?'''|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#[^\n]*|//[^\n]*|/\*.*?\*/`
 
 const servers, ownServer = "mcp_servers", "mcp_servers.palimpsest"
 
@@ -30,7 +32,7 @@ const servers, ownServer = "mcp_servers", "mcp_servers.palimpsest"
 func partsOf(doc string) []tomlPart {
 	all := []tomlPart{{}}
 	depth, header := 0, -1
-	for _, at := range tomlBracket().FindAllStringIndex(doc, -1) {
+	for _, at := range brackets().FindAllStringIndex(doc, -1) {
 		switch doc[at[0]] {
 		case '[':
 			before := strings.TrimRight(doc[:at[0]], " \t")
@@ -49,6 +51,16 @@ func partsOf(doc string) []tomlPart {
 	}
 	all[len(all)-1].to = len(doc)
 	return all
+}
+
+// tomlArray is a server's table from the bracket at which its arguments begin, "" without any.
+func tomlArray(body string) string {
+	for _, at := range tomlArgs().FindAllStringSubmatchIndex(body, -1) {
+		if at[2] >= 0 {
+			return body[at[2]:]
+		}
+	}
+	return ""
 }
 
 // firstLine is a text up to the end of its first line.
@@ -70,8 +82,12 @@ func (e *Edit) table(doc string) ([]byte, error) {
 				return nil, fmt.Errorf("%w: it has another %s", ErrOthers, ownServer)
 			}
 			body = body[:at[2]] + program + body[at[3]:]
-			if strings.Contains(e.Value, contextFlag) && !strings.Contains(body, contextFlag) {
-				body = tomlArgs().ReplaceAllString(body, "${1}, "+contextFlag+"]")
+			if args := tomlArray(body); strings.Contains(e.Value, contextFlag) {
+				with := withContextTools(args)
+				if !offersContextTools(with) {
+					return nil, errNoArgs
+				}
+				body = strings.TrimSuffix(body, args) + with
 			}
 			return []byte(doc[:p.body] + body + doc[p.to:]), nil
 		case servers:
@@ -80,6 +96,8 @@ func (e *Edit) table(doc string) ([]byte, error) {
 			line = inDocument().FindString(body)
 		}
 		switch {
+		case strings.Contains(line, program) && strings.Contains(e.Value, contextFlag) && !strings.Contains(line, contextFlag):
+			return nil, errNoArgs
 		case strings.Contains(line, program): // made by hand
 			return []byte(doc), nil
 		case line != "":

@@ -1,0 +1,38 @@
+package install
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestContextToolsInTable: the flag is put behind the last argument of our table, whatever stands around that; where it
+// cannot be, that is told and nothing is changed.
+func TestContextToolsInTable(t *testing.T) {
+	const head, value = "[mcp_servers.palimpsest]\ncommand = \"palimpsest\"\n", "[mcp_servers.palimpsest]\ncommand = \"palimpsest\"\nargs = [\"mcp\", \"--agent\", \"codex\", \"--context-tools\"]\n"
+	for _, c := range []struct{ args, want string }{ // want "": left as it is
+		{"args = [\"mcp\", \"codex\"]\n", "args = [\"mcp\", \"codex\", \"--context-tools\"]\n"},
+		{"args = [\n  \"mcp\",\n  \"codex\", # mine\n]\n", "args = [\n  \"mcp\",\n  \"codex\", \"--context-tools\", # mine\n]\n"},
+		{"args = [\"mcp\", \"--store\", \"/a]b\", 'it]']\n", "args = [\"mcp\", \"--store\", \"/a]b\", 'it]', \"--context-tools\"]\n"},
+		{"# not \"--context-tools\"\nargs = [\"mcp\"] # [\"--context-tools\"]\n", "# not \"--context-tools\"\nargs = [\"mcp\", \"--context-tools\"] # [\"--context-tools\"]\n"},
+		{"\"args\" = [ \"mcp\" , ]\nenv = { A = \"]\" }\n", "\"args\" = [ \"mcp\", \"--context-tools\" , ]\nenv = { A = \"]\" }\n"},
+		{"note = '''\nargs = [\"x\"]\n'''\nargs = ['mcp']\n", "note = '''\nargs = [\"x\"]\n'''\nargs = ['mcp', \"--context-tools\"]\n"},
+		{"args = ['mcp', '--context-tools']\n", "args = ['mcp', '--context-tools']\n"},
+		{"args = []\n", ""},
+		{"args = [\"mcp\"\n", ""},
+		{"enabled = true\n", ""},
+	} {
+		e := Edit{Kind: tomlTable, Value: value}
+		out, err := e.apply([]byte(head + c.args))
+		if got := strings.TrimPrefix(string(out), head); got != c.want || errors.Is(err, ErrOthers) != (c.want == "") {
+			t.Errorf("%q becomes %q: %v", c.args, got, err)
+		}
+		if again, err := e.apply(out); c.want != "" && (err != nil || string(again) != string(out)) {
+			t.Errorf("again: %q: %v", again, err)
+		}
+	}
+	e := Edit{Kind: tomlTable, Value: value}
+	if out, err := e.apply([]byte("[mcp_servers]\npalimpsest = { command = \"palimpsest\", args = [\"mcp\"] }\n")); !errors.Is(err, ErrOthers) {
+		t.Errorf("in the table of all: %q: %v", out, err)
+	}
+}
