@@ -103,20 +103,38 @@ func (e *Edit) apply(text []byte) ([]byte, error) {
 		return text, nil
 	}
 	if e.Kind == jsonMember && old != "" { // what else the user set there stays
-		names := []string{"command"}
-		if strings.Contains(value, contextFlag) && !strings.Contains(old, contextFlag) {
-			names = append(names, "args")
-		}
-		for _, name := range names {
-			if own := gjson.Get(value, name); own.Exists() && !sameJSON(gjson.Get(old, name).Raw, own.Raw) && err == nil {
-				doc, err = jsonedit.SetMember(doc, own.Raw, slices.Concat(e.Path, []string{name})...)
-			}
-		}
-		return []byte(doc), err
+		return e.renew(doc, value)
 	}
 	e.Names = names
 	out, err := jsonedit.SetMember(doc, value, e.Path...)
 	return []byte(out), err
+}
+
+// renew puts into an entry of ours how this program is started, and the flag for context tools where that is wanted.
+func (e *Edit) renew(doc, value string) (_ []byte, err error) {
+	for _, name := range []string{"command", "args"} {
+		own, path, was := gjson.Get(value, name), slices.Concat(e.Path, []string{name}), ""
+		if was, _, err = jsonedit.Member(doc, path...); err != nil {
+			return nil, err
+		}
+		now, flag := own.Raw, strings.Contains(own.Raw, contextFlag)
+		if all := words(was); own.IsArray() && len(all) > 0 { // the arguments stay, with what others put there
+			if now = was; name == "command" {
+				now = was[:all[0][0]] + own.Get("0").Raw + was[all[0][1]:]
+			}
+			if flag {
+				now = withContextTools(now)
+			}
+		} else if name == "args" && !flag {
+			continue
+		}
+		if own.Exists() && !sameJSON(was, now) {
+			if doc, err = jsonedit.SetMember(doc, now, path...); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return []byte(doc), nil
 }
 
 // hooks puts the hooks of an agent into its settings, or takes them out where no command is given.

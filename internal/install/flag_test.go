@@ -36,3 +36,24 @@ func TestContextToolsInTable(t *testing.T) {
 		t.Errorf("in the table of all: %q: %v", out, err)
 	}
 }
+
+// TestContextToolsInJSON: the flag is added to the arguments that are there, and the program alone takes the place of another.
+func TestContextToolsInJSON(t *testing.T) {
+	const plain, list = `{"command":"palimpsest","args":["mcp","--agent","cursor","--context-tools"]}`, `{"type":"local","command":["palimpsest","mcp","--agent","kilo","--context-tools"]}`
+	for _, c := range []struct{ old, value, want string }{
+		{`{"command":"palimpsest","args":["--store","/srv/p.db","mcp","--agent","cursor"]}`, plain, `{"command":"palimpsest","args":["--store","/srv/p.db","mcp","--agent","cursor","--context-tools"]}`},
+		{`{"command":"/old/palimpsest","args":["--store","/srv/p.db","mcp"],"env":{}}`, strings.Replace(plain, `,"--context-tools"`, "", 1), `{"command":"palimpsest","args":["--store","/srv/p.db","mcp"],"env":{}}`},
+		{"{\"command\":\"palimpsest\",\"args\":[\n\"mcp\", // \"--context-tools\"]\n]}", plain, "{\"command\":\"palimpsest\",\"args\":[\n\"mcp\", \"--context-tools\", // \"--context-tools\"]\n]}"},
+		{`{"command":"palimpsest"}`, plain, plain},
+		{`{"command":["/old/palimpsest","--store","/srv/p.db","mcp"]}`, list, `{"command":["palimpsest","--store","/srv/p.db","mcp","--context-tools"]}`},
+	} {
+		e := Edit{Kind: jsonMember, Path: []string{"s"}, Value: c.value}
+		out, err := e.apply([]byte(`{"s":` + c.old + `}`))
+		if strings.Join(strings.Fields(string(out)), "") != strings.Join(strings.Fields(`{"s":`+c.want+`}`), "") || err != nil {
+			t.Errorf("%s becomes %s: %v", c.old, out, err)
+		}
+		if again, err := e.apply(out); err != nil || string(again) != string(out) {
+			t.Errorf("again: %s: %v", again, err)
+		}
+	}
+}
