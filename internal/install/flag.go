@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 )
 
 // contextFlag is the argument of an MCP server for the context tools.
@@ -11,6 +13,24 @@ const contextFlag = `"--context-tools"`
 
 // errNoArgs is about an entry of ours whose arguments are not a list that something can be added to.
 var errNoArgs = fmt.Errorf("%w: its args are missing or empty, or in another form than an array: add %s there", ErrOthers, contextFlag)
+
+// arrayOf is a document from the bracket at which the arguments of our server begin, "" without any. The path of our
+// entry is empty for TOML.
+func arrayOf(doc string, path []string) string {
+	if len(path) > 0 {
+		args, _, _ := jsonedit.Member(doc, slices.Concat(path, []string{"args"})...)
+		if args == "" { // all in one
+			args, _, _ = jsonedit.Member(doc, slices.Concat(path, []string{"command"})...)
+		}
+		return args
+	}
+	for _, p := range partsOf(doc) {
+		if p.name == ownServer {
+			return tomlArray(doc[p.body:p.to])
+		}
+	}
+	return ""
+}
 
 // words are the places of the strings in an array at the beginning of a text; none if it is no array, holds others, or does not end.
 func words(text string) (all [][]int) {

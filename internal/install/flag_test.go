@@ -2,6 +2,9 @@ package install
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -54,6 +57,27 @@ func TestContextToolsInJSON(t *testing.T) {
 		}
 		if again, err := e.apply(out); err != nil || string(again) != string(out) {
 			t.Errorf("again: %s: %v", again, err)
+		}
+	}
+}
+
+// TestContextToolsOfOthers: the flag goes on where our own entry has it, and not because that of another server does.
+func TestContextToolsOfOthers(t *testing.T) {
+	const table, without, with = "[mcp_servers.x]\nargs = [\"--context-tools\"]\n[mcp_servers.palimpsest]\n", `["p", "mcp"]`, `["p", "--context-tools"]`
+	for _, c := range []struct{ agent, text string }{
+		{"codex", table + "args = ARGS\n"},
+		{"cursor", `{"mcpServers": {"x": {"args": ["--context-tools"]}, "palimpsest": {"args": ARGS}}}`},
+		{"kilo", `{"mcp": {"x": {"command": ["--context-tools"]}, "palimpsest": {"command": ARGS}}}`},
+	} {
+		a := agents[slices.Index(Names(), c.agent)]
+		for args, want := range map[string]bool{without: false, with: true} {
+			folder := t.TempDir()
+			if err := os.WriteFile(filepath.Join(folder, "f"), []byte(strings.Replace(c.text, "ARGS", args, 1)), newFile); err != nil {
+				t.Fatal(err)
+			}
+			if got := (Self{}).args(a, folder, "f", a.mcp.path...); strings.Contains(got, "--context-tools") != want {
+				t.Errorf("%s: %s: %s", c.agent, args, got)
+			}
 		}
 	}
 }

@@ -26,10 +26,10 @@ type Self struct {
 	ContextTools bool
 }
 
-// args are the arguments of an MCP server after "--agent", whose entry is, or will be, in a file.
-func (s Self) args(a Agent, folder, file string) string {
+// args are the arguments of an MCP server after "--agent", whose entry is, or will be, in a file at a path of names.
+func (s Self) args(a Agent, folder, file string, path ...string) string {
 	args := rawjson.Quote(a.Name)
-	if _, old, _ := read(filepath.Join(folder, file), folder); s.ContextTools || strings.Contains(string(old), contextFlag) {
+	if _, old, _ := read(filepath.Join(folder, file), folder); s.ContextTools || offersContextTools(arrayOf(string(old), path)) {
 		args += ", " + contextFlag
 	}
 	return args
@@ -144,7 +144,7 @@ func (s Self) wanted(a Agent, parts []Part) (all []Change) {
 			for _, name := range slices.Sorted(maps.Keys(texts)) {
 				text := calls.Replace(texts[name])
 				if name == claudeServer {
-					text = strings.Replace(text, rawjson.Quote(a.Name), s.args(a, folder, name), 1)
+					text = strings.Replace(text, rawjson.Quote(a.Name), s.args(a, folder, name, "mcpServers", "palimpsest"), 1)
 				}
 				own(folder, name, "the plugin", text, "palimpsest")
 			}
@@ -158,7 +158,7 @@ func (s Self) wanted(a Agent, parts []Part) (all []Change) {
 		case Status:
 			add("settings.json", Edit{Kind: statusLine, What: "a status line", Path: []string{"statusLine"}, Value: s.Shell})
 		case MCP:
-			value := strings.NewReplacer("PROGRAM", rawjson.Quote(s.Program), "AGENT", s.args(a, a.Folder, firstThere(a.Folder, a.mcp.file))).Replace(a.mcp.form)
+			value := strings.NewReplacer("PROGRAM", rawjson.Quote(s.Program), "AGENT", s.args(a, a.Folder, firstThere(a.Folder, a.mcp.file), a.mcp.path...)).Replace(a.mcp.form)
 			kind := jsonMember
 			if a.mcp.path == nil {
 				kind = tomlTable
