@@ -122,6 +122,9 @@ func connect(ctx context.Context, s Streams, chosen []install.Agent, ask asked, 
 			p.line("%s: %s", a.Name, missing)
 		}
 	}
+	if fixed := slices.DeleteFunc(slices.Clone(chosen), func(a install.Agent) bool { return !a.Fixed() }); ask.contextTools && len(fixed) > 0 {
+		p.line("--context-tools changes nothing for %s, whose plugins have no such tools", joinEach(fixed, func(a install.Agent) string { return a.Name }))
+	}
 	if len(changes) == 0 && left != nil {
 		return left
 	}

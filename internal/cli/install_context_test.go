@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -38,8 +39,12 @@ func TestInstallContextTools(t *testing.T) {
 		{[]string{"install", "--yes", "--context-tools"}, len(files)},
 		{[]string{"install", "--yes"}, len(files)},
 	} {
-		if status, _, errs := run(t, step.args...); status != exitDone {
+		status, out, errs := run(t, step.args...)
+		if status != exitDone {
 			t.Fatal(errs)
+		}
+		if told := strings.Contains(out, "changes nothing for opencode, pi, openclaw, hermes"); told != slices.Contains(step.args, "--context-tools") {
+			t.Errorf("%q: whose plugins have no such tools: %s", step.args, out)
 		}
 		if n := offered(); n != step.want {
 			t.Errorf("%q: %d of %d servers offer the tools, want %d", step.args, n, len(files), step.want)

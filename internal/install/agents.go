@@ -76,6 +76,11 @@ func (a Agent) Missing() string {
 	return ""
 }
 
+// Fixed reports whether the agent has a plugin whose tools are always the same, and no MCP server that could offer more.
+func (a Agent) Fixed() bool {
+	return slices.Contains(a.parts, Plugin) && a.mcp == nil && a.Name != ClaudeCode
+}
+
 // entry is a place in a file of settings for an MCP server, and the form of the entry: PROGRAM
 // and AGENT stand for the quoted path of this program and the quoted name of the agent.
 type entry struct {
