@@ -6,14 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/internal/dsn"
 	"github.com/palimpsest-ai/palimpsest/internal/install"
+	"github.com/palimpsest-ai/palimpsest/internal/text"
 )
 
 // asked are the flags of commands that change the agents, besides what they ask.
@@ -235,6 +239,7 @@ func disconnect(ctx context.Context, s Streams, names []string, ask asked, force
 	chosen := slices.DeleteFunc(record.Agents(), func(name string) bool { return len(names) > 0 && !slices.Contains(names, name) })
 	if len(chosen) == 0 {
 		p.line("nothing is installed")
+		p.remains(data, record)
 		return nil
 	}
 	p.changes("what will be taken back", slices.DeleteFunc(slices.Clone(record.Done), func(d install.Change) bool { return !slices.Contains(chosen, d.Agent) }))
@@ -246,7 +251,8 @@ func disconnect(ctx context.Context, s Streams, names []string, ask asked, force
 			return p.unchanged(err)
 		}
 	}
-	return install.UpdateRecord(ctx, data, func(r *install.Record) (left error) {
+	err = install.UpdateRecord(ctx, data, func(r *install.Record) (left error) {
+		record = r
 		for _, name := range chosen {
 			if err := r.Remove(ctx, name, force); err != nil {
 				left = errors.Join(left, fmt.Errorf("%s: %w", name, err))
@@ -259,6 +265,27 @@ func disconnect(ctx context.Context, s Streams, names []string, ask asked, force
 		}
 		return left
 	})
+	p.remains(data, record)
+	return err
+}
+
+// remains says that the data directory is still there, and how large it is, where nothing is installed any more.
+func (p *printer) remains(data string, record *install.Record) {
+	size, kept := 0, ""
+	_ = filepath.WalkDir(data, func(_ string, d fs.DirEntry, err error) error { // what cannot be read is not counted
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				size += int(info.Size())
+			}
+			if d.Name() == dsn.File {
+				kept = " of conversations"
+			}
+		}
+		return nil
+	})
+	if size > 0 && len(record.Done) == 0 {
+		p.line("left: %s (%s%s)", homePath(data), text.Size(size), kept)
+	}
 }
 
 // changes is a table of changes; the files of a plugin are one row, with the agent's folder.

@@ -276,6 +276,24 @@ func TestUninstallLeaves(t *testing.T) {
 	sameHome(t, before, homeState(t, home))
 }
 
+// TestUninstallRemains: the data directory that stays is told once nothing is installed any more.
+func TestUninstallRemains(t *testing.T) {
+	home := agentsHome(t)
+	if status, _, errs := run(t, "install", "codex", "cursor", "--yes"); status != exitDone {
+		t.Fatal(errs)
+	}
+	putFile(t, filepath.Join(home, ".local/share/palimpsest/palimpsest.db"), strings.Repeat("x", 3<<19), 0o600)
+	for _, step := range []struct {
+		agent string
+		told  bool
+	}{{"codex", false}, {"cursor", true}, {"cursor", true}} {
+		_, out, errs := run(t, "uninstall", step.agent, "--yes")
+		if strings.HasSuffix(out, "\nleft: ~/.local/share/palimpsest (1.5 MB of conversations)\n") != step.told || strings.Contains(out, "left:") != step.told {
+			t.Errorf("%s: %s%s", step.agent, out, errs)
+		}
+	}
+}
+
 // TestUninstallOne: what is taken out of one agent leaves no copy of its files, and the others stay.
 func TestUninstallOne(t *testing.T) {
 	home := agentsHome(t)

@@ -168,10 +168,10 @@ func mediaDetails(m thread.Media) []string {
 	}
 	switch {
 	case m.Data != "":
-		words = append(words, size(decodedLen(m.Data)))
+		words = append(words, Size(decodedLen(m.Data)))
 	case strings.HasPrefix(m.URL, "data:"):
 		_, data, _ := strings.Cut(m.URL, ",")
-		words = append(words, size(decodedLen(data)))
+		words = append(words, Size(decodedLen(data)))
 	case m.URL != "":
 		words = append(words, quoteLabel(m.URL))
 	case m.FileID != "":
@@ -185,8 +185,8 @@ func decodedLen(base64 string) int {
 	return len(strings.TrimRight(base64, "=")) * 3 / 4
 }
 
-// size writes a number of bytes; 1 KB is 1024 of them, rounded to the nearest.
-func size(n int) string {
+// Size writes a number of bytes; 1 KB is 1024 of them, rounded to the nearest.
+func Size(n int) string {
 	const kb = 1 << 10
 	switch {
 	case n < kb:
