@@ -105,10 +105,18 @@ func nearestName(name string) string {
 	if all, err := findSessions(); near == "" && dir == "" && err == nil {
 		near = suggest.Name(base, mapSlice(all, func(s sessions.Session) string { return s.ID[:min(len(s.ID), max(len(base), leastID))] }))
 	}
-	if near == "" {
+	if near != "" {
+		near = dir + near
+	}
+	return didYouMean(near)
+}
+
+// didYouMean asks whether a name was meant; "" without one.
+func didYouMean(name string) string {
+	if name == "" {
 		return ""
 	}
-	return " (did you mean " + printable(dir+near) + "?)"
+	return " (did you mean " + printable(name) + "?)"
 }
 
 // printTaken names the session that a number or the beginning of an id means.

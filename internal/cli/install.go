@@ -17,6 +17,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/dsn"
 	"github.com/palimpsest-ai/palimpsest/internal/install"
+	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/internal/text"
 )
 
@@ -40,7 +41,7 @@ func onlyAgents(known []string, one bool) cobra.PositionalArgs {
 		}
 		for _, name := range args {
 			if !slices.Contains(known, name) {
-				return fmt.Errorf("%w: %s is no agent for `%s`: want %s", errUsage, printable(name), c.CommandPath(), joinWords(known, "or"))
+				return fmt.Errorf("%w: %s is no agent for `%s`%s: want %s", errUsage, printable(name), c.CommandPath(), didYouMean(suggest.Name(name, known)), joinWords(known, "or"))
 			}
 		}
 		return nil

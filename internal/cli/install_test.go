@@ -294,6 +294,15 @@ func TestUninstallRemains(t *testing.T) {
 	}
 }
 
+// TestMeantAgent: a name that is no agent's is told with the agent that was meant, if any is like it.
+func TestMeantAgent(t *testing.T) {
+	for name, want := range map[string]string{"claude": "`palimpsest uninstall` (did you mean claude-code?): want", "codx": "(did you mean codex?)", "xyzxyz": "`palimpsest uninstall`: want"} {
+		if status, _, errs := run(t, "uninstall", name); status != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%s: status %d: %s", name, status, errs)
+		}
+	}
+}
+
 // TestUninstallOne: what is taken out of one agent leaves no copy of its files, and the others stay.
 func TestUninstallOne(t *testing.T) {
 	home := agentsHome(t)
