@@ -110,18 +110,20 @@ func newQuestion(query string, o *Options, now time.Time) question {
 			continue
 		}
 		for field := range strings.FieldsSeq(part) {
+			space, rest, _ := strings.Cut(part, field)
+			kept, part = append(kept, space), rest
 			if q.only.read(field, now) {
-				part = strings.Replace(part, field, "", 1)
+				continue
 			}
-		}
-		kept = append(kept, part)
-		for field := range strings.FieldsSeq(part) {
-			if prefix, is := strings.CutSuffix(field, "*"); is && utf8.RuneCountInString(prefix) > 1 {
-				q.prefixes = append(q.prefixes, strings.ToLower(strings.TrimLeft(prefix, "*./")))
+			kept = append(kept, field)
+			prefix, is := strings.CutSuffix(field, "*")
+			if prefix = strings.TrimLeft(prefix, "*./"); is && utf8.RuneCountInString(prefix) > 1 {
+				q.prefixes = append(q.prefixes, strings.ToLower(prefix))
 				continue
 			}
 			q.words += field + " "
 		}
+		kept = append(kept, part)
 	}
 	q.text = strings.TrimSpace(strings.Join(kept, ""))
 	for _, s := range spoken {

@@ -64,6 +64,11 @@ func TestFilters(t *testing.T) {
 		"deploy*":                             "5 7 8",
 		"productio*":                          "8",
 		`"retries stop"`:                      "5",
+		"./*":                                 "", // no beginning of a word
+		"../*":                                "",
+		"*** failed":                          "2",
+		"./deploy*":                           "5 7 8",
+		"stagingturn:1 turn:1":                "", // the first is a word, and stays whole
 	} {
 		var got []string
 		for _, h := range x.Search(query, nil) {
