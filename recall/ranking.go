@@ -72,6 +72,22 @@ type ranking struct {
 	scores  []float64 // of all entries
 	terms   []term    // that excerpts are to show, and so are the phrases
 	missing []string  // words and phrases of the question that no entry has
+	// admitted is 1 for entries that the filter admits and -1 for others, to ask it once of each.
+	admitted []int8
+}
+
+// admits reports whether the filter admits entry i.
+func (r *ranking) admits(x *Index, i int) bool {
+	if r.only == (filter{}) {
+		return true
+	}
+	if r.admitted[i] == 0 {
+		r.admitted[i] = -1
+		if r.only.admits(x, i) {
+			r.admitted[i] = 1
+		}
+	}
+	return r.admitted[i] > 0
 }
 
 // likelyFactor is for what the question likely means, such as messages of the user.
@@ -79,7 +95,7 @@ const likelyFactor = 1.5
 
 // rank scores the entries for a question.
 func (x *Index) rank(q question) *ranking {
-	r := &ranking{question: q, scores: make([]float64, len(x.entries))}
+	r := &ranking{question: q, scores: make([]float64, len(x.entries)), admitted: make([]int8, len(x.entries))}
 	if q.text == "" && len(q.prefixes) == 0 {
 		if q.only != (filter{}) {
 			for i := range r.scores {
@@ -118,7 +134,7 @@ func (x *Index) rank(q question) *ranking {
 			}
 			r.scores[i] *= phraseFactor / missingPhraseFactor
 		}
-		if !slices.ContainsFunc(holds, func(i int) bool { return q.only.admits(x, i) }) {
+		if !slices.ContainsFunc(holds, func(i int) bool { return r.admits(x, i) }) {
 			r.missing = append(r.missing, `"`+phrase+`"`)
 		}
 	}
@@ -130,11 +146,16 @@ func (x *Index) rank(q question) *ranking {
 
 // missingWords are the words that none of the entries has that the question is for.
 func missingWords(x *Index, r *ranking, asked []askedWord) (missing []string) {
+	seen := map[string]bool{}
 	for _, word := range asked {
+		if seen[word.text] {
+			continue
+		}
+		seen[word.text] = true
 		held := slices.ContainsFunc(word.terms, func(id int32) bool {
-			return r.only == filter{} || slices.ContainsFunc(x.postings[id], func(p posting) bool { return r.only.admits(x, int(p.entry)) })
+			return slices.ContainsFunc(x.postings[id], func(p posting) bool { return r.admits(x, int(p.entry)) })
 		})
-		if !held && !slices.Contains(missing, word.text) && !slices.ContainsFunc(r.found, func(i int) bool { return indexFold(x.views[i], word.text) >= 0 }) {
+		if !held && !slices.ContainsFunc(r.found, func(i int) bool { return indexFold(x.views[i], word.text) >= 0 }) {
 			missing = append(missing, word.text)
 		}
 	}
@@ -148,7 +169,7 @@ const maxFound = 2000
 func (x *Index) matchingEntries(r *ranking) []int {
 	var found []int
 	for i, score := range r.scores {
-		if score > 0 && (r.only == filter{} || r.only.admits(x, i)) {
+		if score > 0 && r.admits(x, i) {
 			found = append(found, i)
 			if r.likely != (filter{}) && r.likely.admits(x, i) {
 				r.scores[i] *= likelyFactor
