@@ -22,6 +22,9 @@ type Entry struct {
 	Position int         `json:"position"`
 	Turn     int         `json:"turn"`
 	Role     thread.Role `json:"role"`
+	// Author is who wrote the message, where it is not whom the role tells: the agent's program in the
+	// user's name, for example, or a compaction. It is empty for others.
+	Author thread.Author `json:"author,omitempty"`
 	// Tool is the tool whose result the message is, or empty.
 	Tool string `json:"tool,omitempty"`
 	// Call is the call of a result in one line: the tool and its arguments, at most about
@@ -103,6 +106,9 @@ func newEntries(t *thread.Thread, about int, admit func(*thread.Message, *Entry)
 		e := Entry{ThreadID: t.ID(), MessageID: m.ID, Position: i, Turn: m.Turn, Role: m.Role, Time: m.Time}
 		if !admit(m, &e) {
 			continue
+		}
+		if m.IsAdded() || m.Kind == thread.Recap {
+			e.Author = m.Author()
 		}
 		var call thread.ToolCall
 		if r, ok := m.Result(); ok {

@@ -17,14 +17,15 @@ import (
 
 // Hit is a passage that a query found. One message may have several.
 type Hit struct {
-	ThreadID   string      `json:"thread_id"`
-	MessageID  thread.ID   `json:"message_id"`
-	Turn       int         `json:"turn"`
-	Role       thread.Role `json:"role"`
-	Tool       string      `json:"tool,omitempty"`
-	Action     plan.Action `json:"action"`
-	ArtifactID string      `json:"artifact_id,omitempty"`
-	Time       time.Time   `json:"time,omitzero"`
+	ThreadID   string        `json:"thread_id"`
+	MessageID  thread.ID     `json:"message_id"`
+	Turn       int           `json:"turn"`
+	Role       thread.Role   `json:"role"`
+	Author     thread.Author `json:"author,omitempty"` // Entry.Author
+	Tool       string        `json:"tool,omitempty"`
+	Action     plan.Action   `json:"action"`
+	ArtifactID string        `json:"artifact_id,omitempty"`
+	Time       time.Time     `json:"time,omitzero"`
 	// Call is Entry.Call. Of an excerpt from the middle of a call's arguments it is that call,
 	// as Entry.Call tells it, and the argument: "Edit a.go x := 1 x := 2, in new_string".
 	Call    string `json:"call,omitempty"`
@@ -45,8 +46,8 @@ type Hit struct {
 	Others []string `json:"others,omitempty"`
 	Score  float64  `json:"score"`
 	// Before and After are what was said beside this message in the same thread: the nearest
-	// searched messages, at most three away, that are no results and do more than call tools. They
-	// are nil where the answer shows them elsewhere or has no room for them.
+	// searched messages, at most three away, that are no results, have no Author and do more than
+	// call tools. They are nil where the answer shows them elsewhere or has no room for them.
 	Before *Neighbor `json:"before,omitempty"`
 	After  *Neighbor `json:"after,omitempty"`
 	// Missing, which only the best hit has, are the words and the phrases in quotes of a short query
@@ -137,7 +138,7 @@ func (x *Index) buildHits(r *ranking, o *Options) []Hit {
 		e := &x.entries[i]
 		h := &hits[n]
 		*h = Hit{
-			ThreadID: e.ThreadID, MessageID: e.MessageID, Turn: e.Turn, Role: e.Role, Tool: e.Tool, Action: e.Action,
+			ThreadID: e.ThreadID, MessageID: e.MessageID, Turn: e.Turn, Role: e.Role, Author: e.Author, Tool: e.Tool, Action: e.Action,
 			ArtifactID: e.ArtifactID, Time: e.Time, Call: e.Call, Summary: e.Summary, Score: s.score, Near: near[n], Also: also[i],
 			Before: h.Before, After: h.After,
 		}
@@ -188,7 +189,7 @@ func (c *passageChooser) addNeighbors(hits []Hit, spans []span, room int) int {
 	beside := func(of, step int) *Neighbor {
 		for i := of + step; i >= 0 && i < len(c.x.entries) && (i-of)*step <= farthestNeighbor && c.x.entries[i].ThreadID == c.x.entries[of].ThreadID; i += step {
 			e := &c.x.entries[i]
-			if e.Tool != "" || strings.HasPrefix(e.Summary, callsSummary) {
+			if e.Tool != "" || e.Author != "" || strings.HasPrefix(e.Summary, callsSummary) {
 				continue
 			}
 			text := neighborText(c.x, i)

@@ -153,7 +153,7 @@ func (f *filter) read(word string, now time.Time) bool {
 // admits reports whether entry i is one that the filter is for.
 func (f *filter) admits(x *Index, i int) bool {
 	e := &x.entries[i]
-	return (f.threadID == "" || f.threadID == e.ThreadID) && (f.tool == "" || f.tool == e.Tool) && (f.role == "" || f.role == e.Role) &&
+	return (f.threadID == "" || f.threadID == e.ThreadID) && (f.tool == "" || f.tool == e.Tool) && (f.role == "" || f.role == e.Role && e.Author == "") &&
 		(f.last == 0 || f.first <= e.Turn && e.Turn <= f.last) &&
 		(f.during.from.IsZero() || !e.Time.Before(f.during.from)) && (f.during.until.IsZero() || !e.Time.IsZero() && e.Time.Before(f.during.until)) &&
 		(f.ran == "" || strings.EqualFold(f.ran, e.Tool) || e.Tool != "" && hasWord(e.Call, f.ran) || e.Tool == "" && indexFold(e.Text, f.ran+" {") >= 0) &&

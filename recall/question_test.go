@@ -145,3 +145,38 @@ func TestNeighbors(t *testing.T) {
 		t.Errorf("in 20 tokens: %+v", h)
 	}
 }
+
+// TestAuthors: what a program or a compaction wrote in the user's name is neither the user's nor beside a hit,
+// and a hit tells who wrote it.
+func TestAuthors(t *testing.T) {
+	say := func(kind thread.Kind, text string) thread.Message {
+		return thread.Message{Role: thread.User, Kind: kind, Parts: []thread.Part{thread.Text{Text: text}}}
+	}
+	log, err := thread.New("t").Append(
+		say(thread.Plain, "The lint of the person"),
+		say(thread.Injected, "<local-command-stdout>lint lint lint</local-command-stdout>"),
+		say(thread.Recap, "This session continues one about the lint."),
+		say(thread.Plain, "Now the zeppelin."),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := recall.All(log)
+	x := recall.NewIndex(entries)
+	for query, want := range map[string][]thread.Author{
+		"lint":                          {thread.ByHarness, thread.ByCompaction, ""},
+		"lint from:user":                {""},
+		"what did I say about the lint": {"", thread.ByHarness, thread.ByCompaction},
+	} {
+		var got []thread.Author
+		for _, h := range x.Search(query, nil) {
+			got = append(got, h.Author)
+		}
+		if first := strings.HasPrefix(query, "what"); first && got[0] != want[0] || !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
+			t.Errorf("%q: %q, want %q", query, got, want)
+		}
+	}
+	if h := x.Search("zeppelin", nil)[0]; h.Before == nil || h.Before.MessageID != entries[0].MessageID {
+		t.Errorf("before: %+v", h.Before)
+	}
+}

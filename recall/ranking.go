@@ -24,7 +24,7 @@ type Options struct {
 	// to the limit, for three hits at least.
 	Tokens int
 	// ThreadID, Tool and Role limit the search to one thread, tool or role, unless they are
-	// empty.
+	// empty. Messages with an Author are of no role.
 	ThreadID string
 	Tool     string
 	Role     thread.Role

@@ -125,7 +125,7 @@ func printEntries(p *printer, entries []recall.Entry) {
 		var rows [][]string
 		for len(entries) > 0 && entries[0].ThreadID == id {
 			e := entries[0]
-			rows = append(rows, []string{cmp.Or(e.ArtifactID, shortID(e.MessageID)), fmt.Sprint(e.Turn), speakerOf(e.Role, e.Tool), e.Action.String(), number(len(e.Text)), e.Summary})
+			rows = append(rows, []string{cmp.Or(e.ArtifactID, shortID(e.MessageID)), fmt.Sprint(e.Turn), speakerOf(e.Role, e.Author, e.Tool), e.Action.String(), number(len(e.Text)), e.Summary})
 			entries = entries[1:]
 		}
 		p.title("thread " + printable(id))
@@ -188,7 +188,7 @@ func printHits(p *printer, hits []recall.Hit, flags string) {
 		if n > 0 {
 			p.line("")
 		}
-		p.title(fmt.Sprintf("%s · turn %d · %s%s", cmp.Or(h.ArtifactID, shortID(h.MessageID)), h.Turn, speakerOf(h.Role, h.Tool), positionOf(h)))
+		p.title(fmt.Sprintf("%s · turn %d · %s%s", cmp.Or(h.ArtifactID, shortID(h.MessageID)), h.Turn, speakerOf(h.Role, h.Author, h.Tool), positionOf(h)))
 		p.line("thread %s", printable(h.ThreadID))
 		if h.Call != "" { // a result says little without what was asked
 			p.line("call %s", shorten(h.Call, 160))
@@ -221,11 +221,11 @@ func positionOf(h recall.Hit) string {
 // shortID is the beginning of a message id, long enough for `artifact get`.
 func shortID(id thread.ID) string { return string(id[:min(12, len(id))]) }
 
-func speakerOf(role thread.Role, tool string) string {
+func speakerOf(role thread.Role, author thread.Author, tool string) string {
 	if tool != "" {
 		return shorten(tool, 20)
 	}
-	return string(role)
+	return cmp.Or(string(author), string(role))
 }
 
 // removedEntries returns what was removed from the prompts of a thread, or of all threads. It

@@ -138,7 +138,7 @@ func shortID(id string) string {
 // place.
 func (s *messageHits) write(b *strings.Builder, n int, id, from string, limit int) {
 	hit := &s.hits[0]
-	fmt.Fprintf(b, "\n\n%d. message %s, turn %d, %s", n, oneLine(id), hit.Turn, hit.Role)
+	fmt.Fprintf(b, "\n\n%d. message %s, turn %d, %s", n, oneLine(id), hit.Turn, cmp.Or(string(hit.Author), string(hit.Role)))
 	if hit.Tool != "" {
 		fmt.Fprintf(b, " %s", oneLine(hit.Tool))
 	}
@@ -206,7 +206,7 @@ func alike(also []thread.ID) string {
 func FromHits(hits []recall.Hit, count func(string) int, limit int) []render.Rehydrated {
 	var out []render.Rehydrated
 	for _, hit := range hits {
-		what := string(hit.Role) + " message"
+		what := cmp.Or(string(hit.Author), string(hit.Role)) + " message"
 		if hit.Tool != "" {
 			what = "output of " + oneLine(hit.Tool)
 		}

@@ -600,6 +600,7 @@ export type RecallHit = {
   after?: RecallNeighbor
   also?: Array<string>
   artifact_id?: string
+  author?: string
   before?: RecallNeighbor
   call?: string
   column?: number
