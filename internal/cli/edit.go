@@ -181,7 +181,11 @@ func (k *tenantStore) messageOf(ctx context.Context, log *thread.Thread, name st
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("%s has no message %s: `palimpsest recall WORDS --thread %s` shows their ids: %w", printable(log.ID()), printable(name), printable(log.ID()), thread.ErrUnknownID)
+		way := fmt.Sprintf("`palimpsest recall WORDS --thread %s` shows ids", printable(log.ID()))
+		if len(name) < suggest.MinID {
+			way = fmt.Sprintf("give %d characters or more of the id; %s", suggest.MinID, way)
+		}
+		return "", fmt.Errorf("%s: %w %s: %s", printable(name), thread.ErrUnknownID, printable(log.ID()), way)
 	case 1:
 		return found[0].ID, nil
 	}

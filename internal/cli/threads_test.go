@@ -204,10 +204,11 @@ func TestPinAndExpand(t *testing.T) {
 	}
 	command(exitDone, "expand "+onlyID+" "+message)
 	for line, want := range map[string]string{
-		"expand " + onlyID + " " + message: "does not hide it",
-		"pin " + onlyID + " nosuch":        "has no message nosuch",
+		"expand " + onlyID + " " + message:  "does not hide it",
+		"pin " + onlyID + " nosuch":         "nosuch: message id is not in the thread " + onlyID + ": `palimpsest recall",
+		"pin " + onlyID + " " + message[:2]: "give 6 characters or more of the id",
 	} {
-		if said := command(exitFailed, line); !strings.Contains(said, want) {
+		if said := command(exitFailed, line); !strings.Contains(said, want) || strings.Count(said, "is not in the thread") > 1 {
 			t.Errorf("%s: %s", line, said)
 		}
 	}
