@@ -154,8 +154,11 @@ func (p Profile) admits(part thread.Part) bool {
 }
 
 // freeText reports whether a part is a call whose arguments the provider could not take as
-// they are.
+// they are, or a result that its source wrote for such a call.
 func (p Profile) freeText(part thread.Part) bool {
+	if r, ok := part.(thread.ToolResult); ok && p.ObjectArguments && p.API == wire.Responses {
+		return gjson.Get(r.Raw, "type").Str == "custom_tool_call_output"
+	}
 	call, ok := part.(thread.ToolCall)
 	return ok && p.ObjectArguments && call.Type == "custom" && !(rawjson.Valid(call.Arguments) && gjson.Parse(call.Arguments).IsObject())
 }
@@ -205,9 +208,14 @@ func (p Profile) Translate(m thread.Message, changed bool) thread.Message {
 			part = r
 		}
 		if p.freeText(part) {
-			call := part.(thread.ToolCall)
-			call.Arguments, call.Type, call.Source = `{"input":`+rawjson.Quote(call.Arguments)+`}`, "", thread.Source{}
-			part = call
+			switch x := part.(type) {
+			case thread.ToolCall:
+				x.Arguments, x.Type, x.Source = `{"input":`+rawjson.Quote(x.Arguments)+`}`, "", thread.Source{}
+				part = x
+			case thread.ToolResult: // is written anew as what its call became
+				x.Source = thread.Source{}
+				part = x
+			}
 		}
 		if keep(part) {
 			parts = append(parts, part)

@@ -130,7 +130,7 @@ func (c *conversation) resolve() error {
 	c.profile = render.For(c.api)
 	c.profile.Reach = render.Command
 	if c.into != "" { // the agent may talk to any of its providers
-		c.profile.FirstUser, c.profile.ObjectArguments, c.profile.SystemFirst = true, true, true
+		c.profile.FirstUser, c.profile.ObjectArguments, c.profile.SystemFirst = true, c.into != "codex", true
 	}
 	made := &summaries{By: map[string]int{}, Failures: []summaryFailure{}}
 	chosen, err := setup.Open(c.policy, &setup.Options{Summarizer: c.summarizer, OnUsage: made.addUsage})

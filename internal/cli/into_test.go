@@ -140,3 +140,19 @@ func TestInto(t *testing.T) {
 		}
 	}
 }
+
+// TestIntoFreeText: a call with free text, as a patch of Codex, stays one in a session of Codex and becomes a
+// plain one elsewhere, with its result.
+func TestIntoFreeText(t *testing.T) {
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	for agent, want := range map[string]string{
+		"codex": `"type":"custom_tool_call_output"`, "kilo": "*** Begin Patch", "pi": "*** Begin Patch", "opencode": "*** Begin Patch", "claude-code": "*** Begin Patch",
+	} {
+		path := filepath.Join(t.TempDir(), agent)
+		var told bytes.Buffer
+		status := Run(t.Context(), []string{"compact", "../../transcript/testdata/codex.jsonl", "--into", agent, "--budget", "20000", "-o", path}, Streams{Out: &told, Err: &told})
+		if b, err := os.ReadFile(path); status != 0 || err != nil || !strings.Contains(string(b), want) || !strings.Contains(string(b), "done") {
+			t.Errorf("%s: status %d, %v: %s\n%s", agent, status, err, told.String(), b)
+		}
+	}
+}
