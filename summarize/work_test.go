@@ -366,8 +366,15 @@ func TestWorkChecks(t *testing.T) {
 			for i := range 12 {
 				l.edit(fmt.Sprintf("/r/%d.ts", i))
 			}
-			l.ok("npm run lint", "")
-		}, "lint `npm run lint` success||"},
+			l.ok("npm run test:unit", "")
+		}, "test `npm run test:unit` success||"},
+		{"much is edited since a failure, and a check of another kind runs", func(l *logOf) {
+			l.bad("go test ./billing", "x")
+			for i := range 12 {
+				l.edit(fmt.Sprintf("/r/%02d.md", i))
+			}
+			l.ok("go vet ./docs", "")
+		}, "test `go test ./billing` failure|x|/r/00.md,/r/01.md,/r/02.md,/r/03.md,/r/04.md,/r/05.md,/r/06.md,/r/07.md,/r/08.md,/r/09.md,/r/10.md,/r/11.md; lint `go vet ./docs` success||"},
 		{"little is edited since a failure", func(l *logOf) { l.bad("npm test", "x").edit("/r/a.ts").ok("npm run lint", "") }, "test `npm test` failure|x|/r/a.ts; lint `npm run lint` success||"},
 		{"the last counts", func(l *logOf) { l.bad("npm test", "x").ok("npm test", "") }, "test `npm test` success||"},
 		{"a chain fails at the end", func(l *logOf) { l.bad("go build ./... && go test ./...", "FAIL\tx/y\t0.1s\nFAIL") }, "build `go build ./...` ||; test `go test ./...` failure|FAIL x/y 0.1s|"},

@@ -37,16 +37,16 @@ func (f *fold) check(r *run, n int, dir string) {
 	// It takes the place of an earlier one of the same, and of one that failed and is included in it or tells
 	// nothing of now. Of one that was cut nobody knows whether it is the same.
 	f.work.Checks = slices.DeleteFunc(f.work.Checks, func(old state.Check) bool {
-		return c.Outcome != thread.Failure && old.Outcome == thread.Failure && len(old.Since) >= outdatedBy || old.Kind == c.Kind && (old.Dir == c.Dir || old.Dir == "" || c.Dir == "") && !strings.HasSuffix(c.Command, "…") && !strings.HasSuffix(old.Command, "…") &&
-			(slices.Equal(checkWords(c.Command), checkWords(old.Command)) || c.Outcome == thread.Success && old.Outcome == thread.Failure && includes(c.Command, old.Command))
+		mended := c.Outcome == thread.Success && old.Outcome == thread.Failure
+		return old.Kind == c.Kind && (old.Dir == c.Dir || old.Dir == "" || c.Dir == "") && (mended && len(old.Since) >= outdatedBy || !strings.HasSuffix(c.Command, "…") && !strings.HasSuffix(old.Command, "…") &&
+			(slices.Equal(checkWords(c.Command), checkWords(old.Command)) || mended && includes(c.Command, old.Command)))
 	})
 	f.work.Checks = append(f.work.Checks, c)
 	// Those that go are not counted: the same check may run again.
 	f.work.Checks = f.work.Checks[max(0, len(f.work.Checks)-maxChecks):]
 }
 
-// outdatedBy is how many files are changed after a check that failed until what it says is of no use once another
-// check has run.
+// outdatedBy is after how many changed files a failed check gives way to any of its kind, in its folder, that passes.
 const outdatedBy = 12
 
 // checkWords are the words of a check without those that only change how it reports.
