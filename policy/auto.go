@@ -33,16 +33,18 @@ type Auto struct {
 	Favor Favor `file:"trigger.favor" bases:"auto notes" about:"when the thread is compacted and how much is kept: near the window (quality), from 64000 tokens or 45 % of the room in a small window on (balanced), or where it costs least (cost)"`
 	// Hard is the share of the room for messages (Situation.Room) at which the session is
 	// compacted; Target is the largest share of it that is left afterwards, if the newest
-	// results allow it: less where the steps are so large that the next compaction would
-	// follow within six requests, down to 0.4.
-	// The defaults are 0.9 and 0.5; with FavorQuality 0.8 and half of Hard. A target that
-	// is not below the hard mark counts as half of it.
+	// results allow it. The defaults are 0.9 and 0.5; with FavorQuality 0.8 and half of
+	// Hard. The default target is less where the steps are so large that the next
+	// compaction would follow within six requests, down to 0.4. A target that is not below
+	// the hard mark counts as half of it.
 	Hard   float64 `file:"trigger.hard" unit:"ratio" range:"0.001..1" words:"auto=0" about:"share of the room for messages at which the thread is compacted; auto: 0.9, or as the favor says"`
-	Target float64 `file:"trigger.target" unit:"ratio" range:"0.001..1" words:"auto=0" about:"share of the room for messages that is left afterwards; auto: 0.5, or as the favor says"`
+	Target float64 `file:"trigger.target" unit:"ratio" range:"0.001..1" words:"auto=0" about:"share of the room for messages that is left afterwards, at most; auto: 0.5, or as the favor says, and with policies auto and notes down to 0.4 where steps are large"`
 	// Working is what the messages take after a compaction that prices decided, in tokens.
 	// Default 20,000; with FavorBalanced as much more as it keeps of the whole request.
 	// With FavorQuality it counts only when set.
 	Working int `file:"trigger.working" bases:"auto notes" unit:"tokens" range:"1.." words:"auto=0" about:"what the messages take after a compaction that prices decided; auto: 20000, or what the balanced favor keeps"`
+
+	filled float64 // the target that Defaults filled in; nobody has set it while Target is that
 }
 
 // Favor is what Auto optimizes for. The zero value, and any unknown word, is
@@ -90,8 +92,8 @@ const (
 	qualityKept = 0.5
 
 	// apart is how many steps there should be room for after a compaction, at the pace of the
-	// last paceSteps, so that no more than every sixth request is a compaction; leastKept is the share
-	// of the room that is kept all the same. A step counts as a part of the room at most,
+	// last paceSteps, where nobody has set the target; leastKept is the share of the room that is
+	// kept all the same, with fewer steps then. A step counts as a part of the room at most,
 	// 1/maxPace: one large result is no pace.
 	apart     = 6
 	paceSteps = 12
@@ -277,7 +279,9 @@ func (a Auto) target(s *Situation) int {
 		if target >= hard {
 			target = min(s.ShareOfMessages(hard, 0.5), hard-1)
 		}
-		target = min(target, max(hard-apart*pace(s), s.shareOfRoom(leastKept)))
+		if a.Target == a.filled {
+			target = min(target, max(hard-apart*pace(s), s.shareOfRoom(leastKept)))
+		}
 	}
 	if s.Refusals > 0 && s.PromptTokens >= minWindow {
 		target = min(target, s.PromptTokens) // the model reads less than it was thought to
@@ -393,7 +397,10 @@ func (a Auto) Defaults() Auto {
 	default:
 		a.Favor = FavorBalanced
 	}
-	a.Hard, a.Target = cmp.Or(a.Hard, hard), cmp.Or(a.Target, target)
+	if a.Target == 0 {
+		a.Target, a.filled = target, target
+	}
+	a.Hard = cmp.Or(a.Hard, hard)
 	return a
 }
 

@@ -193,6 +193,14 @@ func TestLargeSteps(t *testing.T) {
 			if apart := (m.Mark - m.Target + step/20) / step; apart < c.least || apart > c.most {
 				t.Errorf("%d steps of %d lead from %d to %d, want %d to %d", apart, step, m.Target, m.Mark, c.least, c.most)
 			}
+			for _, target := range []float64{0.5, 0.7} { // what somebody has set stays
+				set := policy.Auto{Favor: policy.FavorQuality, Hard: 0.9, Target: target}
+				for _, a := range []policy.Auto{set, set.Defaults()} {
+					if got, want := a.Marks(s).Target, s.ShareOfMessages(s.Limit(), target); got != want {
+						t.Errorf("the target %v that was set is %d, want %d", target, got, want)
+					}
+				}
+			}
 		})
 	}
 }

@@ -19,6 +19,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
+// wholly compares settings, what they keep to themselves too.
+var wholly = cmp.AllowUnexported(policy.Auto{})
+
 // TestRead: what a file says takes the place of the default, and nothing else
 // does.
 func TestRead(t *testing.T) {
@@ -92,7 +95,7 @@ tools:
 	want.Tools = map[string]toolpolicy.Policy{"create_order": {
 		Durability: thread.Anchoring, PreserveFields: []string{"order_id", "status"}, ExternalizeThreshold: 500, ReplayCost: toolpolicy.Expensive,
 	}}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, wholly); diff != "" {
 		t.Error(diff)
 	}
 	if rungs := got.Rungs(); got.HasOwnForm() || rungs == nil || len(rungs) > 0 {
@@ -249,7 +252,7 @@ func TestBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(want, got) {
-			t.Error(cmp.Diff(want, got))
+			t.Error(cmp.Diff(want, got, wholly))
 		}
 	}
 }

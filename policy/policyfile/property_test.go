@@ -158,7 +158,7 @@ func TestShowAndRead(t *testing.T) {
 			t.Fatalf("%v\n%s", err, shown)
 		}
 		if !reflect.DeepEqual(first, second) {
-			t.Fatalf("%s\n%s", cmp.Diff(first, second), shown)
+			t.Fatalf("%s\n%s", cmp.Diff(first, second, wholly), shown)
 		}
 		if err := refuse(shown); err != nil {
 			t.Fatalf("the schema refuses what is shown: %v\n%s", err, shown)
@@ -261,7 +261,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%v\n%s", err, shown)
 		}
 		if !reflect.DeepEqual(s, again) {
-			t.Fatalf("%s\n%s", cmp.Diff(s, again), shown)
+			t.Fatalf("%s\n%s", cmp.Diff(s, again, wholly), shown)
 		}
 		if p := s.Policy(nil); p == nil || p.Name() != s.Name() {
 			t.Fatalf("policy %v of %s", p, shown)
@@ -333,7 +333,7 @@ func TestEveryField(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			diff := strings.ReplaceAll(cmp.Diff(policyfile.Default(base), got), "\u00a0", " ")
+			diff := strings.ReplaceAll(cmp.Diff(policyfile.Default(base), got, wholly), "\u00a0", " ")
 			if other, twice := seen[diff]; diff == "" || twice {
 				t.Errorf("%s of %s: changes the same as %q:\n%s", path, base, other, diff)
 			}

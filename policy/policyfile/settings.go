@@ -148,11 +148,11 @@ const notesName = "notes"
 
 var bases = []base{
 	{
-		name: "auto", description: "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half: results are externalized or cleared by rule, what is older than fits is summarized.",
+		name: "auto", description: "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half (40 % where steps are large): results are externalized or cleared by rule, what is older than fits is summarized.",
 		rungs: func(*Settings) strategy.Ladder { return strategy.Auto() },
 	},
 	{
-		name: notesName, description: "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half: a fresh window of the user's words and rules, the model's notes, where the work stands, and the newest messages; no model is asked.",
+		name: notesName, description: "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half (40 % where steps are large): a fresh window of the user's words and rules, the model's notes, where the work stands, and the newest messages; no model is asked.",
 		rungs: func(*Settings) strategy.Ladder { return strategy.Fresh() },
 	},
 	{
