@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/lost"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
+	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
@@ -218,7 +219,7 @@ func runOverview(c *cobra.Command, s Streams) error {
 	})
 }
 
-// weekLine says what the compactions since then saved; empty for none, or if the settings do not ask.
+// weekLine says how much less than whole conversations the compactions since then left; empty for none, or if the settings do not ask.
 func weekLine(ctx context.Context, since time.Time) (string, error) {
 	settings, err := loadSettings("", nil)
 	if err != nil || settings.Text("weekly") != "on" {
@@ -229,15 +230,19 @@ func weekLine(ctx context.Context, since time.Time) (string, error) {
 	err = f.withTenant(ctx, func(k *tenantStore) error {
 		all, err := care.AllThreads(ctx, k.Catalog)
 		for _, info := range all {
-			for v, round := info.Plans, 0; v > 0 && !info.Changed.Before(since); v-- {
+			for v := info.Plans; v > 0 && !info.Changed.Before(since); v-- {
 				p, err := k.Plans.Plan(ctx, info.ID, v)
 				if err != nil || p.CreatedAt.Before(since) {
 					break // what cannot be read is not counted
 				}
-				if less := p.OriginalTokens - p.CompactedTokens; less > 0 && (p.Round == 0 || p.Round != round) { // what was edited since is no compaction
+				before, _ := k.Plans.Plan(ctx, info.ID, v-1) // none before the first
+				round := cmp.Or(before, &plan.Plan{}).Round
+				if before != nil && before.OriginalTokens > 0 && round == 0 { // compact does not say it
+					round = v - 1
+				}
+				if less := p.OriginalTokens - p.CompactedTokens; less > 0 && (p.Round == 0 || p.Round > round) { // an edit is no round
 					made, saved = made+1, saved+less
 				}
-				round = p.Round
 			}
 		}
 		return err
@@ -245,7 +250,7 @@ func weekLine(ctx context.Context, since time.Time) (string, error) {
 	if f.isMissing(err) || made == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("In the last seven days %s made requests smaller, by %s tokens on average.", plural(made, "compaction"), number(saved/made)), err
+	return fmt.Sprintf("In the last seven days %s left %s tokens less than the whole conversation, on average.", plural(made, "compaction"), number(saved/made)), err
 }
 
 // noted is what is kept of a session, so that it is read once. Another version is read anew.

@@ -64,7 +64,17 @@ func TestWeek(t *testing.T) {
 			t.Fatal(said)
 		}
 	}
-	if line := week(time.Now().AddDate(0, 0, -7)); !regexp.MustCompile(`^In the last seven days 2 compactions made requests smaller, by 10\d,\d{3} tokens on average\.$`).MatchString(line) {
+	_, hits, _ := run(t, "recall", "retry")
+	for _, edit := range [][]string{{"pin", onlyID, strings.Fields(hits)[0]}, {"undo", onlyID}} { // no compactions
+		edited := time.Now()
+		if status, _, said := run(t, edit...); status != exitDone {
+			t.Fatal(said)
+		}
+		if line := week(edited); line != "" {
+			t.Errorf("%s is a compaction: %s", edit[0], line)
+		}
+	}
+	if line := week(time.Now().AddDate(0, 0, -7)); !regexp.MustCompile(`^In the last seven days 2 compactions left 10\d,\d{3} tokens less than the whole conversation, on average\.$`).MatchString(line) {
 		t.Errorf("got %q", line)
 	}
 	if line := week(time.Now().Add(time.Hour)); line != "" {

@@ -157,7 +157,7 @@ func Settings() []Setting {
 		{Name: "mask-secrets", Default: "on", ValueName: "HOW", Values: []string{"off", "on"},
 			Usage: "mask keys, tokens and passwords in what leaves the machine: pages of explain, handoffs, sessions of --into, logs: on, or off. What is stored stays whole"},
 		{Name: "weekly", Default: "off", ValueName: "HOW", Values: []string{"off", "on"},
-			Usage: "add to what palimpsest shows without a command a line of what the compactions of the last seven days saved: on, or off"},
+			Usage: "add to what palimpsest shows without a command a line of how much less than the whole conversation the compactions of the last seven days left: on, or off"},
 		{Name: "log-level", Default: "info", ValueName: "LEVEL", Values: []string{"debug", "info", "warn", "error"},
 			Usage: "write log records from this level on: debug, info, warn, error"},
 		{Name: "log-format", Default: "text", ValueName: "FORMAT", Values: []string{"text", "json"},
