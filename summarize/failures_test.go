@@ -200,6 +200,16 @@ func TestCanceledCall(t *testing.T) {
 	}
 }
 
+// TestNoResultKept: of a call whose agent keeps no results nobody says that it was done, nor that it failed.
+func TestNoResultKept(t *testing.T) {
+	k := (&talk{}).user("Book it.").calls("mcp__hotel__book", args{"room": "12"}, injected.NoResult, "")
+	k.calls("Shell", args{"command": "make build"}, injected.NoResult, "").calls("Grep", args{"pattern": "room"}, injected.NoResult, "")
+	s := summarizeNow(t, Input{Messages: k.done(t)})
+	if o := s.Work.Operations; len(o) != 1 || o[0].Outcome != "" || o[0].Reason != "" || len(s.ToolOutcomes) != 0 || len(s.FailedAttempts) != 0 {
+		t.Errorf("%+v, %+v, %q", o, s.ToolOutcomes, texts(s.FailedAttempts))
+	}
+}
+
 // TestCanceledCallAnswersNothing: a call that was broken off or refused is no news of what the same
 // call answered before, and what it was to write is not told as a failure.
 func TestCanceledCallAnswersNothing(t *testing.T) {

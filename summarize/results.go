@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
@@ -167,7 +168,7 @@ func judge(r *resultFacts, c *callFacts, class toolclass.Class) thread.Outcome {
 // failed attempt if it failed.
 func (b *builder) outcome(x *exchange) {
 	r, c, failed := x.result, x.call, x.ended != thread.Success
-	if r.Canceled || classes[x.class].silent && !failed && len(r.fields) == 0 {
+	if r.Canceled || r.First == injected.NoResult || classes[x.class].silent && !failed && len(r.fields) == 0 {
 		return // a canceled call is asked again if it matters
 	}
 	o := summary.ToolOutcome{Tool: r.tool, Outcome: x.ended, Turn: x.told.Turn, Sources: x.sources()}

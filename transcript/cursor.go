@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -40,7 +41,14 @@ func readCursor(j *importJob) ([]Transcript, error) {
 			b.sayAny(thread.Injected, added)
 			b.sayAny(thread.Plain, said)
 		case role == "assistant":
+			from := len(b.messages)
 			anthropicAnswer(b, content)
+			for _, m := range b.messages[from:] {
+				for _, c := range m.Calls() {
+					b.answer(thread.ToolResult{CallID: c.ID, Content: textParts(injected.NoResult)})
+				}
+			}
+			eachResult(b.messages[from:], func(r *thread.ToolResult) { r.Outcome = "" })
 		case role != "":
 			b.unknownRole(role)
 		case v.Get("type").Str == "turn_ended":

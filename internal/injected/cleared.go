@@ -21,6 +21,10 @@ var clearingMarks = []struct {
 	{"OpenHands", lazyregexp.New(`^<MASKED>$`), "<MASKED>"},
 }
 
+// NoResult is written for the results of an agent that keeps none: its calls were not interrupted, but nobody knows
+// how they ended.
+const NoResult = "[Cursor's transcript keeps no results.]"
+
 // IsCleared reports whether a text may be what an agent wrote over a result of a tool. A tool can print the same:
 // only who has the result whole knows.
 func IsCleared(text string) bool {

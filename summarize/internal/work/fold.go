@@ -17,6 +17,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
@@ -213,7 +214,7 @@ func (f *fold) allowed(c *Call) {
 }
 
 func (f *fold) operation(p pendingCall, r *Result, by proof) {
-	if p.operation < 0 {
+	if p.operation < 0 || r.First == injected.NoResult {
 		return
 	}
 	o := &f.work.Operations[p.operation]
