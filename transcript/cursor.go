@@ -1,6 +1,8 @@
 package transcript
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -16,7 +18,30 @@ func isCursor(v gjson.Result) bool {
 }
 
 // cursorTime matches the time that Cursor puts before what the user says.
-var cursorTime = lazyregexp.New(`^\s*<timestamp>[^<]*</timestamp>`)
+var cursorTime = lazyregexp.New(`^\s*<timestamp>[^<]*</timestamp>\s*`)
+
+// cursorBlock matches the beginning of what Cursor adds: an element such as git_status.
+var cursorBlock = lazyregexp.New(`^<([a-z]+(?:_[a-z]+)+)[^>]*>`)
+
+// isCursorBlock reports whether a text is one element that Cursor added.
+func isCursorBlock(text string) bool {
+	text = strings.TrimSpace(text)
+	begin := cursorBlock().FindStringSubmatch(text)
+	return begin != nil && begin[1] != "user_query" && strings.HasSuffix(text, "</"+begin[1]+">")
+}
+
+// cursorQuery splits what the user said from what Cursor put around it. Files come before it, and may hold the
+// same tags.
+func cursorQuery(text string) (query, around string, ok bool) {
+	const opening, closing = "<user_query>", "</user_query>"
+	text = cursorTime().ReplaceAllString(text, "")
+	end := strings.LastIndex(text, closing)
+	from := strings.LastIndex("\n"+text[:max(end, 0)], "\n"+opening)
+	if from < 0 {
+		return "", "", false
+	}
+	return strings.Trim(text[from+len(opening):end], "\n"), strings.TrimSpace(text[:from] + text[end+len(closing):]), true
+}
 
 // readCursor reads a transcript of Cursor, which keeps neither results nor times, and calls without ids.
 func readCursor(j *importJob) ([]Transcript, error) {
@@ -27,16 +52,20 @@ func readCursor(j *importJob) ([]Transcript, error) {
 		switch role := v.Get("role").Str; {
 		case role == "user":
 			var said, added []thread.Part
-			for p := range geminiParts(content) {
-				before, rest, found := strings.Cut(p.Get("text").Str, "<user_query>")
-				end := strings.LastIndex(rest, "</user_query>")
-				if !found || end < 0 {
+			parts := slices.Collect(geminiParts(content))
+			asks := slices.ContainsFunc(parts, func(p gjson.Result) bool { _, _, ok := cursorQuery(p.Get("text").Str); return ok })
+			for _, p := range parts {
+				text := p.Get("text").Str
+				query, around, ok := cursorQuery(text)
+				switch {
+				case ok:
+					said = append(said, textParts(query)...)
+					added = append(added, textParts(around)...)
+				case text != "" && asks, isCursorBlock(cmp.Or(text, p.Str)):
+					added = append(added, readParts(p)...)
+				default:
 					said = append(said, readParts(p)...)
-					continue
 				}
-				said = append(said, textParts(strings.Trim(rest[:end], "\n"))...)
-				around := cursorTime().ReplaceAllString(before, "") + rest[end+len("</user_query>"):]
-				added = append(added, textParts(strings.TrimSpace(around))...)
 			}
 			b.sayAny(thread.Injected, added)
 			b.sayAny(thread.Plain, said)
