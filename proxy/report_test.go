@@ -220,6 +220,9 @@ func TestProviderDown(t *testing.T) {
 	if got != "anthropic compacted no-answer provider" || s.status != http.StatusBadGateway || s.action() != proxy.Compacted || s.header.Get(proxy.ReasonHeader) != "no-answer" || s.header.Get(proxy.ThreadHeader) != e.ThreadID {
 		t.Errorf("told of %q; status %d, %v", got, s.status, s.header)
 	}
+	if got := p.Totals(); got.Requests != 1 || got.Unanswered != 1 {
+		t.Errorf("totals %+v", got)
+	}
 	if text := l.text(); !strings.Contains(text, "level=WARN msg=request_proxied thread_id="+e.ThreadID) || !strings.Contains(text, "error_class=provider") || !strings.Contains(text, "connection refused") {
 		t.Errorf("the log:\n%s", text)
 	}

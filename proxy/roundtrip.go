@@ -109,6 +109,9 @@ func (t *Transport) run(x *received) (*http.Response, decision, error) {
 		t.conversations.openLookups.Put(d.step.logID, true, 1) // for the next try
 	}
 	if err != nil {
+		if asks && ctx.Err() == nil { // else the client left
+			t.unanswered.Add(1)
+		}
 		return nil, d, err
 	}
 	if asks {

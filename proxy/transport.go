@@ -25,7 +25,7 @@ type core struct {
 
 	byVendor [dialect.Vendors]atomic.Int64 // of requests
 
-	asked, edited, compactions, recovered, faults, tokensBefore, tokensSent atomic.Int64
+	asked, unanswered, edited, compactions, recovered, faults, tokensBefore, tokensSent atomic.Int64
 }
 
 // Transport is a Proxy as an http.RoundTripper, for the http.Client of an SDK in the same process. It is
@@ -48,8 +48,9 @@ const maxProviderIDs = 10_000
 
 // Totals are sums over the requests that ask a model.
 type Totals struct {
-	// Requests counts them, and Edited those that did not pass as they came.
-	Requests, Edited int64
+	// Requests counts them, Unanswered those whose provider gave no answer, not even an error, and
+	// Edited those that did not pass as they came.
+	Requests, Unanswered, Edited int64
 	// Compactions counts new plans. Recovered counts requests that the provider took after it had
 	// refused them as too long, also those that the client does not see.
 	Compactions, Recovered int64
@@ -129,7 +130,7 @@ func (t *Transport) CloseIdleConnections() {
 // Totals are the sums since the transport was made.
 func (t *Transport) Totals() Totals {
 	return Totals{
-		Requests: t.asked.Load(), Edited: t.edited.Load(), Compactions: t.compactions.Load(),
+		Requests: t.asked.Load(), Unanswered: t.unanswered.Load(), Edited: t.edited.Load(), Compactions: t.compactions.Load(),
 		Recovered: t.recovered.Load(), Faults: t.faults.Load(),
 		TokensBefore: t.tokensBefore.Load(), TokensSent: t.tokensSent.Load(),
 	}

@@ -304,9 +304,16 @@ func (r *agentRun) endLine(t proxy.Totals, upstreams []proxy.Upstream) string {
 	} else {
 		line += " (" + joinEach(used, func(u proxy.Upstream) string { return number(int(u.Requests)) + " to " + u.URL }) + ")"
 	}
-	if t.Edited == 0 {
-		line += ", all passed on unchanged (" + r.policyPhrase() + ")"
-	} else {
+	rest := "all"
+	if t.Unanswered > 0 && t.Unanswered < t.Requests {
+		line, rest = line+", "+number(int(t.Unanswered))+" of them unanswered", "the others"
+	}
+	switch {
+	case t.Unanswered == t.Requests:
+		line += ", none answered"
+	case t.Edited == 0:
+		line += ", " + rest + " passed on unchanged (" + r.policyPhrase() + ")"
+	default:
 		line += fmt.Sprintf(", %s made smaller (%s): about %s tokens became %s", number(int(t.Edited)), r.policyPhrase(), number(int(t.TokensBefore)), number(int(t.TokensSent)))
 		if t.TokensBefore > t.TokensSent {
 			line += fmt.Sprintf(" (%d %% less)", 100*(t.TokensBefore-t.TokensSent)/t.TokensBefore)

@@ -140,6 +140,7 @@ func TestRunTells(t *testing.T) {
 		says     string
 	}{
 		{gone.URL, []string{"--window", "20k"}, "palimpsest: the provider gave no answer: dial tcp"},
+		{gone.URL, []string{"--window", "20k"}, "palimpsest: 1 request to " + gone.URL + ", none answered\n"},
 		{provider(t, 400, named), []string{"--window", "20k", "--store", store}, "palimpsest: the provider refused the smaller request too: context overflow (status 400)\n"},
 	} {
 		if text := run(tt.upstream, tt.args...); strings.Count(text, tt.says) != 1 {
@@ -163,6 +164,11 @@ func TestSaved(t *testing.T) {
 	used := []proxy.Upstream{{Name: "Anthropic", URL: "https://a.example", Requests: 3}, {Name: "OpenAI", URL: "https://o.example/v1", Requests: 2}, {Name: "Gemini", URL: "https://g.example"}}
 	if got, want := r.endLine(proxy.Totals{Requests: 5, Faults: 1}, used), "5 requests (3 to https://a.example, 2 to https://o.example/v1), all passed on unchanged (policy auto, each model's own window), 1 internal error (request passed on unchanged)"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for unanswered, want := range map[int64]string{5: "), none answered", 2: "), 2 of them unanswered, the others passed on unchanged (policy auto, each model's own window)"} {
+		if got := r.endLine(proxy.Totals{Requests: 5, Unanswered: unanswered}, used); !strings.HasSuffix(got, want) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 	if got := r.endLine(proxy.Totals{}, used); !strings.HasPrefix(got, "no request came through") {
 		t.Errorf("got %s", got)
