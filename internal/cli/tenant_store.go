@@ -91,7 +91,7 @@ func (e earlierPlan) size(counter string) string {
 	switch {
 	case e.Tokens == 0: // it hid nothing
 		return "everything"
-	case e.Counter == counter:
+	case e.Counter == counter || e.Counter == "":
 		return number(e.Tokens) + " tokens"
 	}
 	return number(e.Tokens) + " tokens, counted with " + e.Counter

@@ -143,6 +143,15 @@ func TestSaveAndReadBack(t *testing.T) {
 	}
 }
 
+// TestPlanSize: the counter is named where it is known, and is another.
+func TestPlanSize(t *testing.T) {
+	for counter, want := range map[string]string{"": "7 tokens", "claude": "7 tokens", "o200k": "7 tokens, counted with o200k"} {
+		if got := (earlierPlan{Tokens: 7, Counter: counter}).size("claude"); got != want {
+			t.Errorf("%q: got %q, want %q", counter, got, want)
+		}
+	}
+}
+
 // TestUndoAndGrow: later plans are added, an empty one is an undo, and a message
 // that becomes an artifact later is read from either id.
 func TestUndoAndGrow(t *testing.T) {
