@@ -29,7 +29,7 @@ func kept(t *testing.T) (*daemon, string) {
 	if err := os.WriteFile(filepath.Join(dir, "91bfefb2-9533-4bcc-8bfc-f00dd138f269.jsonl"), data, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := d.command("compact", session, "--budget", "40000", "--store", filepath.Join(d.home, "p.db"), "-o", os.DevNull).CombinedOutput(); err != nil {
+	if out, err := d.command("compact", session, "--budget", "20000", "--store", filepath.Join(d.home, "p.db"), "-o", os.DevNull).CombinedOutput(); err != nil {
 		t.Fatalf("%s%v", out, err)
 	}
 	d.start()
@@ -108,12 +108,12 @@ func TestActions(t *testing.T) {
 	p.until(`document.querySelector('#told').innerText === 'Unpinned' || true`)
 	p.click("#try-open")
 	p.until(`document.querySelector('#try-policy').options.length > 3 && document.querySelector('#try-favor').options.length === 4`)
-	p.do(fill("#try-budget", "30000"), chromedp.Click(`#try [type="submit"]`))
+	p.do(fill("#try-budget", "12000"), chromedp.Click(`#try [type="submit"]`))
 	p.until(`document.querySelector('.banner') && document.querySelector('#try-note').innerText.includes('tokens')`)
 	p.do(chromedp.Evaluate(`(() => { const s = document.querySelector('#try-favor'); s.value = 'cost'; s.dispatchEvent(new Event('change')); })()`, nil))
 	p.until(`document.querySelector('#try-note').innerText.includes('tokens')`)
 	p.do(chromedp.Evaluate(`(() => { const r = document.querySelector('#try-range'); r.value = 20; r.dispatchEvent(new Event('input')); })()`, nil))
-	p.until(`document.querySelector('#try-note').innerText.includes('tokens') && Number(document.querySelector('#try-budget').value) !== 30000`)
+	p.until(`document.querySelector('#try-note').innerText.includes('tokens') && Number(document.querySelector('#try-budget').value) !== 12000`)
 	p.shoot("preview")
 	// One of a policy with sizes of its own says by how much it is over the budget.
 	choose := func(policy string) chromedp.Action {
@@ -126,7 +126,7 @@ func TestActions(t *testing.T) {
 	if d.planVersion(id) != 4 {
 		t.Error("a preview was put in force")
 	}
-	p.do(fill("#try-budget", "30000"), chromedp.Click(`#try [type="submit"]`))
+	p.do(fill("#try-budget", "12000"), chromedp.Click(`#try [type="submit"]`))
 	p.until(`document.querySelector('#try-note').innerText.includes('tokens')`)
 	p.click("#try-use")
 	p.click(`#sure [value="yes"]`)
@@ -169,7 +169,7 @@ func TestActions(t *testing.T) {
 	p.until(loaded + ` && !document.querySelector('#copy-command').hidden`)
 	p.click("#try-open")
 	p.until(`document.querySelector('#try-policy').options.length > 3`)
-	p.do(fill("#try-budget", "20000"), chromedp.Click(`#try [type="submit"]`))
+	p.do(fill("#try-budget", "10000"), chromedp.Click(`#try [type="submit"]`))
 	p.until(`document.querySelector('.banner') && document.querySelector('#try-note').innerText.includes('tokens') && document.querySelector('#try-use').hidden`)
 }
 
@@ -221,7 +221,7 @@ func TestKeyboard(t *testing.T) {
 	p.until(`document.documentElement.dataset.theme === 'light'`)
 	p.keys("v")
 	p.until(`document.activeElement.id === 'try-budget' && document.querySelector('#try-policy').options.length > 3`)
-	p.keys("2", "5", "0", "0", "0", kb.Enter)
+	p.keys("1", "2", "0", "0", "0", kb.Enter)
 	p.until(`document.querySelector('.banner')`)
 	p.keys(kb.Escape)
 	p.until(`document.querySelector('#try').hidden && !document.querySelector('.banner')`)
