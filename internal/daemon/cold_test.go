@@ -2,7 +2,6 @@ package daemon_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
@@ -15,21 +14,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 )
 
-func someWords(bytes int, seed uint64) string {
-	random := rand.New(rand.NewPCG(seed, 7))
+// toolOutput is what a tool might print, of about so many bytes, another one for each seed.
+func toolOutput(bytes, seed int) string {
 	var w strings.Builder
-	for w.Len() < bytes {
-		switch random.IntN(4) {
-		case 0:
-			fmt.Fprintf(&w, "internal/queue/worker_%d.go:%d: undefined: Retry%d\n", random.IntN(90), random.IntN(900), random.IntN(90))
-		case 1:
-			fmt.Fprintf(&w, "2026-03-%02d %02d:%02d:%02d order ORD-%06d waits for stock\n", 1+random.IntN(28), random.IntN(24), random.IntN(60), random.IntN(60), random.IntN(1_000_000))
-		default:
-			for range 8 + random.IntN(8) {
-				w.WriteString([]string{"the ", "build ", "fails ", "when ", "a ", "worker ", "stops ", "before ", "its ", "queue ", "is ", "empty ", "and ", "nobody ", "reads ", "from "}[random.IntN(16)])
-			}
-			w.WriteString(".\n")
-		}
+	for n := 0; w.Len() < bytes; n++ {
+		fmt.Fprintf(&w, "internal/queue/worker_%d.go:%d: order ORD-%06d waits for stock\n", (seed+n)%90, n*7%900, (seed*31+n)%1_000_000)
 	}
 	return w.String()
 }
@@ -59,7 +48,7 @@ func BenchmarkColdStep(b *testing.B) {
 	c := open()
 	const threads = 20
 	step := func(c *api.Client, thread string, n int) {
-		q := api.Step{Base: &neutral.Prompt{Model: "gpt-soak"}, Window: 24_000, Output: 1000, Messages: []neutral.Message{said("user", someWords(2000, uint64(n)))}}
+		q := api.Step{Base: &neutral.Prompt{Model: "gpt-soak"}, Window: 24_000, Output: 1000, Messages: []neutral.Message{said("user", toolOutput(2000, n))}}
 		if _, err := c.Prepare(b.Context(), thread, api.Any, q); err != nil {
 			b.Fatal(err)
 		}
@@ -74,7 +63,7 @@ func BenchmarkColdStep(b *testing.B) {
 		}
 		var messages []neutral.Message
 		for n := range 30 {
-			messages = append(messages, said("user", someWords(2300, uint64(t<<20|n<<8))), said("assistant", someWords(900, uint64(t<<20|n<<8|1))))
+			messages = append(messages, said("user", toolOutput(2300, t<<8|n)), said("assistant", toolOutput(900, t<<8|n|1<<16)))
 		}
 		if _, err := c.Append(b.Context(), id, 0, api.Append{Messages: messages}); err != nil {
 			b.Fatal(err)
