@@ -80,7 +80,7 @@ const (
 	// the share of the messages at that size that stays at least, balancedCold the share
 	// from which a forgotten prompt is compacted. On the dev split three quarters cost 8 % less than the whole,
 	// with 3.4 compactions per session for 3.0; compacting as soon as it saves anything
-	// costs 14 % less, with 5.1. docs/evaluation.md has the curve of cost over recall.
+	// costs 14 % less, with 5.1. lab/README.md has the curve of cost over recall.
 	balancedMark  = 64_000
 	balancedShare = 0.45
 	balancedKept  = 0.5
