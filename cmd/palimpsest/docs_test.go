@@ -231,6 +231,44 @@ func TestPromisesNameTests(t *testing.T) {
 	}
 }
 
+// TestDocumentedMarks: the words and marks that the page on summaries explains are those that the code writes.
+func TestDocumentedMarks(t *testing.T) {
+	var code strings.Builder
+	for _, folder := range []string{"render", "plan/summary", "summarize", "internal/clip", "thread"} {
+		paths, err := filepath.Glob("../../" + folder + "/*.go")
+		if err != nil || len(paths) == 0 {
+			t.Fatal(folder, err)
+		}
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(path, "_test.go") {
+				code.Write(data)
+			}
+		}
+	}
+	_, table, _ := strings.Cut(pages(t)["docs/summaries.md"], "\n| there stands | it means | you |\n|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	found := 0
+	for line := range strings.SplitSeq(table, "\n") {
+		cell, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		for _, said := range regexp.MustCompile("\"[^\"]+\"|`\\[[^`]+`").FindAllString(cell, -1) {
+			found++
+			// Numbers, ids and names of tools differ; what stands between them does not.
+			pieces := regexp.MustCompile("[0-9…`\"]+|art_|Bash: failure").Split(said, -1)
+			longest := slices.MaxFunc(pieces, func(a, b string) int { return len(a) - len(b) })
+			if !strings.Contains(code.String(), strings.TrimSuffix(longest, " ")) {
+				t.Errorf("%s: the code does not write %q", said, longest)
+			}
+		}
+	}
+	if found < 12 {
+		t.Errorf("only %d marks were found", found)
+	}
+}
+
 // hasTest says whether a folder has a test of a name.
 func hasTest(t *testing.T, folder, name string) bool {
 	t.Helper()
