@@ -32,6 +32,9 @@ const (
 	// paragraphs that are not mostly of words only those with which the message begins or ends, or that
 	// likely stand.
 	fewClauses, longStanding = 12, -100
+	// documentHeadings is from how many headings on a message is a document. Most of a plan or a specification says what
+	// is to be done: only clauses with a score of documentStanding count, and paragraphs of which most stands.
+	documentHeadings, documentStanding = 3, 75
 	// shortAnswer is up to how many words a clause is told with the question that it answers.
 	shortAnswer = 8
 	// leastQuotation is the length, in bytes, from which the assistant's words in a message of the user are
@@ -53,7 +56,12 @@ type clause struct {
 // readClauses finds the clauses of a user message that may stand.
 func readClauses(live *effort.Budget, text string) []clause {
 	every := standing.Clauses(text, "")
-	long := len(every) > fewClauses
+	long, headings := len(every) > fewClauses, 0
+	for _, c := range every {
+		if c.Text[0] == '#' {
+			headings++
+		}
+	}
 	all := make([]clause, 0, len(every))
 	for from, to := 0, 0; from < len(every); from = to {
 		begin, parts := len(all), 0
@@ -63,7 +71,7 @@ func readClauses(live *effort.Budget, text string) []clause {
 			if !live.Live(readingByte * (1 + len(s.Text))) {
 				return nil
 			}
-			if long && s.Text[0] == '#' { // a heading
+			if long && s.Text[0] == '#' || strings.HasSuffix(strings.TrimRight(s.Text, "*"), ":") { // a heading
 				continue
 			}
 			parts++
@@ -90,6 +98,9 @@ func readClauses(live *effort.Budget, text string) []clause {
 			between := slices.DeleteFunc(all[head:max(head, tail)], func(c clause) bool { return c.score < likelyStanding })
 			all = append(all[:head+len(between)], last...)
 		}
+		if headings >= documentHeadings {
+			all = append(all[:begin], rulesIn(all[begin:])...)
+		}
 	}
 	if long {
 		all = slices.DeleteFunc(all, func(c clause) bool { return c.score < longStanding && !unweighed(c.Text) })
@@ -100,6 +111,18 @@ func readClauses(live *effort.Budget, text string) []clause {
 		slices.SortFunc(all, func(a, b clause) int { return cmp.Compare(a.Index, b.Index) })
 	}
 	return all
+}
+
+// rulesIn is what of a paragraph of a document may stand: all of it if it is one of rules, else what surely is one.
+func rulesIn(paragraph []clause) []clause {
+	sum := 0
+	for _, c := range paragraph {
+		sum += c.score
+	}
+	if sum >= 0 {
+		return paragraph
+	}
+	return slices.DeleteFunc(paragraph, func(c clause) bool { return c.score < documentStanding && !unweighed(c.Text) })
 }
 
 // pasted reports whether a sentence was copied from a screen: it has a quotation mark of a
