@@ -105,12 +105,13 @@ func (w *writer) happened(turn []told, elsewhere []int) {
 	}
 }
 
-// Unsaid is what of Stated no request shows whole: only that is rendered under its heading.
+// Unsaid is what of Stated no request and no refusal shows whole: only that is rendered under
+// its heading.
 func (s *Summary) Unsaid() []Item {
 	shown := make(map[thread.ID]string, len(s.Requests))
-	for _, r := range s.Requests {
-		if len(r.Sources) > 0 {
-			shown[r.Sources[0]] = r.Text
+	for _, r := range slices.Concat(s.Requests, s.FailedAttempts) {
+		for _, id := range r.Sources {
+			shown[id] += r.Text + "\n"
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(s.Stated), func(it Item) bool {

@@ -417,21 +417,22 @@ func TestMergeTurnsOfFiles(t *testing.T) {
 }
 
 // TestStated: what the user said beside the rules has a section of its own, with the question that it
-// answers. What a request shows whole is not said twice, and what had no room is counted.
+// answers. What a request or a refusal shows whole is not said twice, and what had no room is counted.
 func TestStated(t *testing.T) {
 	s := Summary{
 		Requests: []Item{{Text: "Build it. Tabs, please.", Turn: 1, Sources: ids("m1")}, {Text: "Now the […] of it.", Turn: 2, Sources: ids("m2")}},
 		Stated: []Item{
 			{Text: "Tabs, please.", Turn: 1, Sources: ids("m1")}, {Text: "Ada decides about names.", Turn: 2, Sources: ids("m2")},
-			{Text: "B", Asked: "A or B?", Turn: 3, Sources: ids("m3")},
+			{Text: "B", Asked: "A or B?", Turn: 3, Sources: ids("m3")}, {Text: "wait for Ada", Turn: 3, Sources: ids("m5")},
 		},
-		Unlisted: 2,
+		FailedAttempts: []Item{{Text: "Bash git push => the user said: wait for Ada", Turn: 3, Sources: ids("m4", "m5")}},
+		Unlisted:       2,
 	}
 	want := "## The user also said (the user's words; may still hold)\n- (turn 2) \"Ada decides about names.\"\n- (turn 3) \"B\" (asked: \"A or B?\")\n- [2 more sentences of the user may still hold and are not shown here]\n"
 	if text := s.Render(); !strings.Contains(text, want) {
 		t.Errorf("no\n%s\nin\n%s", want, text)
 	}
-	if all := s.Standing(); len(all) != 3 {
+	if all := s.Standing(); len(all) != 4 {
 		t.Errorf("%d stand, want all of them", len(all))
 	}
 }
