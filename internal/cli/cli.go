@@ -44,6 +44,7 @@ const (
 	exitUsage      = 2
 	exitOverBudget = 3
 	exitInvalid    = 4
+	exitNoProgram  = 127 // as of a shell
 )
 
 // errUsage marks errors in flags, names and arguments.
@@ -161,6 +162,8 @@ func statusOf(err error) int {
 		return exitUsage
 	case errors.Is(err, policy.ErrOverBudget):
 		return exitOverBudget
+	case errors.Is(err, errNoProgram):
+		return exitNoProgram
 	}
 	return exitFailed
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -108,7 +109,13 @@ type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
+// errNoProgram is wrapped by the error about an agent whose program is not there.
+var errNoProgram = errors.New("the program is not found: is it installed, and in a folder of PATH?")
+
 func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error) {
+	if _, err := exec.LookPath(args[0]); errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) { // before anything is opened
+		return fmt.Errorf("%s: %w", args[0], errNoProgram)
+	}
 	silenceHTTPLog()
 	chosen, err := r.choosePolicy()
 	if err != nil {

@@ -264,7 +264,9 @@ func TestRunWrong(t *testing.T) {
 		{[]string{"run", "--emulate", "anthropic,opnai", "--", "true"}, 2, `"opnai" is not known; did you mean openai?`},
 		{[]string{"run", "--store", "agents:db", "--", "true"}, 2, "want FILE, sqlite:FILE"},
 		{[]string{"run", "--store", "sqlite:/no/such/folder/agents.db", "--", "true"}, 1, "nowhere to keep conversations (see --store)"},
-		{[]string{"run", "--", "no-such-command-here"}, 1, "no-such-command-here cannot be started"},
+		{[]string{"run", "--", "no-such-command-here"}, 127, "palimpsest: no-such-command-here: the program is not found"},
+		{[]string{"run", "--", "./no-such-command-here"}, 127, "palimpsest: ./no-such-command-here: the program is not found"},
+		{[]string{"run", "--", "/"}, 1, "/ cannot be started"},
 	} {
 		var out, err bytes.Buffer
 		status := Run(context.Background(), c.args, Streams{In: strings.NewReader(""), Out: &out, Err: &oneByOne{w: &err}})
