@@ -116,6 +116,17 @@ func (p *printer) compaction(c *compaction, none string) {
 	p.text("%s", qualityLine(&c.Quality))
 }
 
+// short says in a few words what a compaction of a session in the list lost.
+func (c *compaction) short() string {
+	switch {
+	case c.Unreadable:
+		return fmt.Sprintf("session %d has a summary that only its provider can read", c.Session)
+	case len(c.Lost) == 0:
+		return fmt.Sprintf("session %d lost nothing that was found", c.Session)
+	}
+	return fmt.Sprintf("session %d lost %s", c.Session, plural(len(c.Lost), "thing"))
+}
+
 // maxNamed is how many files a line names, and maxSaid limits what was said, in bytes.
 const maxNamed, maxSaid = 3, 72
 
@@ -151,16 +162,17 @@ func qualityLine(q *lost.Quality) string {
 type overview struct {
 	Sessions []listedSession `json:"sessions"`
 	// Sample says that no session was found, and that the rest is of the sample that comes with Palimpsest.
-	Sample     bool        `json:"sample,omitempty"`
-	Compaction *compaction `json:"compaction,omitempty"` // of the newest session that has one
-	Week       string      `json:"week,omitempty"`       // what was saved in it, if the settings ask for that
-	Next       string      `json:"next"`                 // a command
+	Sample     bool          `json:"sample,omitempty"`
+	Compaction *compaction   `json:"compaction,omitempty"`        // of the newest session that has one
+	Others     []*compaction `json:"other_compactions,omitempty"` // of the sessions behind it
+	Week       string        `json:"week,omitempty"`              // what was saved in it, if the settings ask for that
+	Next       string        `json:"next"`                        // a command
 }
 
 const (
 	// latest is how many sessions the overview lists.
 	latest = 5
-	// mostSearched limits what is read to find a compaction, in bytes of files.
+	// mostSearched limits what is read to find compactions, in bytes of files.
 	mostSearched = 24 << 20
 )
 
@@ -192,7 +204,7 @@ func runOverview(c *cobra.Command, s Streams) error {
 		}
 	} else {
 		finder.Shown(listed)
-		err = o.findCompaction(c.Context(), s, finder, listed)
+		err = o.findCompactions(c.Context(), s, finder, listed)
 		defer indexInBackground(finder, all)
 	}
 	if err != nil {
@@ -211,6 +223,9 @@ func runOverview(c *cobra.Command, s Streams) error {
 		}
 		p.line("")
 		p.compaction(o.Compaction, "No compaction was found in them.")
+		if len(o.Others) > 0 {
+			p.text("Of the others %s; `palimpsest lost NUMBER` shows it.", joinEach(o.Others, (*compaction).short))
+		}
 		if o.Week != "" {
 			p.text("%s", o.Week)
 		}
@@ -261,14 +276,17 @@ type noted struct {
 
 const noteVersion = 3
 
-// findCompaction finds the last compaction of the newest session that has one.
-func (o *overview) findCompaction(ctx context.Context, s Streams, finder *sessions.Finder, listed []sessions.Session) error {
+// findCompactions finds the last compaction of each session in the list, as far as that is cheap: one that nobody
+// has asked for is not read where it is large.
+func (o *overview) findCompactions(ctx context.Context, s Streams, finder *sessions.Finder, listed []sessions.Session) error {
 	room := int64(mostSearched)
-	for i := 0; i < len(listed) && o.Compaction == nil; i++ {
+	for i := range listed {
 		var note noted
 		if json.Unmarshal(finder.Noted(&listed[i]), &note) != nil || note.Version != noteVersion {
 			if listed[i].Bytes > room {
-				fmt.Fprintf(s.Err, "palimpsest: session %d is too large to look for compactions here: `palimpsest lost %[1]d` does\n", i+1)
+				if o.Compaction == nil {
+					fmt.Fprintf(s.Err, "palimpsest: session %d is too large to look for compactions here: `palimpsest lost %[1]d` does\n", i+1)
+				}
 				continue
 			}
 			room -= listed[i].Bytes
@@ -285,8 +303,14 @@ func (o *overview) findCompaction(ctx context.Context, s Streams, finder *sessio
 				finder.Note(&listed[i], data)
 			}
 		}
-		if o.Compaction = note.Compaction; o.Compaction != nil {
-			o.Compaction.Session = i + 1
+		found := note.Compaction
+		if found == nil {
+			continue
+		}
+		if found.Session = i + 1; o.Compaction == nil {
+			o.Compaction = found
+		} else {
+			o.Others = append(o.Others, found)
 		}
 	}
 	return nil
