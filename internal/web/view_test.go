@@ -312,6 +312,9 @@ func TestServed(t *testing.T) {
 		if path == "/" && regexp.MustCompile(`<script>|<style|style=|\son\w+=`).MatchString(w.Body.String()) {
 			t.Error("the served page has a script or a style of its own")
 		}
+		if path == "/" && !strings.Contains(w.Body.String(), "<noscript><p>This page") {
+			t.Error("without scripts the page says nothing")
+		}
 	}
 	w := httptest.NewRecorder()
 	web.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/page.html", nil))
