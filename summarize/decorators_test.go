@@ -171,7 +171,7 @@ func TestChunkedOverflow(t *testing.T) {
 			rt.Fatal(err)
 		}
 	})
-	if smaller < 10 {
+	if smaller < 10 && !testing.Short() { // few are drawn then
 		t.Errorf("only %d threads were halved: the test shows nothing", smaller)
 	}
 }

@@ -294,7 +294,7 @@ func TestNothingIsLost(t *testing.T) {
 		}
 	})
 	for _, a := range []plan.Action{plan.Clear, plan.Summarize, plan.Externalize, plan.Drop} {
-		if hidden[a] == 0 {
+		if hidden[a] == 0 && !testing.Short() { // few are drawn then
 			t.Errorf("no message was hidden by %s: the test shows nothing for it", a)
 		}
 	}
