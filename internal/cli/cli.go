@@ -272,26 +272,21 @@ func writeResult(w io.Writer, c *cobra.Command, found any, words func(*printer))
 	return nil
 }
 
-// exactArgs is cobra.ExactArgs with our exit status; so are the functions below.
-func exactArgs(n int, what string) cobra.PositionalArgs {
+// argCount takes from least to most arguments, with our exit status.
+func argCount(least, most int, want string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
-		if len(args) != n {
-			return fmt.Errorf("%w: want %s, got %s", errUsage, what, plural(len(args), "argument"))
+		if len(args) < least || len(args) > most {
+			return fmt.Errorf("%w: want %s, got %s", errUsage, want, plural(len(args), "argument"))
 		}
 		return nil
 	}
 }
+
+func exactArgs(n int, want string) cobra.PositionalArgs { return argCount(n, n, want) }
 
 var noArgs = exactArgs(0, "no arguments")
 
-func atMostOneArg(what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			return fmt.Errorf("%w: want one %s at most", errUsage, what)
-		}
-		return nil
-	}
-}
+func atMostOneArg(what string) cobra.PositionalArgs { return argCount(0, 1, "one "+what+" at most") }
 
 func nonBlankArgs(complaint string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {

@@ -1,10 +1,11 @@
 package cli
 
 import (
-	"github.com/palimpsest-ai/palimpsest/render"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/render"
 )
 
 // TestPromptSaysHowToRead: a compacted prompt names the command that reads what was

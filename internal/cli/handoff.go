@@ -44,12 +44,7 @@ one writes nothing. Nothing starts by itself: the report says how to resume the 
 The original stays as it was, and the text names its file. To go on with the newest
 messages as they are, use compact --into.`,
 		Example: "  palimpsest handoff 3\n  palimpsest handoff 91bfefb2 \"write the release notes\" --into codex --edit",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 1 || len(args) > 2 {
-				return fmt.Errorf("%w: want one SESSION, and in quotes what comes next", errUsage)
-			}
-			return nil
-		},
+		Args:    argCount(1, 2, "one SESSION, and in quotes what comes next"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := conv.checkOutputs(args[0], &storeFlag{}, out, ""); err != nil {
 				return err

@@ -63,15 +63,14 @@ func (in *input) load(path string, stdin io.Reader) error {
 	if err = checkNoFolder(path); err != nil {
 		return err
 	}
-	if path == "-" {
-		o.Name = "stdin"
-		if in.file, err = transcript.Read(stdin, o); err != nil {
-			err = fmt.Errorf("standard input: %w", err)
+	if path == "-" || isPipe(path) {
+		from := path
+		if o.Name = filepath.Base(path); path == "-" {
+			o.Name, from = "stdin", "standard input"
 		}
-	} else if isPipe(path) {
-		o.Name = filepath.Base(path)
-		if in.file, err = transcript.Read(openPipe(path, stdin), o); err != nil {
-			err = fmt.Errorf("%s: %w", path, err)
+		r, _ := openInput(path, stdin) // neither is opened before it is read
+		if in.file, err = transcript.Read(r, o); err != nil {
+			err = fmt.Errorf("%s: %w", from, err)
 		}
 	} else {
 		if info, err := os.Stat(path); err == nil && info.Size() > muchRead {

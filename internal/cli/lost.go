@@ -190,21 +190,14 @@ func runOverview(c *cobra.Command, s Streams) error {
 		return err
 	}
 	warnUnread(s, unread)
-	listed := firstN(all, latest)
-	finder.Describe(listed)
-	o := &overview{Sessions: []listedSession{}, Sample: len(listed) == 0}
-	for i, f := range listed {
-		f.First = shorten(f.First, maxFirstWords)
-		o.Sessions = append(o.Sessions, listedSession{i + 1, f})
-	}
+	o := &overview{Sessions: numbered(finder, all, latest), Sample: len(all) == 0}
 	if o.Sample {
 		var file *transcript.File
 		if file, err = transcript.Read(strings.NewReader(sample), &transcript.Options{Name: "sample"}); err == nil {
 			o.Compaction, err = lastCompaction(c.Context(), &file.Transcripts[0], file.Format)
 		}
 	} else {
-		finder.Shown(listed)
-		err = o.findCompactions(c.Context(), s, finder, listed)
+		err = o.findCompactions(c.Context(), s, finder)
 		defer indexInBackground(finder, all)
 	}
 	if err != nil {
@@ -213,7 +206,7 @@ func runOverview(c *cobra.Command, s Streams) error {
 	if o.Week, err = weekLine(c.Context(), time.Now().AddDate(0, 0, -7)); err != nil {
 		return err
 	}
-	why := o.chooseNext(listed)
+	why := o.chooseNext()
 	return writeResult(s.Out, c, o, func(p *printer) {
 		if o.Sample {
 			p.text("No sessions of agents were found on this machine. This is the sample that comes with Palimpsest:")
@@ -278,19 +271,20 @@ const noteVersion = 3
 
 // findCompactions finds the last compaction of each session in the list, as far as that is cheap: one that nobody
 // has asked for is not read where it is large.
-func (o *overview) findCompactions(ctx context.Context, s Streams, finder *sessions.Finder, listed []sessions.Session) error {
+func (o *overview) findCompactions(ctx context.Context, s Streams, finder *sessions.Finder) error {
 	room := int64(mostSearched)
-	for i := range listed {
+	for i := range o.Sessions {
+		of := &o.Sessions[i].Session
 		var note noted
-		if json.Unmarshal(finder.Noted(&listed[i]), &note) != nil || note.Version != noteVersion {
-			if listed[i].Bytes > room {
+		if json.Unmarshal(finder.Noted(of), &note) != nil || note.Version != noteVersion {
+			if of.Bytes > room {
 				if o.Compaction == nil {
 					fmt.Fprintf(s.Err, "palimpsest: session %d is too large to look for compactions here: `palimpsest lost %[1]d` does\n", i+1)
 				}
 				continue
 			}
-			room -= listed[i].Bytes
-			file, err := sessions.Open(listed[i].Path, &transcript.Options{Format: transcript.Format(listed[i].Agent), MaxLine: maxInput})
+			room -= of.Bytes
+			file, err := sessions.Open(of.Path, &transcript.Options{Format: transcript.Format(of.Agent), MaxLine: maxInput})
 			if err != nil {
 				fmt.Fprintf(s.Err, "palimpsest: warning: session %d: %s\n", i+1, ErrorText(err))
 				continue
@@ -300,7 +294,7 @@ func (o *overview) findCompactions(ctx context.Context, s Streams, finder *sessi
 				return err
 			}
 			if data, err := json.Marshal(note); err == nil {
-				finder.Note(&listed[i], data)
+				finder.Note(of, data)
 			}
 		}
 		found := note.Compaction
@@ -317,7 +311,7 @@ func (o *overview) findCompactions(ctx context.Context, s Streams, finder *sessi
 }
 
 // chooseNext chooses the next step and says what it does.
-func (o *overview) chooseNext(listed []sessions.Session) string {
+func (o *overview) chooseNext() string {
 	c := cmp.Or(o.Compaction, &compaction{Session: 1})
 	switch {
 	case o.Sample:
@@ -328,7 +322,7 @@ func (o *overview) chooseNext(listed []sessions.Session) string {
 		return fmt.Sprintf("shows where the tokens of session %d are", c.Session)
 	}
 	o.Next = fmt.Sprintf("palimpsest handoff %d", c.Session)
-	if own := transcript.Format(listed[c.Session-1].Agent); !slices.Contains(transcript.Writers(), own) {
+	if own := transcript.Format(o.Sessions[c.Session-1].Agent); !slices.Contains(transcript.Writers(), own) {
 		o.Next += " --into " + string(transcript.Writers()[0])
 	}
 	return "begins a fresh session with what matters of it"

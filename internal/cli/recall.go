@@ -1,11 +1,11 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -65,15 +65,13 @@ func artifactGetCommand(s Streams) *cobra.Command {
 			case err != nil:
 				return err
 			}
-			content := []byte(found.Text)
-			if asJSON, _ := c.Flags().GetBool("json"); asJSON {
-				var object bytes.Buffer
-				if err := writeJSON(&object, found); err != nil {
-					return err
+			return fillOutput(out, s.Out, func(w io.Writer) error {
+				if asJSON, _ := c.Flags().GetBool("json"); asJSON {
+					return writeJSON(w, found)
 				}
-				content = object.Bytes()
-			}
-			return WriteOutput(out, content, s.Out)
+				_, err := io.WriteString(w, found.Text)
+				return err
+			})
 		},
 	}
 	store.addFlags(c)

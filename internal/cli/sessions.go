@@ -2,8 +2,10 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 )
 
@@ -67,14 +71,7 @@ agents, and leave projects out. What was read is kept in an index in the data di
 				found, ok, err := sessions.Pick(all, args[0])
 				return printPicked(s, args[0], found, ok, err)
 			}
-			listed := firstN(all, most)
-			finder.Describe(listed)
-			finder.Shown(listed)
-			shown := []listedSession{}
-			for i, f := range listed {
-				f.First = shorten(f.First, maxFirstWords)
-				shown = append(shown, listedSession{i + 1, f})
-			}
+			shown := numbered(finder, all, most)
 			defer indexInBackground(finder, all)
 			return writeResult(s.Out, c, shown, func(p *printer) {
 				if len(shown) == 0 {
@@ -92,6 +89,21 @@ agents, and leave projects out. What was read is kept in an index in the data di
 	_ = c.Flags().MarkHidden("index") // it is there
 	addMostFlag(c, &most)
 	return c
+}
+
+// numbered is a list of the first of all sessions, 0 for all, whose numbers are known from now on.
+func numbered(finder *sessions.Finder, all []sessions.Session, most int) []listedSession {
+	listed := firstN(all, most)
+	finder.Describe(listed)
+	if len(listed) > 0 {
+		finder.Shown(listed)
+	}
+	shown := []listedSession{}
+	for i, f := range listed {
+		f.First = shorten(f.First, maxFirstWords)
+		shown = append(shown, listedSession{i + 1, f})
+	}
+	return shown
 }
 
 // printPicked prints the path of the session that a name means.
@@ -193,4 +205,89 @@ func ageText(d time.Duration) string {
 		return fmt.Sprintf("%d h", d/time.Hour)
 	}
 	return fmt.Sprintf("%d days", d/(24*time.Hour))
+}
+
+// finderOf finds sessions as the settings say, with an index in the data directory.
+func finderOf(c *config.Config) *sessions.Finder {
+	f := &sessions.Finder{Exclude: config.List(c.Text("session-exclude")), Folders: map[string][]string{}}
+	for _, one := range config.List(c.Text("session-folders")) {
+		agent, folder, _ := strings.Cut(one, "=")
+		f.Folders[agent] = append(f.Folders[agent], folder)
+	}
+	for i, folder := range f.Exclude {
+		if whole, err := filepath.Abs(folder); err == nil {
+			f.Exclude[i] = whole
+		}
+	}
+	f.Keep, _ = config.DataDir() // without one nothing is kept
+	return f
+}
+
+// localFinder finds sessions as the user's settings say.
+func localFinder() (*sessions.Finder, error) {
+	c, err := loadSettings("", nil)
+	if err != nil {
+		return nil, err
+	}
+	return finderOf(c), nil
+}
+
+// findSessions lists the sessions on this machine.
+func findSessions() ([]sessions.Session, error) {
+	f, err := localFinder()
+	if err != nil {
+		return nil, err
+	}
+	return f.Find("")
+}
+
+// resolveSession is the session that the name of a FILE means: a number, an id or the beginning of one. It
+// is nil for the name of a file and for what names none.
+func resolveSession(name string) (*sessions.Session, error) {
+	if name == "-" {
+		return nil, nil
+	}
+	f, err := localFinder()
+	if err != nil {
+		return nil, err
+	}
+	s, found, err := f.Resolve(name)
+	if !found {
+		return nil, err
+	}
+	return &s, nil
+}
+
+// sessionPath is the path of the session that a name means, or else the name.
+func sessionPath(name string) string {
+	if s, err := resolveSession(name); err == nil && s != nil {
+		return s.Path
+	}
+	return name
+}
+
+// indexSessions reads what sessions are about that the index does not know, the newest first.
+func indexSessions(ctx context.Context, f *sessions.Finder) error {
+	all, err := f.Find("")
+	for some := range slices.Chunk(all, indexedAtOnce) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		f.Describe(some)
+	}
+	return err
+}
+
+// indexedAtOnce is after how many sessions the index is written.
+const indexedAtOnce = 50
+
+// indexInBackground starts this program once more for the sessions that were not read yet.
+func indexInBackground(f *sessions.Finder, all []sessions.Session) {
+	program, err := os.Executable()
+	if err != nil || f.Keep == "" || !strings.HasPrefix(filepath.Base(program), "palimpsest") { // such as a test
+		return
+	}
+	if slices.ContainsFunc(all, func(s sessions.Session) bool { return !s.Read }) {
+		_ = ondemand.Detach([]string{program, "sessions", "--index"}, "GOMAXPROCS=1") // the next list reads them
+	}
 }

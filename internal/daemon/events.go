@@ -148,38 +148,31 @@ func (h eventStreams) follow(c *call, info store.Info) (any, error) {
 	header.Set("X-Accel-Buffering", "no")
 	c.w.WriteHeader(http.StatusOK)
 	s := eventStream{w: c.w, control: http.NewResponseController(c.w)}
-	if err := s.write(": watching\n\n"); err != nil {
-		return answerWritten{}, nil
-	}
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
-	for {
-		n, err := s.send(c.r.Context(), c.tenant.Events, info.ID, after, watcher)
-		if err != nil {
-			return answerWritten{}, nil // the reader is gone
-		}
-		if after += n; n > 0 {
+	// A write fails when the reader is gone.
+	for err := s.write(": watching\n\n"); err == nil; {
+		var n int
+		if n, err = s.send(c.r.Context(), c.tenant.Events, info.ID, after, watcher); err != nil || n > 0 {
+			after += n
 			continue
 		}
-		if now, err := c.findThread(); err != nil || now.Events < after {
-			return answerWritten{}, nil // the thread was deleted
+		if now, missing := c.findThread(); missing != nil || now.Events < after {
+			break // the thread was deleted
 		}
 		select {
 		case <-watcher.wake:
 		case e := <-watcher.passing:
-			if s.writeEvent("", e) != nil {
-				return answerWritten{}, nil
-			}
+			err = s.writeEvent("", e)
 		case <-beat.C:
-			if s.write(":\n\n") != nil {
-				return answerWritten{}, nil
-			}
+			err = s.write(":\n\n")
 		case <-h.stop:
 			return answerWritten{}, nil
 		case <-c.r.Context().Done():
 			return answerWritten{}, nil
 		}
 	}
+	return answerWritten{}, nil
 }
 
 // eventStream writes server-sent events. A reader that is too slow is cut off; it can

@@ -132,13 +132,9 @@ func listThreads(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	about := false
-	switch word := c.r.URL.Query().Get("about"); word {
-	case "":
-	case "yes":
-		about = true
-	default:
-		return nil, badField("about", "want yes, or leave it out; got %.40q", word)
+	about := c.r.URL.Query().Get("about")
+	if about != "" && about != "yes" {
+		return nil, badField("about", "want yes, or leave it out; got %.40q", about)
 	}
 	page := api.Threads{Items: []api.Thread{}}
 	for _, info := range infos {
@@ -146,7 +142,7 @@ func listThreads(c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if about {
+		if about != "" {
 			if t.About, err = c.tenant.readAbout(ctx, info); err != nil {
 				return nil, err
 			}
