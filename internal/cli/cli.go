@@ -9,6 +9,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -270,6 +271,12 @@ func writeResult(w io.Writer, c *cobra.Command, found any, words func(*printer))
 	}
 	words(newPrinter(w))
 	return nil
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
 }
 
 // argCount takes from least to most arguments, with our exit status.

@@ -117,6 +117,39 @@ func (c *conversation) open(path string, s Streams) error {
 	return nil
 }
 
+// targetAgent chooses the API whose shape the agent's sessions have. If the user named no
+// budget, it leaves most of the window free.
+func (c *conversation) targetAgent() error {
+	if !slices.Contains(transcript.Writers(), c.into) {
+		return fmt.Errorf("%w: --into %s: known are %s", errUsage, c.into, writerNames())
+	}
+	if c.to != "" {
+		return fmt.Errorf("%w: --into decides the format: leave --to %s out", errUsage, c.to)
+	}
+	if c.to = c.into.API(); c.to == "" { // the agent uses several APIs
+		if c.to = c.in.api(); c.to == wire.Gemini {
+			c.to = wire.Chat
+		}
+	}
+	if c.budget != 0 || c.modelName != "" {
+		return nil
+	}
+	models, err := readModels(c.modelsFile)
+	if err != nil {
+		return err
+	}
+	m, err := models.Find(c.in.Model)
+	if err != nil || m.Window == 0 {
+		return fmt.Errorf("%w: the context window of %q is not known: say how large the conversation may be, with --budget TOKENS", errUsage, c.in.Model)
+	}
+	c.budget = m.Window / resumeWindowShare
+	return nil
+}
+
+// resumeWindowShare is the part of the window that a resumed session fills by default: the
+// agent adds its own instructions and tools.
+const resumeWindowShare = 4
+
 // resolve looks up the API, policy, counter, model and budget.
 func (c *conversation) resolve() error {
 	c.api = cmp.Or(c.to, c.in.api())
@@ -303,22 +336,4 @@ func encodeAndValidate(api string, p *prompt.Prompt) (body []byte, broken []wire
 // brokenRules are the problems that are more than advice.
 func brokenRules(all []wire.Problem) []wire.Problem {
 	return slices.DeleteFunc(slices.Clone(all), func(p wire.Problem) bool { return p.Advice })
-}
-
-// recallNote is the line that tells the reader of a prompt how to read what was removed.
-func (f *storeFlag) recallNote() string {
-	flags := f.anywhere().arguments()
-	return render.RemovedNote + " To read one in full, run: palimpsest artifact get ID" + flags + "; to search them: palimpsest recall \"WORDS\"" + flags + "]"
-}
-
-// arguments are the flags that name the store in a command for who ran this one.
-func (f *storeFlag) arguments() string {
-	flags := ""
-	if f.name != "" {
-		flags += " --store " + shellQuote(f.displayName())
-	}
-	if f.tenant != "" {
-		flags += " --tenant " + shellQuote(f.tenant)
-	}
-	return flags
 }

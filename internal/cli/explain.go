@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -147,16 +146,6 @@ func checkStoredFlags(f *pflag.FlagSet) error {
 		}
 	}
 	return nil
-}
-
-// namesFile reports whether a name is that of a file or a session, or standard input.
-func namesFile(name string) bool {
-	_, err := os.Stat(name)
-	if err == nil || name == "-" {
-		return true
-	}
-	s, err := resolveSession(name)
-	return s != nil || err != nil
 }
 
 // shown is a stored thread under the plan in force. It is nil if the name is that of no thread, or, where no store was

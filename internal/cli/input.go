@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -230,6 +231,45 @@ func (in *input) name() string {
 		name += fmt.Sprintf(" (run %d of %d)", in.run, len(in.file.Transcripts))
 	}
 	return name
+}
+
+type inputSummary struct {
+	File        string   `json:"file"`
+	Format      string   `json:"format"`
+	Run         int      `json:"run"`
+	Thread      string   `json:"thread_id"`
+	Model       string   `json:"model,omitempty"`
+	Messages    int      `json:"messages"`
+	Turns       int      `json:"turns"`
+	ToolCalls   int      `json:"tool_calls"`
+	Compactions int      `json:"own_compactions"`
+	Side        int      `json:"side_chains"`
+	Warnings    []string `json:"warnings,omitempty"`
+
+	fileName string // as reports name it
+}
+
+func (in *input) summary() inputSummary {
+	calls := 0
+	for _, m := range hosted.Unfold(in.Thread.Messages()) {
+		calls += len(m.Calls())
+	}
+	return inputSummary{
+		File: in.name(), Format: string(in.file.Format), Run: in.run, Thread: in.Thread.ID(), Model: in.Model,
+		Messages: in.Thread.Len(), Turns: in.Thread.Turns(), ToolCalls: calls,
+		Compactions: len(in.Compactions), Side: len(in.Side), fileName: in.fileName(), Warnings: in.warnings(),
+	}
+}
+
+func (s inputSummary) print(p *printer) {
+	p.text("%s · %s · %s · %s · %s", shorten(s.File, 60), s.Format, plural(s.Messages, "message"), plural(s.Turns, "turn"), plural(s.ToolCalls, "tool call"))
+	if s.Compactions > 0 {
+		p.line("the agent itself compacted %s", plural(s.Compactions, "time"))
+	}
+	if s.Side > 0 {
+		p.line("not counted: %s of sub-agents or abandoned branches", plural(s.Side, "side chain"))
+	}
+	p.kinds("warning: "+shorten(s.fileName, 60), s.Warnings)
 }
 
 func formatNames() string { return joinFormats(transcript.Formats()) }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -332,33 +331,6 @@ func (out *inspection) printEnd(p *printer) {
 	if !out.Half.tooSmall(out.Tokens) {
 		p.line("see: %s", out.plan) // not wrapped, so that it can be copied
 	}
-}
-
-// rows are rows by what they are about.
-type rows[K cmp.Ordered, R any] map[K]*R
-
-// at returns the row of a key, a new one if there was none.
-func (r rows[K, R]) at(key K, fresh func() R) *R {
-	if r[key] == nil {
-		row := fresh()
-		r[key] = &row
-	}
-	return r[key]
-}
-
-// list returns the rows in the order of their keys.
-func (r rows[K, R]) list() (list []R) {
-	for _, key := range slices.Sorted(maps.Keys(r)) {
-		list = append(list, *r[key])
-	}
-	return list
-}
-
-// largest sorts rows, the largest first, and returns at most that many. It does not use
-// package slices, whose sort would be compiled for each kind of row.
-func largest[R any](rows []R, most int, size func(R) int) []R {
-	sort.SliceStable(rows, func(i, j int) bool { return size(rows[i]) > size(rows[j]) })
-	return rows[:min(most, len(rows))]
 }
 
 // tally adds up the messages of a conversation.

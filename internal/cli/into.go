@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -24,7 +23,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
-	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // resumedSession reports a session that was written for an agent to resume.
@@ -41,39 +39,6 @@ type resumedSession struct {
 
 // writerNames are the values of --into.
 func writerNames() string { return joinFormats(transcript.Writers()) }
-
-// targetAgent chooses the API whose shape the agent's sessions have. If the user named no
-// budget, it leaves most of the window free.
-func (c *conversation) targetAgent() error {
-	if !slices.Contains(transcript.Writers(), c.into) {
-		return fmt.Errorf("%w: --into %s: known are %s", errUsage, c.into, writerNames())
-	}
-	if c.to != "" {
-		return fmt.Errorf("%w: --into decides the format: leave --to %s out", errUsage, c.to)
-	}
-	if c.to = c.into.API(); c.to == "" { // the agent uses several APIs
-		if c.to = c.in.api(); c.to == wire.Gemini {
-			c.to = wire.Chat
-		}
-	}
-	if c.budget != 0 || c.modelName != "" {
-		return nil
-	}
-	models, err := readModels(c.modelsFile)
-	if err != nil {
-		return err
-	}
-	m, err := models.Find(c.in.Model)
-	if err != nil || m.Window == 0 {
-		return fmt.Errorf("%w: the context window of %q is not known: say how large the conversation may be, with --budget TOKENS", errUsage, c.in.Model)
-	}
-	c.budget = m.Window / resumeWindowShare
-	return nil
-}
-
-// resumeWindowShare is the part of the window that a resumed session fills by default: the
-// agent adds its own instructions and tools.
-const resumeWindowShare = 4
 
 // writeSession writes the prompt of a compaction as a session of the agent, and counts what it lacks.
 func (c *conversation) writeSession(res *palimpsest.Result, out string) (*resumedSession, error) {
@@ -249,17 +214,6 @@ func writeNewFile(path string, data []byte) error {
 	}
 	if err := durable.Replace(path, 0o600, writeBytes(data)); err != nil {
 		return fmt.Errorf("cannot write the session: %w", err)
-	}
-	return nil
-}
-
-// checkNew refuses the name of a file that exists; "" names none.
-func checkNew(path string) error {
-	if path == "" {
-		return nil
-	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot write %s: the file exists already and is never overwritten; name another file", path)
 	}
 	return nil
 }

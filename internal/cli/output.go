@@ -113,6 +113,17 @@ func checkOutputs(read []string, outs ...string) error {
 	return nil
 }
 
+// checkNew refuses the name of a file that exists; "" names none.
+func checkNew(path string) error {
+	if path == "" {
+		return nil
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot write %s: the file exists already and is never overwritten; name another file", path)
+	}
+	return nil
+}
+
 // CheckDistinct refuses output files that would overwrite what is read or each other. What is
 // read may be the id of a session.
 func CheckDistinct(read []string, outs ...string) error {
@@ -182,11 +193,6 @@ func underlyingWriter(w io.Writer) io.Writer {
 		return r.w
 	}
 	return w
-}
-
-// isTerminal reports whether w is a terminal that shows colours.
-func isTerminal(w io.Writer) bool {
-	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminalFile(underlyingWriter(w))
 }
 
 // isTerminalFile reports whether a reader or writer is the file of a terminal; other devices,

@@ -216,9 +216,6 @@ func positionOf(h recall.Hit) string {
 	return ""
 }
 
-// shortID is the beginning of a message id, long enough for `artifact get`.
-func shortID(id thread.ID) string { return string(id[:min(12, len(id))]) }
-
 func speakerOf(role thread.Role, author thread.Author, tool string) string {
 	if tool != "" {
 		return shorten(tool, 20)

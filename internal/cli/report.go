@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/describe"
-	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -59,22 +57,6 @@ type report struct {
 	Saved *saved `json:"stored,omitempty"`
 	// Session is nil if a prompt was written.
 	Session *resumedSession `json:"session,omitempty"`
-}
-
-type inputSummary struct {
-	File        string   `json:"file"`
-	Format      string   `json:"format"`
-	Run         int      `json:"run"`
-	Thread      string   `json:"thread_id"`
-	Model       string   `json:"model,omitempty"`
-	Messages    int      `json:"messages"`
-	Turns       int      `json:"turns"`
-	ToolCalls   int      `json:"tool_calls"`
-	Compactions int      `json:"own_compactions"`
-	Side        int      `json:"side_chains"`
-	Warnings    []string `json:"warnings,omitempty"`
-
-	fileName string // as reports name it
 }
 
 type tokenShare struct {
@@ -191,18 +173,6 @@ func countRecord(t *thread.Thread, res *palimpsest.Result, ref plan.Ref) (before
 		}
 	}
 	return before, after
-}
-
-func (in *input) summary() inputSummary {
-	calls := 0
-	for _, m := range hosted.Unfold(in.Thread.Messages()) {
-		calls += len(m.Calls())
-	}
-	return inputSummary{
-		File: in.name(), Format: string(in.file.Format), Run: in.run, Thread: in.Thread.ID(), Model: in.Model,
-		Messages: in.Thread.Len(), Turns: in.Thread.Turns(), ToolCalls: calls,
-		Compactions: len(in.Compactions), Side: len(in.Side), fileName: in.fileName(), Warnings: in.warnings(),
-	}
 }
 
 // countUnsent counts the parts that the prompt lacks because the API does not take them, such
@@ -322,12 +292,6 @@ func (r *report) write(w io.Writer, c *cobra.Command, maxRecords int) error {
 	return writeResult(w, c, r, func(p *printer) { r.print(p, maxRecords) })
 }
 
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
-
 func (r *report) print(p *printer, maxRecords int) {
 	r.Input.print(p)
 	p.line("policy %s · for %s", r.Policy, r.To)
@@ -379,17 +343,6 @@ func (r *report) print(p *printer, maxRecords int) {
 	}
 	r.Saved.print(p)
 	r.Session.print(p)
-}
-
-func (s inputSummary) print(p *printer) {
-	p.text("%s · %s · %s · %s · %s", shorten(s.File, 60), s.Format, plural(s.Messages, "message"), plural(s.Turns, "turn"), plural(s.ToolCalls, "tool call"))
-	if s.Compactions > 0 {
-		p.line("the agent itself compacted %s", plural(s.Compactions, "time"))
-	}
-	if s.Side > 0 {
-		p.line("not counted: %s of sub-agents or abandoned branches", plural(s.Side, "side chain"))
-	}
-	p.kinds("warning: "+shorten(s.fileName, 60), s.Warnings)
 }
 
 // maxToolRows limits the table by tool.

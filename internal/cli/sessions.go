@@ -150,14 +150,6 @@ func shortIDs(ids []string) func(string) string {
 	}
 }
 
-// numberOr writes a number, or what stands for one that is not known, which is 0.
-func numberOr(n int, unknown string) string {
-	if n == 0 {
-		return unknown
-	}
-	return number(n)
-}
-
 // projectName is the name of the folder that the agent worked in, or the agent's own name of the project.
 func projectName(s sessions.Session) string {
 	if s.Dir != "" {
@@ -169,14 +161,6 @@ func projectName(s sessions.Session) string {
 // addMostFlag adds the flag that limits a list.
 func addMostFlag(c *cobra.Command, most *int) {
 	c.Flags().IntVar(most, "most", 20, "how many to list, 0 for all")
-}
-
-// firstN returns at most that many elements of a list; 0 is all.
-func firstN[T any](all []T, most int) []T {
-	if most <= 0 {
-		return all
-	}
-	return all[:min(most, len(all))]
 }
 
 // printUnlisted says how many more there are.
@@ -264,6 +248,16 @@ func sessionPath(name string) string {
 		return s.Path
 	}
 	return name
+}
+
+// namesFile reports whether a name is that of a file or a session, or standard input.
+func namesFile(name string) bool {
+	_, err := os.Stat(name)
+	if err == nil || name == "-" {
+		return true
+	}
+	s, err := resolveSession(name)
+	return s != nil || err != nil
 }
 
 // indexSessions reads what sessions are about that the index does not know, the newest first.

@@ -19,6 +19,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/dsn"
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
 	"github.com/palimpsest-ai/palimpsest/internal/redact"
+	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/apikey"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
@@ -149,6 +150,24 @@ func (f *storeFlag) explainCommand(id string) string {
 		named.name = f.displayName()
 	}
 	return "palimpsest explain " + printable(shellQuote(id)) + named.arguments()
+}
+
+// recallNote is the line that tells the reader of a prompt how to read what was removed.
+func (f *storeFlag) recallNote() string {
+	flags := f.anywhere().arguments()
+	return render.RemovedNote + " To read one in full, run: palimpsest artifact get ID" + flags + "; to search them: palimpsest recall \"WORDS\"" + flags + "]"
+}
+
+// arguments are the flags that name the store in a command for who ran this one.
+func (f *storeFlag) arguments() string {
+	flags := ""
+	if f.name != "" {
+		flags += " --store " + shellQuote(f.displayName())
+	}
+	if f.tenant != "" {
+		flags += " --tenant " + shellQuote(f.tenant)
+	}
+	return flags
 }
 
 // database is an open store with its keys.

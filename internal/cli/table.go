@@ -4,13 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/glyph"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // width limits every table, in columns, where no terminal says how many it has; one is used from
@@ -36,6 +39,11 @@ func newPrinter(w io.Writer) *printer {
 		}
 	}
 	return p
+}
+
+// isTerminal reports whether w is a terminal that shows colours.
+func isTerminal(w io.Writer) bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminalFile(underlyingWriter(w))
 }
 
 // width is how many columns a line may take.
@@ -240,6 +248,22 @@ func shortenPath(path string, n int) string {
 // number writes an integer with commas between thousands.
 func number(n int) string { return clip.Number(n) }
 
+// numberOr writes a number, or what stands for one that is not known, which is 0.
+func numberOr(n int, unknown string) string {
+	if n == 0 {
+		return unknown
+	}
+	return number(n)
+}
+
+// firstN returns at most that many elements of a list; 0 is all.
+func firstN[T any](all []T, most int) []T {
+	if most <= 0 {
+		return all
+	}
+	return all[:min(most, len(all))]
+}
+
 // percent writes a share of a whole.
 func percent(part, whole int) string {
 	if whole == 0 {
@@ -247,6 +271,9 @@ func percent(part, whole int) string {
 	}
 	return fmt.Sprintf("%.0f %%", 100*float64(part)/float64(whole))
 }
+
+// shortID is the beginning of a message id, long enough for `artifact get`.
+func shortID(id thread.ID) string { return string(id[:min(12, len(id))]) }
 
 // plural writes a number with its noun.
 func plural(n int, noun string) string { return clip.Count(n, noun) }
@@ -277,4 +304,31 @@ const maxListLines = 5
 // kindOf is a line without what differs among those of a kind: numbers and ids.
 func kindOf(line string) string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(line), func(word string) bool { return strings.ContainsAny(word, "0123456789") }), " ")
+}
+
+// rows are rows by what they are about.
+type rows[K cmp.Ordered, R any] map[K]*R
+
+// at returns the row of a key, a new one if there was none.
+func (r rows[K, R]) at(key K, fresh func() R) *R {
+	if r[key] == nil {
+		row := fresh()
+		r[key] = &row
+	}
+	return r[key]
+}
+
+// list returns the rows in the order of their keys.
+func (r rows[K, R]) list() (list []R) {
+	for _, key := range slices.Sorted(maps.Keys(r)) {
+		list = append(list, *r[key])
+	}
+	return list
+}
+
+// largest sorts rows, the largest first, and returns at most that many. It does not use
+// package slices, whose sort would be compiled for each kind of row.
+func largest[R any](rows []R, most int, size func(R) int) []R {
+	sort.SliceStable(rows, func(i, j int) bool { return size(rows[i]) > size(rows[j]) })
+	return rows[:min(most, len(rows))]
 }
