@@ -21,15 +21,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/text"
 )
 
-// asked are the flags of commands that change the agents, besides what they ask.
-type asked struct{ yes, dry, contextTools bool }
+// consent are the flags of commands that change the agents, besides what they ask.
+type consent struct{ yes, dry, contextTools bool }
 
-func (a *asked) addFlags(c *cobra.Command) {
+func (a *consent) addFlags(c *cobra.Command) {
 	c.Flags().BoolVar(&a.yes, "yes", false, "ask nothing")
 	c.Flags().BoolVar(&a.dry, "dry-run", false, "only show what would change")
 }
 
-func (a *asked) addContextTools(c *cobra.Command) {
+func (a *consent) addContextTools(c *cobra.Command) {
 	c.Flags().BoolVar(&a.contextTools, "context-tools", false, "have the MCP server offer context_status, context_note and compact_now too")
 }
 
@@ -49,7 +49,7 @@ func onlyAgents(known []string, one bool) cobra.PositionalArgs {
 }
 
 func installCommand(s Streams) *cobra.Command {
-	var ask asked
+	var ask consent
 	var rules bool
 	c := &cobra.Command{
 		Use:   "install [AGENT...]",
@@ -99,7 +99,7 @@ installed here asks no model.`
 
 // connect shows what installing parts of agents (none are the usual ones) would change, asks, and does
 // it. Where it asks, it also asks whether to install in the settings, if they are given.
-func connect(ctx context.Context, s Streams, chosen []install.Agent, ask asked, settings *install.Agent, parts ...install.Part) error {
+func connect(ctx context.Context, s Streams, chosen []install.Agent, ask consent, settings *install.Agent, parts ...install.Part) error {
 	self, err := thisProgram()
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func confirm(s Streams, answers *bufio.Reader, question string) (bool, error) {
 }
 
 func uninstallCommand(s Streams) *cobra.Command {
-	var ask asked
+	var ask consent
 	var force bool
 	c := &cobra.Command{
 		Use:   "uninstall [AGENT...]",
@@ -227,7 +227,7 @@ removes it. Conversations that were kept stay ("palimpsest threads").`,
 
 // disconnect shows what was installed in agents (none are all), asks, and takes it back. What is left
 // is an error.
-func disconnect(ctx context.Context, s Streams, names []string, ask asked, force bool) error {
+func disconnect(ctx context.Context, s Streams, names []string, ask consent, force bool) error {
 	data, err := config.DataDir()
 	if err != nil {
 		return err

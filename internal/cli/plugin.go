@@ -28,7 +28,7 @@ itself as before. There are plugins for ` + strings.Join(install.Names(install.P
 
 // partCommands install one part in an agent, and take back what was installed in it.
 func partCommands(s Streams, part install.Part, what string) []*cobra.Command {
-	names, ask := install.Names(part), asked{yes: true}
+	names, ask := install.Names(part), consent{yes: true}
 	all := []*cobra.Command{
 		{
 			Use: "install AGENT", Short: "Install " + what + " in an agent: " + strings.Join(names, ", "),

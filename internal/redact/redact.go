@@ -1,4 +1,5 @@
-// Package redact hides what is secret in the addresses of stores and providers.
+// Package redact hides what is secret in the addresses of stores and providers. Secrets in texts are the matter of
+// package secret.
 package redact
 
 import (

@@ -1,5 +1,5 @@
 // Package secret masks keys, tokens and passwords in texts that leave the machine: pages that are
-// handed on, sessions for another agent, logs. What is stored is never changed.
+// handed on, sessions for another agent, logs. What is stored is never changed. Package redact does it in addresses.
 //
 // It finds what is written as secrets usually are (kinds). A password in plain prose looks like
 // any other word and stays.
