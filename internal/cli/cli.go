@@ -137,16 +137,6 @@ what does not fit), 4 the input is not valid (the error names the line or path).
 	return root
 }
 
-// showHelp shows the help of the command that args name.
-func showHelp(c *cobra.Command, args []string) error {
-	of, rest, err := c.Root().Find(args)
-	if err != nil || len(rest) > 0 {
-		return fmt.Errorf("%w: unknown command %q: `palimpsest help` lists all", errUsage, strings.Join(args, " "))
-	}
-	of.InitDefaultHelpFlag()
-	return of.Help()
-}
-
 // statusOf returns the exit status for an error.
 func statusOf(err error) int {
 	var syntax *transcript.SyntaxError
