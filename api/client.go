@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -69,11 +70,8 @@ func (c *Client) Thread(ctx context.Context, threadID string) (*Thread, error) {
 
 // DeleteThread deletes a thread for good. It needs a key with the right admin.
 func (c *Client) DeleteThread(ctx context.Context, threadID string) error {
-	answer, err := c.do(ctx, "DELETE", c.address(nil, threadID), Any, nil)
-	if err != nil {
-		return err
-	}
-	return answer.Body.Close()
+	_, err := c.text(ctx, "DELETE", c.address(nil, threadID))
+	return err
 }
 
 // Log returns a page of a thread's messages.
@@ -140,16 +138,12 @@ func (c *Client) Compact(ctx context.Context, threadID string, planVersion int, 
 // View returns the thread for display, under a version of the plans or the one in force
 // (Any). It holds no texts; see Text.
 func (c *Client) View(ctx context.Context, threadID string, planVersion int) (*view.View, error) {
-	query := url.Values{}
-	if planVersion != Any {
-		query.Set("plan", strconv.Itoa(planVersion))
-	}
-	return call[view.View](ctx, c, "GET", c.address(query, threadID, "view"), Any, nil)
+	return call[view.View](ctx, c, "GET", c.address(query("plan", numberUnless(Any, planVersion)), threadID, "view"), Any, nil)
 }
 
 // Text reads what a message of the log says.
 func (c *Client) Text(ctx context.Context, threadID, messageID string) (string, error) {
-	return c.getText(ctx, c.address(url.Values{"message": {messageID}}, threadID, "text"))
+	return c.text(ctx, "GET", c.address(url.Values{"message": {messageID}}, threadID, "text"))
 }
 
 // Preview returns the thread for display under the plan that Compact would make.
@@ -196,11 +190,7 @@ func (c *Client) Plan(ctx context.Context, threadID string, version int) (*Plan,
 // Diff lists the messages that two plans treat differently; 0 is no plan, Any as
 // the second the one in force.
 func (c *Client) Diff(ctx context.Context, threadID string, from, to int) (*Diff, error) {
-	query := url.Values{"from": {strconv.Itoa(from)}}
-	if to != Any {
-		query.Set("to", strconv.Itoa(to))
-	}
-	return call[Diff](ctx, c, "GET", c.address(query, threadID, "diff"), Any, nil)
+	return call[Diff](ctx, c, "GET", c.address(query("from", strconv.Itoa(from), "to", numberUnless(Any, to)), threadID, "diff"), Any, nil)
 }
 
 // Undo puts version n of the plans back in force; 0 is no plan. planVersion is the
@@ -232,38 +222,28 @@ func (c *Client) Artifact(ctx context.Context, threadID, id string) (*artifact.M
 
 // Content reads the content of an artifact.
 func (c *Client) Content(ctx context.Context, threadID, id string) (string, error) {
-	return c.getText(ctx, c.address(nil, threadID, "artifacts", id, "content"))
+	return c.text(ctx, "GET", c.address(nil, threadID, "artifacts", id, "content"))
 }
 
-// getText reads an answer that is a text.
-func (c *Client) getText(ctx context.Context, address string) (string, error) {
-	answer, err := c.do(ctx, "GET", address, Any, nil)
+// text reads an answer that is a text, or empty.
+func (c *Client) text(ctx context.Context, method, address string) (string, error) {
+	answer, err := c.do(ctx, method, address, Any, nil)
 	if err != nil {
 		return "", err
 	}
 	defer answer.Body.Close()
 	content, err := io.ReadAll(answer.Body)
 	if err != nil {
-		return "", fmt.Errorf("api: GET %s: the answer ended before its time: %w", address, err)
+		return "", fmt.Errorf("api: %s %s: the answer ended before its time: %w", method, address, err)
 	}
 	return string(content), nil
 }
 
 // Recall searches what the plan in force removed; o may be nil. Its ThreadID and
 // Excerpt are not used.
-func (c *Client) Recall(ctx context.Context, threadID, query string, o *recall.Options) ([]recall.Hit, error) {
-	values := url.Values{"q": {query}}
-	if o != nil {
-		if o.Limit > 0 {
-			values.Set("limit", strconv.Itoa(o.Limit))
-		}
-		if o.Tool != "" {
-			values.Set("tool", o.Tool)
-		}
-		if o.Role != "" {
-			values.Set("role", string(o.Role))
-		}
-	}
+func (c *Client) Recall(ctx context.Context, threadID, words string, o *recall.Options) ([]recall.Hit, error) {
+	o = cmp.Or(o, &recall.Options{})
+	values := query("q", words, "limit", numberUnless(0, max(0, o.Limit)), "tool", o.Tool, "role", string(o.Role))
 	hits, err := call[Hits](ctx, c, "GET", c.address(values, threadID, "recall"), Any, nil)
 	if err != nil {
 		return nil, err
@@ -272,14 +252,26 @@ func (c *Client) Recall(ctx context.Context, threadID, query string, o *recall.O
 }
 
 func pageQuery(cursor string, limit int) url.Values {
-	query := url.Values{}
-	if cursor != "" {
-		query.Set("cursor", cursor)
+	return query("cursor", cursor, "limit", numberUnless(0, max(0, limit)))
+}
+
+// query has the parameters whose values are not empty: names, each before its value.
+func query(parameters ...string) url.Values {
+	all := url.Values{}
+	for p := range slices.Chunk(parameters, 2) {
+		if p[1] != "" {
+			all.Set(p[0], p[1])
+		}
 	}
-	if limit > 0 {
-		query.Set("limit", strconv.Itoa(limit))
+	return all
+}
+
+// numberUnless writes a number, and nothing for the one that stands for none.
+func numberUnless(none, n int) string {
+	if n == none {
+		return ""
 	}
-	return query
+	return strconv.Itoa(n)
 }
 
 // address is the URL of a thread, or of something in it.

@@ -173,9 +173,7 @@ func registerCompletions(c *cobra.Command) {
 			directive = cobra.ShellCompDirectiveDefault
 		}
 		// The only error is that the flag has a completion already.
-		_ = c.RegisterFlagCompletionFunc(f.Name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return all, directive
-		})
+		_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(all, directive))
 	})
 	if c.ValidArgsFunction == nil && slices.Contains(strings.Fields(c.Use), "FILE") {
 		c.ValidArgsFunction = func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {

@@ -11,7 +11,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/view"
-	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
@@ -24,30 +23,21 @@ import (
 const maxSessions = 200
 
 // pageSessions are the agents' sessions on this machine, for the daemon's page.
-type pageSessions struct {
-	finder *sessions.Finder
-	titles *lru.Cache[sessions.Session, string] // a changed session is another key
-}
-
-func newPageSessions(f *sessions.Finder) *pageSessions {
-	return &pageSessions{f, lru.New[sessions.Session, string](4 * maxSessions)}
-}
+type pageSessions struct{ finder *sessions.Finder }
 
 // List implements daemon.Sessions.
-func (l *pageSessions) List(ctx context.Context) ([]view.Session, error) {
+func (l *pageSessions) List(ctx context.Context) (items []view.Session, err error) {
 	all, err := l.finder.Find("")
-	if err != nil {
-		return nil, err
-	}
-	all = all[:min(len(all), maxSessions)]
-	var items []view.Session
-	for _, f := range all {
+	for some := range slices.Chunk(firstN(all, maxSessions), indexedAtOnce) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		items = append(items, view.Session{ID: f.ID, Agent: f.Agent, Project: printable(f.Project), Title: printable(l.titles.GetOrCreate(f, 1, func() string { return firstWords(f) })), ChangedAt: f.Changed, Bytes: f.Bytes})
+		l.finder.Describe(some)
+		for _, f := range some {
+			items = append(items, view.Session{ID: f.ID, Agent: f.Agent, Project: printable(f.Project), Title: firstWords(f), ChangedAt: f.Changed, Bytes: f.Bytes})
+		}
 	}
-	return items, nil
+	return items, err
 }
 
 // View implements daemon.Sessions.

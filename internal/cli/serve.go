@@ -171,7 +171,7 @@ func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
 	}
 	d := &p.daemon
 	d.Version, d.Models, d.Logger, d.Counters = Version(), &models, logger, &event.Counters{}
-	d.Policies, d.Sessions = policyLookup(counter), newPageSessions(finderOf(c))
+	d.Policies, d.Sessions = policyLookup(counter), &pageSessions{finderOf(c)}
 	d.Off = offThread
 	d.Window, d.Drain, d.Idle = c.Tokens("window"), c.Duration("drain"), c.Duration("idle")
 	d.Spending = daemon.NewSpending(c.Tokens("tenant-spending"), nil)

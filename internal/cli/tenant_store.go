@@ -163,24 +163,27 @@ func (k *tenantStore) listRemoved(ctx context.Context, threadID string) (all []r
 		all, err = k.removedEntries(ctx, threadID)
 		return all, nil, err
 	}
-	infos, err := care.AllThreads(ctx, k.Catalog)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, info := range infos {
+	unread, err = k.eachThread(ctx, func(info store.Info) error {
 		entries, err := k.removedEntries(ctx, info.ID)
-		if ctx.Err() != nil {
-			return nil, nil, ctx.Err()
-		}
-		if err != nil {
-			unread = append(unread, err)
-		}
 		all = append(all, entries...)
+		return err
+	})
+	if err == nil && len(all) == 0 {
+		err = errors.Join(unread...)
 	}
-	if len(all) == 0 && len(unread) > 0 {
-		return nil, nil, errors.Join(unread...)
+	return all, unread, err
+}
+
+// eachThread calls do with each conversation, ordered by id. unread are the errors of do.
+func (k *tenantStore) eachThread(ctx context.Context, do func(store.Info) error) (unread []error, err error) {
+	infos, err := care.AllThreads(ctx, k.Catalog)
+	for i := 0; i < len(infos) && err == nil; i++ {
+		if failed := do(infos[i]); failed != nil {
+			unread = append(unread, failed)
+		}
+		err = ctx.Err()
 	}
-	return all, unread, nil
+	return unread, err
 }
 
 // removedEntries returns what any plan of a thread removed: older prompts still point to it.
@@ -205,26 +208,20 @@ func (k *tenantStore) findContent(ctx context.Context, id, threadID string) (reh
 	if !errors.Is(err, artifact.ErrNotFound) {
 		return c, err
 	}
-	infos, err := care.AllThreads(ctx, k.Catalog)
-	if err != nil {
-		return c, err
-	}
 	var found []rehydrate.Content
-	var unread []error
-	for _, info := range infos {
+	unread, err := k.eachThread(ctx, func(info store.Info) error {
 		if info.Plans == 0 || threadID != "" && threadID != info.ID {
-			continue
+			return nil
 		}
 		log, plans, err := k.load(ctx, info)
-		switch {
-		case ctx.Err() != nil:
-			return c, ctx.Err()
-		case err != nil:
-			unread = append(unread, err)
-		default:
+		if err == nil {
 			ids := &rehydrate.Lookup{Thread: log, Pointers: rehydrate.Pointers(plans...)} // older prompts still show those of all plans
 			found = append(found, ids.Find(id)...)
 		}
+		return err
+	})
+	if err != nil {
+		return c, err
 	}
 	c, err = rehydrate.Pick(id, found)
 	if errors.Is(err, artifact.ErrNotFound) {

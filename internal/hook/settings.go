@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
@@ -75,33 +77,28 @@ func (a *Agent) Remove(settings []byte) ([]byte, error) {
 	if !rawjson.Valid(settings) || !gjson.ParseBytes(settings).IsObject() {
 		return nil, fmt.Errorf("%w: %s of %s is not a JSON object, or has comments: change it by hand", ErrInput, a.Settings, a.Name)
 	}
-	out := settings
-	var err error
+	out := string(settings)
 	for _, e := range a.Events {
 		path := "hooks." + e.Name
-		groups := gjson.GetBytes(out, path).Array()
-		for n := len(groups) - 1; n >= 0 && err == nil; n-- {
-			kept := groups[n].Get("hooks").Array()
-			ours := 0
-			for m := len(kept) - 1; m >= 0 && err == nil; m-- {
-				if _, ok := a.ownFlags(kept[m].Get("command").String(), e.Name); ok {
+		groups := gjson.Get(out, path).Array()
+		for n, group := range slices.Backward(groups) {
+			kept, ours := group.Get("hooks").Array(), 0
+			for m, h := range slices.Backward(kept) {
+				if _, ok := a.ownFlags(h.Get("command").String(), e.Name); ok {
 					ours++
-					out, err = sjson.DeleteBytes(out, fmt.Sprintf("%s.%d.hooks.%d", path, n, m))
+					out = jsonedit.Delete(out, fmt.Sprintf("%s.%d.hooks.%d", path, n, m))
 				}
 			}
-			if err == nil && ours > 0 && ours == len(kept) {
-				out, err = sjson.DeleteBytes(out, fmt.Sprintf("%s.%d", path, n))
+			if ours > 0 && ours == len(kept) {
+				out = jsonedit.Delete(out, fmt.Sprintf("%s.%d", path, n))
 			}
 		}
-		if left := gjson.GetBytes(out, path); err == nil && left.IsArray() && len(groups) > 0 && len(left.Array()) == 0 {
-			out, err = sjson.DeleteBytes(out, path)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: %s of %s: %w", ErrInput, a.Settings, a.Name, err)
+		if left := gjson.Get(out, path); left.IsArray() && len(groups) > 0 && len(left.Array()) == 0 {
+			out = jsonedit.Delete(out, path)
 		}
 	}
-	if left := gjson.GetBytes(out, "hooks"); left.IsObject() && len(left.Map()) == 0 && gjson.GetBytes(settings, "hooks").Raw != left.Raw {
-		out, err = sjson.DeleteBytes(out, "hooks")
+	if left := gjson.Get(out, "hooks"); left.IsObject() && len(left.Map()) == 0 && gjson.GetBytes(settings, "hooks").Raw != left.Raw {
+		out = jsonedit.Delete(out, "hooks")
 	}
-	return out, err
+	return []byte(out), nil
 }
