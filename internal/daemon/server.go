@@ -72,9 +72,7 @@ func New(c Config) (*Server, error) {
 	if _, err := palimpsest.New(c.Compactor); err != nil {
 		return nil, fmt.Errorf("daemon.New: %w", err)
 	}
-	if err := s.routes(); err != nil {
-		return nil, fmt.Errorf("daemon.New: %w", err)
-	}
+	s.routes()
 	if c.Jobs != nil {
 		var err error
 		s.upkeep = &care.Upkeep{Store: c.Store, Artifacts: c.Artifacts, Reseal: c.Reseal, OnError: func(err error) {
@@ -101,18 +99,10 @@ func (s *Server) jobFailed(j job.Job, err error) {
 }
 
 // routes registers the operations and everything beside them.
-func (s *Server) routes() error {
+func (s *Server) routes() {
 	handlers := s.handlers()
 	for _, op := range api.Operations() {
-		h := handlers[op.ID]
-		if h == nil {
-			return fmt.Errorf("nothing answers the operation %q", op.ID)
-		}
-		s.mux.Handle(op.Method+" "+op.Path, s.operationHandler(op, h))
-		delete(handlers, op.ID)
-	}
-	for id := range handlers {
-		return fmt.Errorf("%q is no operation", id)
+		s.mux.Handle(op.Method+" "+op.Path, s.operationHandler(op, handlers[op.ID]))
 	}
 	s.mux.HandleFunc("GET /openapi.json", s.openAPI)
 	s.mux.HandleFunc("GET /healthz", s.health)
@@ -127,7 +117,6 @@ func (s *Server) routes() error {
 	for _, path := range web.Paths() {
 		s.mux.Handle("GET "+path, page)
 	}
-	return nil
 }
 
 // handlers answer the operations of package api.

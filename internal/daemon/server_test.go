@@ -405,3 +405,23 @@ func TestETags(t *testing.T) {
 		}
 	}
 }
+
+// TestOperations: something answers each operation, if only that it cannot use the request.
+func TestOperations(t *testing.T) {
+	h := start(t, daemon.Config{})
+	if _, err := h.client(t, "").CreateThread(t.Context(), api.NewThread{ID: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range api.Operations() {
+		if op.Streams() {
+			continue // it has no end
+		}
+		path, body := strings.NewReplacer("{thread}", "t", "{version}", "1", "{artifact}", "a", "{session}", "s").Replace(op.Path), ""
+		if op.Request != nil {
+			body = "{}"
+		}
+		if answer, text := h.do(t, op.Method, path, body); answer.StatusCode >= http.StatusInternalServerError {
+			t.Errorf("%s: %d %s", op.ID, answer.StatusCode, text)
+		}
+	}
+}
