@@ -52,8 +52,8 @@ func runCommand(s Streams) *cobra.Command {
 		Short: "Run an agent inside its context window",
 		Long: `Run an agent through its own proxy, on a free port of this machine. Run sets the base
 URLs that agents read (Claude Code, Codex, opencode, Gemini CLI, aider, and everything
-made with the providers' SDKs) and passes on input, output, signals and exit status.
-Two lines at the start say where requests go, which window applies and when they are
+made with the providers' SDKs) and passes on input, output, signals and exit status, which is
+127 if there is no such program. Two lines at the start say where requests go, which window applies and when they are
 compacted. Each compaction adds a line, and so does what fails, at the end if the agent
 draws on the same terminal. The last line says what was saved.
 
