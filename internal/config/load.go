@@ -75,6 +75,17 @@ func Load(s Sources) (*Config, error) {
 	return c, nil
 }
 
+func (s Setting) validate(text string) error {
+	switch {
+	case text == s.Default:
+	case s.Values != nil && !slices.Contains(s.Values, text):
+		return fmt.Errorf("want one of %s", strings.Join(s.Values, ", "))
+	case s.check != nil:
+		return s.check(text)
+	}
+	return nil
+}
+
 // set sets a value and reports whether there is such a setting.
 func (c *Config) set(name, text, from string) bool {
 	v, ok := c.values[name]

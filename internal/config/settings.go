@@ -11,7 +11,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -163,17 +162,6 @@ func Settings() []Setting {
 		{Name: "log-format", Default: "text", ValueName: "FORMAT", Values: []string{"text", "json"},
 			Usage: "write log records as text or json, to standard error"},
 	}
-}
-
-func (s Setting) validate(text string) error {
-	switch {
-	case text == s.Default:
-	case s.Values != nil && !slices.Contains(s.Values, text):
-		return fmt.Errorf("want one of %s", strings.Join(s.Values, ", "))
-	case s.check != nil:
-		return s.check(text)
-	}
-	return nil
 }
 
 // fileIn is Setting.in of a file.
