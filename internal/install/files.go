@@ -29,7 +29,7 @@ const (
 // read reads a file, nil if it is not there, and says where it really is. It is an error if that is
 // behind a link out of the user's home and of a folder root, or if it is no file of settings.
 func read(path, root string) (real string, text []byte, err error) {
-	if real, err = place(path, root); err != nil {
+	if real, err = realPath(path, root); err != nil {
 		return "", nil, err
 	}
 	info, err := os.Stat(real)
@@ -45,10 +45,10 @@ func read(path, root string) (real string, text []byte, err error) {
 	return real, append([]byte{}, text...), err
 }
 
-// place is where a file really is, which may be behind links; of a file that is not there, of
+// realPath is where a file really is, which may be behind links; of a file that is not there, of
 // the nearest folder that is. The error wraps ErrOthers if that is neither in the user's home
 // nor in root.
-func place(path, root string) (string, error) {
+func realPath(path, root string) (string, error) {
 	at, rest := path, ""
 	real, err := filepath.EvalSymlinks(at)
 	for errors.Is(err, fs.ErrNotExist) && filepath.Dir(at) != at {

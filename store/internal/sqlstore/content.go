@@ -23,9 +23,9 @@ var errDamaged = errors.New("the stored content is damaged")
 
 func checksum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
 
-// place identifies the row of content; encrypted content opens in no other row. The
-// lengths keep two places from having the same bytes.
-func place(table string, keys ...any) []byte {
+// rowName identifies the row of content; encrypted content opens in no other row. The
+// lengths keep two rows from having the same name.
+func rowName(table string, keys ...any) []byte {
 	var b strings.Builder
 	b.WriteString(table)
 	for _, k := range keys {

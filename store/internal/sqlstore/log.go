@@ -90,7 +90,7 @@ func (t *tenant) grow(ctx context.Context, q querier, k *cachedThread, id string
 }
 
 func (t *tenant) message(ctx context.Context, id string, position int, messageID string, data []byte, frame func(int) *thread.Frame) (thread.Message, error) {
-	plain, err := t.open(ctx, place("messages", id, position, messageID), data)
+	plain, err := t.open(ctx, rowName("messages", id, position, messageID), data)
 	if err != nil {
 		return thread.Message{}, err
 	}
@@ -161,7 +161,7 @@ func insert(ctx context.Context, tx *sql.Tx, seal sealer, r row, next *thread.Th
 		if err != nil {
 			return 0, err
 		}
-		data, err := seal(place("messages", next.ID(), i, id), plain)
+		data, err := seal(rowName("messages", next.ID(), i, id), plain)
 		if err != nil {
 			return 0, err
 		}

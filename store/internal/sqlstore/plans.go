@@ -64,7 +64,7 @@ func (t *tenant) plan(ctx context.Context, id string, number int64, version int)
 	if err != nil {
 		return nil, 0, err
 	}
-	plain, err := t.open(ctx, place("plans", id, version), data)
+	plain, err := t.open(ctx, rowName("plans", id, version), data)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -116,7 +116,7 @@ func (t *tenant) Commit(ctx context.Context, id string, expected int, c store.Co
 		}
 		t.db.step("commit: documents")
 		r.plans++
-		if data, err = seal(place("plans", id, r.plans), plain); err != nil {
+		if data, err = seal(rowName("plans", id, r.plans), plain); err != nil {
 			return err
 		}
 		if err := exec(ctx, tx, []any{r.number, r.plans, t.db.now().UnixNano(), data}, `INSERT INTO plans (thread, version, created, content) VALUES ($1, $2, $3, $4)`); err != nil {

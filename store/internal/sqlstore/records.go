@@ -52,7 +52,7 @@ func record(ctx context.Context, tx *sql.Tx, seal sealer, id string, r *row, eve
 		if err != nil {
 			return fmt.Errorf("event %s: %w", e.Type, err)
 		}
-		data, err := seal(place("events", id, r.events), plain)
+		data, err := seal(rowName("events", id, r.events), plain)
 		if err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (t *tenant) Events(ctx context.Context, id string, after, limit int) (_ []e
 		if next++; position != next {
 			return e, fmt.Errorf("event %d is missing: %w", next, errDamaged)
 		}
-		plain, err := t.open(ctx, place("events", id, position), data)
+		plain, err := t.open(ctx, rowName("events", id, position), data)
 		if err != nil {
 			return e, err
 		}
@@ -101,7 +101,7 @@ func (t *tenant) document(ctx context.Context, kind string, scan scan) (store.Do
 	var data []byte
 	err := scan(&d.ID, &d.Version, &data)
 	if err == nil {
-		d.Body, err = t.open(ctx, place("documents", kind, d.ID, d.Version), data)
+		d.Body, err = t.open(ctx, rowName("documents", kind, d.ID, d.Version), data)
 	}
 	return d, err
 }
@@ -160,7 +160,7 @@ func (t *tenant) put(ctx context.Context, tx *sql.Tx, seal sealer, d store.Docum
 	version++
 	data := []byte{}
 	if len(d.Body) > 0 {
-		if data, err = seal(place("documents", d.Kind, d.ID, version), d.Body); err != nil {
+		if data, err = seal(rowName("documents", d.Kind, d.ID, version), d.Body); err != nil {
 			return 0, err
 		}
 	}
@@ -199,7 +199,7 @@ func (a answers) Get(ctx context.Context, key string) ([]byte, bool) {
 	if err != nil || !there {
 		return nil, false
 	}
-	plain, err := a.t.open(ctx, place("summaries", key), data)
+	plain, err := a.t.open(ctx, rowName("summaries", key), data)
 	return plain, err == nil
 }
 
@@ -215,7 +215,7 @@ func (a answers) Put(ctx context.Context, key string, value []byte) {
 	if err != nil {
 		return
 	}
-	data, err := seal(place("summaries", key), value)
+	data, err := seal(rowName("summaries", key), value)
 	if err != nil {
 		return
 	}

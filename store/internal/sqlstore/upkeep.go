@@ -193,7 +193,7 @@ func (r *resealer) all(ctx context.Context) error {
 }
 
 // tables encrypts stale rows whose key begins with first, in the tables of threads or in
-// the others. In the former, name is the name of the thread, with which places begin.
+// the others. In the former, name is that of the thread, with which the names of its rows begin.
 func (r *resealer) tables(ctx context.Context, ofThread bool, first any, name ...any) error {
 	for _, s := range sealedTables {
 		if s.ofThread() != ofThread {
@@ -310,7 +310,7 @@ func (r *resealer) row(ctx context.Context, tx *sql.Tx, seal sealer, s sealedTab
 	if also != "" {
 		keys = append(keys, also)
 	}
-	at := place(s.table, keys...)
+	at := rowName(s.table, keys...)
 	plain, damage := r.open(ctx, at, data)
 	if damage != nil {
 		return 0, damage, nil
