@@ -1,11 +1,11 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strconv"
@@ -77,11 +77,7 @@ session and a conversation with one id the session is shown, or with --store the
 				return err
 			}
 			v := web.View(*shown)
-			var page bytes.Buffer
-			if err := web.Write(&page, v); err != nil {
-				return err
-			}
-			if err := WriteOutput(out, page.Bytes(), s.Out); err != nil {
+			if err := fillOutput(out, s.Out, func(w io.Writer) error { return web.Write(w, v) }); err != nil {
 				return err
 			}
 			conv.in.printWarnings(newPrinter(s.Err))
