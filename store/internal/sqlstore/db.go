@@ -175,10 +175,7 @@ var (
 
 // check returns an error for names that cannot be stored.
 func (t *tenant) check(threadID string) error {
-	if err := store.CheckName("tenant", t.id); err != nil {
-		return err
-	}
-	return store.CheckThread(threadID)
+	return errors.Join(store.CheckName("tenant", t.id), store.CheckThread(threadID))
 }
 
 // usable is check, and returns an error if the tenant's keys were erased. What is in the
