@@ -77,24 +77,41 @@ type Message struct {
 // pointers. A frame never changes.
 type Frame struct {
 	api, raw                     string
+	made                         func() string // makes raw, where that is not kept
 	position, elements, messages int32
 }
 
 // NewFrame returns a frame of the given codec, exact text of its elements, index of the first
 // element in the array, number of elements, and number of messages.
 func NewFrame(api, raw string, position, elements, messages int) *Frame {
-	return &Frame{api, raw, int32(position), int32(elements), int32(messages)}
+	return &Frame{api, raw, nil, int32(position), int32(elements), int32(messages)}
+}
+
+// Made returns a frame like f whose text raw makes each time that it is asked for, so that what messages hold
+// is not held twice. raw must always return the same, and may be called by several goroutines at once.
+func (f *Frame) Made(raw func() string) *Frame {
+	return &Frame{f.api, "", raw, f.position, f.elements, f.messages}
 }
 
 // Equal reports whether two frames have the same content. Messages belong together only if
 // their frames are identical.
-func (f *Frame) Equal(g *Frame) bool { return f == g || f != nil && g != nil && *f == *g }
+func (f *Frame) Equal(g *Frame) bool {
+	return f == g || f != nil && g != nil && f.api == g.api && f.position == g.position && f.elements == g.elements && f.messages == g.messages && f.Raw() == g.Raw()
+}
 
 // API names the codec that read the frame, such as "anthropic".
 func (f *Frame) API() string { return f.api }
 
 // Raw is the exact text of the elements, including the separators between them.
-func (f *Frame) Raw() string { return f.raw }
+func (f *Frame) Raw() string {
+	if f.made != nil {
+		return f.made()
+	}
+	return f.raw
+}
+
+// HasRaw reports whether Raw is not empty.
+func (f *Frame) HasRaw() bool { return f.made != nil || f.raw != "" }
 
 // Position is the index of the first element in the array it came from.
 func (f *Frame) Position() int { return int(f.position) }

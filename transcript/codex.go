@@ -3,7 +3,6 @@ package transcript
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,10 +30,11 @@ type codexSession struct {
 
 // codexEntry is an item, a compaction, or both: its summary.
 type codexEntry struct {
-	item string
-	line int
-	time time.Time
-	user bool // the user speaks in it, or somebody in the user's name
+	item   string
+	output string // the text of an output that item has as ""; empty if item is whole
+	line   int
+	time   time.Time
+	user   bool // the user speaks in it, or somebody in the user's name
 	// compaction is nil for a mere item.
 	compaction *Compaction
 }
@@ -126,7 +126,9 @@ func (s *codexSession) item(payload gjson.Result, place codexEntry) {
 		s.report.skip("response_item/" + kind)
 		return
 	}
-	s.addItem(apiItem(payload.Raw), place)
+	var item string
+	item, place.output = withoutOutput(payload.Raw)
+	s.addItem(apiItem(item), place)
 }
 
 func (s *codexSession) addItem(item string, place codexEntry) {
@@ -153,25 +155,57 @@ func itemText(item gjson.Result) string {
 	return strings.Join(texts, "\n")
 }
 
-// apiItem is an item as the API takes it.
+// apiItem is a copy of an item as the API takes it: without codexOnly, and else as it was.
 func apiItem(raw string) string {
+	whole := len(raw)
 	for _, key := range codexOnly {
-		if strings.Contains(raw, `"`+key+`"`) {
-			return withoutKeys(gjson.Parse(raw), codexOnly)
+		for name := `"` + key + `"`; ; {
+			v := gjson.Get(raw, key)
+			from := strings.LastIndex(raw[:v.Index], name)
+			if from < 0 || strings.Trim(raw[from+len(name):v.Index], blanks+":") != "" { // it has none
+				break
+			}
+			before, after := strings.TrimRight(raw[:from], blanks), strings.TrimLeft(raw[v.Index+len(v.Raw):], blanks)
+			if rest, follows := strings.CutSuffix(before, ","); follows {
+				before = rest
+			} else {
+				after = strings.TrimPrefix(after, ",")
+			}
+			raw = before + after
 		}
 	}
-	return strings.Clone(raw)
+	if len(raw) == whole {
+		return strings.Clone(raw)
+	}
+	return raw
 }
 
-// withoutKeys writes an object without some of its members.
-func withoutKeys(v gjson.Result, keys []string) string {
-	var o rawjson.Object
-	for name, f := range rawjson.Members(v) {
-		if !slices.Contains(keys, name) {
-			o.Raw(name, f.Raw)
-		}
+// longOutput is the length, in bytes, from which on the text of an output is kept once, and not as JSON too.
+const longOutput = 512
+
+// withoutOutput takes the text out of a long output, if it can be written again as it was.
+func withoutOutput(item string) (rest, text string) {
+	if len(item) < longOutput || gjson.Get(item, "type").Str != "function_call_output" {
+		return item, ""
 	}
-	return o.String()
+	v := gjson.Get(item, "output")
+	after := item[v.Index+len(v.Raw):]
+	if v.Type != gjson.String || len(v.Raw) < longOutput || strings.Contains(after, `"output"`) || !rawjson.IsQuoted(v.Raw) {
+		return item, ""
+	}
+	if text = v.Str; len(text)+len(`""`) == len(v.Raw) { // a part of the line
+		text = strings.Clone(text)
+	}
+	return item[:v.Index] + `""` + after, text
+}
+
+// putOutput gives the message of an output its text back.
+func (e *codexEntry) putOutput(m *thread.Message) {
+	rest, text, at := e.item, e.output, gjson.Get(e.item, "output").Index
+	r, _ := m.Result()
+	r.Raw, r.Content = "", []thread.Part{thread.Text{Text: text, Source: thread.Source{API: r.API}}}
+	m.Parts = []thread.Part{r}
+	m.Frame = m.Frame.Made(func() string { return rest[:at] + rawjson.Quote(text) + rest[at+len(`""`):] })
 }
 
 // readCompaction records a compaction. The summary is in the line itself, or is the last recap in
@@ -251,8 +285,8 @@ func addCodexPiece(b *builder, entries []codexEntry) error {
 	}
 	b.System = append(b.System, system...)
 	held := make([]bool, len(entries))
-	for i := range entries { // its bytes are in messages now
-		held[i], entries[i].item = entries[i].item != "", ""
+	for i := range entries {
+		held[i] = entries[i].item != ""
 	}
 	done := 0 // entries
 	for _, m := range messages {
@@ -270,6 +304,9 @@ func addCodexPiece(b *builder, entries []codexEntry) error {
 				}
 			}
 		}
+		if entries[at].output != "" {
+			entries[at].putOutput(&m)
+		}
 		b.at(entries[at].line, entries[at].time)
 		if r, ok := m.Result(); ok && r.Text() == codexRejected && codexShells[cmp.Or(r.Tool, b.calls[r.CallID].Name)] {
 			r.Denied = true
@@ -282,6 +319,7 @@ func addCodexPiece(b *builder, entries []codexEntry) error {
 			b.addCompaction(*e.compaction, false)
 		}
 	}
+	clear(entries) // their bytes are in messages now
 	return nil
 }
 

@@ -283,7 +283,7 @@ func (s *openHandsLog) action(e gjson.Result) {
 	case e.Get("source").Str != "agent":
 		s.report.skip("action/" + kind + " of the " + e.Get("source").Str)
 	default:
-		name, id, arguments := cmp.Or(metadata.Get("function_name").Str, kind), metadata.Get("tool_call_id").Str, withoutKeys(args, []string{"thought"})
+		name, id, arguments := cmp.Or(metadata.Get("function_name").Str, kind), metadata.Get("tool_call_id").Str, withoutKey(args, "thought")
 		for c := range rawjson.Items(said.Get("tool_calls")) {
 			if c.Get("id").Str == id {
 				arguments = c.Get("function.arguments").Str
@@ -322,9 +322,20 @@ func openHandsArguments(e gjson.Result) string {
 		}
 	}
 	if a := e.Get("action"); a.IsObject() {
-		return withoutKeys(a, []string{"kind"})
+		return withoutKey(a, "kind")
 	}
 	return "{}"
+}
+
+// withoutKey writes an object without one of its members.
+func withoutKey(v gjson.Result, key string) string {
+	var o rawjson.Object
+	for name, f := range rawjson.Members(v) {
+		if name != key {
+			o.Raw(name, f.Raw)
+		}
+	}
+	return o.String()
 }
 
 // openHandsThoughts are the blocks of reasoning beside an answer.

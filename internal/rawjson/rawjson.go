@@ -16,6 +16,31 @@ import (
 // and no scripts. Invalid UTF-8 becomes U+FFFD.
 func Quote(s string) string { return string(appendQuoted(make([]byte, 0, quotedSize(s)), s)) }
 
+// IsQuoted reports whether a valid JSON string is written as Quote writes it.
+func IsQuoted(raw string) bool {
+	for {
+		at := strings.IndexByte(raw, '\\')
+		if at < 0 {
+			return true
+		}
+		raw = raw[at+1:]
+		switch {
+		case strings.IndexByte(`"\\bfnrt`, raw[0]) >= 0:
+			raw = raw[1:]
+		case raw[0] == 'u' && isControl(raw[1:5]):
+			raw = raw[5:]
+		default:
+			return false
+		}
+	}
+}
+
+// isControl reports whether four digits are those of a control character, in lower case, that has no shorter form.
+func isControl(digits string) bool {
+	code, err := strconv.ParseUint(digits, 16, 16)
+	return err == nil && code < ' ' && !strings.ContainsRune("\b\f\n\r\t", rune(code)) && strings.ToLower(digits) == digits
+}
+
 // quotedSize guesses the length of a text as a JSON string.
 func quotedSize(s string) int { return len(s) + len(s)/16 + 2 }
 

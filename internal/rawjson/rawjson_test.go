@@ -5,12 +5,16 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 func FuzzQuote(f *testing.F) {
 	f.Add("plain")
+	for _, s := range []string{`\n\t\b\f\r\\ \" \u001b \u0000`, `\/`, `\u000a`, `\u001B`, `\u00e9`, `\ud83d\ude00`, `\u0020`, `\u007f`} {
+		f.Add(s)
+	}
 	f.Add("tab\t quote\" slash\\ nul\x00 <html> 漢字 \xff")
 	f.Fuzz(func(t *testing.T, s string) {
 		quoted := rawjson.Quote(s)
@@ -24,6 +28,15 @@ func FuzzQuote(f *testing.F) {
 		}
 		if err := rawjson.Check(quoted); err != nil {
 			t.Fatal(err)
+		}
+		if !rawjson.IsQuoted(quoted) {
+			t.Fatalf("%q is not seen to be quoted", quoted)
+		}
+		if raw := `"` + s + `"`; rawjson.Valid(raw) && utf8.ValidString(raw) { // s as JSON that anybody wrote
+			var back string
+			if err := json.Unmarshal([]byte(raw), &back); err == nil && rawjson.IsQuoted(raw) != (rawjson.Quote(back) == raw) {
+				t.Fatalf("%s: seen to be quoted: %t", raw, rawjson.IsQuoted(raw))
+			}
 		}
 	})
 }

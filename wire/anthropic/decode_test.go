@@ -183,7 +183,7 @@ func TestDecodeMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(messages) != 2 || *messages[0].Frame != *thread.NewFrame(wire.Anthropic, raw, 0, 1, 2) {
+	if len(messages) != 2 || !messages[0].Frame.Equal(thread.NewFrame(wire.Anthropic, raw, 0, 1, 2)) {
 		t.Errorf("got %+v", messages)
 	}
 	for _, bad := range []string{"", "{", "[]", `{"role":"user"}`, `{"role":"user","content":[1]}`, strings.Repeat("[", 100_000)} {

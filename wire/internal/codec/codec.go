@@ -88,7 +88,7 @@ func (f Format) Objects(path string, array gjson.Result, what string) ([]gjson.R
 // missing or was replaced: then the element cannot be sent as it was read.
 func WholeFrame(list []thread.Message, api string) int {
 	f := list[0].Frame
-	if f == nil || f.API() != api || f.Raw() == "" || f.Messages() < 1 || f.Messages() > len(list) {
+	if f == nil || f.API() != api || !f.HasRaw() || f.Messages() < 1 || f.Messages() > len(list) {
 		return 0
 	}
 	for i := range list[:f.Messages()] {
