@@ -221,14 +221,19 @@ func (c *conversation) resolveBudget() error {
 			return fmt.Errorf("%w: the context window of %s is not known; add --budget TOKENS", errUsage, c.model.Name)
 		}
 	case c.guessBudget:
-		c.budget = fallbackBudget
-		if m, err := c.models.Find(c.in.Model); err == nil && c.in.Model != "" && inputTokens(m) > 0 {
-			c.budget = inputTokens(m)
-		}
+		c.budget = windowBudget(c.models, c.in.Model)
 	default:
 		return fmt.Errorf("%w: say how large the request may be: --budget TOKENS, or --model NAME for its context window", errUsage)
 	}
 	return nil
+}
+
+// windowBudget is what the window of a model leaves for a request, or fallbackBudget.
+func windowBudget(models token.ModelSet, name string) int {
+	if m, err := models.Find(name); err == nil && name != "" && inputTokens(m) > 0 {
+		return inputTokens(m)
+	}
+	return fallbackBudget
 }
 
 func (c *conversation) request() palimpsest.Request {

@@ -11,8 +11,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 )
 
-// outlook is what compaction to half of the size would do: the plan that `palimpsest plan`
-// makes for that budget.
+// outlook is what compaction to half of the size would do, or to the model's window where that is less: the
+// plan that `palimpsest plan` makes for that budget.
 type outlook struct {
 	Policy string       `json:"policy"`
 	Budget int          `json:"budget"`
@@ -40,6 +40,7 @@ func (c *conversation) outlook(ctx context.Context, budget int, outOfDate []stri
 	if err := c.resolve(); err != nil {
 		return nil, err
 	}
+	c.budget = min(c.budget, windowBudget(c.models, c.in.Model)) // no model takes more at once
 	out := &outlook{Policy: c.policy, Budget: c.budget}
 	res, err := c.compact(ctx, &storeFlag{})
 	if over, ok := errors.AsType[*policy.BudgetError](err); ok {
@@ -75,7 +76,11 @@ func (out *outlook) tooSmall(tokens int) bool { return out.Need >= tokens }
 // print says it in a sentence, of a request of that many tokens with so many results that are
 // out of date.
 func (out *outlook) print(p *printer, tokens, stale int) {
-	half := fmt.Sprintf("compaction to half of it, %s tokens, ", number(out.Budget))
+	to := "half of it"
+	if out.Budget < tokens/2 {
+		to = "what the model's window leaves"
+	}
+	half := fmt.Sprintf("compaction to %s, %s tokens, ", to, number(out.Budget))
 	switch {
 	case out.tooSmall(tokens):
 		p.text("it is too small to be compacted")
