@@ -15,7 +15,11 @@ func Messages(all []thread.Message) (masked []thread.Message, changed int) {
 	for i := range masked {
 		m := &masked[i]
 		parts, ok := maskParts(m.Parts)
-		if ok || m.Frame != nil && Mask(m.Frame.Raw()) != m.Frame.Raw() { // it may have more than the parts say
+		raw := ""
+		if m.Frame != nil {
+			raw = m.Frame.Raw() // it may have more than the parts say
+		}
+		if ok || Mask(raw) != raw {
 			m.Parts, m.Frame, m.Index, m.Final = parts, nil, 0, false
 			changed++
 		}
