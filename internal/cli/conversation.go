@@ -195,17 +195,24 @@ func (c *conversation) resolve() error {
 	return err
 }
 
-// memoryFor has room for what is read of a whole conversation, about three times its texts, in the quarter
-// that a memory has for it: with less, each pass over a long one would read all of it again.
+// memoryFor has room for what is read of a whole conversation in the quarter that a memory has for it: with less,
+// each pass over a long one would read all of it again.
 func memoryFor(t *thread.Thread) *palimpsest.Memory {
-	texts := 0
+	return palimpsest.NewMemory(max(palimpsest.DefaultMemory, 4*readFactor*textBytes(t)))
+}
+
+// readFactor is how many times a text what is read of it takes at most: of short lines of code.
+const readFactor = 8
+
+// textBytes are the lengths of all texts of a conversation.
+func textBytes(t *thread.Thread) (n int) {
 	for _, m := range t.All() {
-		texts += len(m.Text())
+		n += len(m.Text())
 		if r, ok := m.Result(); ok {
-			texts += len(r.Text())
+			n += len(r.Text())
 		}
 	}
-	return palimpsest.NewMemory(max(palimpsest.DefaultMemory, 4*3*texts))
+	return n
 }
 
 // fallbackBudget limits a conversation that is only looked at and whose model is unknown,

@@ -1,11 +1,17 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // TestMachineMemory: the limit of the control group, or of one that it is in, goes
@@ -65,5 +71,37 @@ func TestMemoryOf(t *testing.T) {
 		if b := m.bounds; b.All != tt.all || b.Tenant != tt.tenant || b.Bodies != tt.bodies || b.TenantBodies != tt.each {
 			t.Errorf("%v: %+v", tt.flags, b)
 		}
+	}
+}
+
+// TestReadFits: what is read of a conversation of short lines of code fits the memory of a command.
+func TestReadFits(t *testing.T) {
+	var messages []thread.Message
+	for n := range 40 {
+		id := fmt.Sprint("c", n)
+		var lines strings.Builder
+		for l := range 200 {
+			fmt.Fprintf(&lines, "\tvalue%d := part%d.Read(name%d, \"k%d\", %d)\n", l, n, l%7, n, l*n)
+		}
+		messages = append(messages,
+			thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: id, Name: "exec_command", Arguments: `{"cmd":"cat src/a.go"}`}}},
+			thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: id, Tool: "exec_command", Outcome: thread.Success, Content: []thread.Part{thread.Text{Text: lines.String()}}}}})
+	}
+	log, err := thread.New("t").Append(messages...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counter, err := token.New("o200k", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := palimpsest.NewMemory(1 << 30)
+	if _, err := memory.Summarizer(counter).Summarize(t.Context(), summarize.Input{Messages: log.Messages(), Log: log.Messages(), Budget: 2000}); err != nil {
+		t.Fatal(err)
+	}
+	took, texts := memory.Bytes(), textBytes(log)
+	t.Logf("%.1f times the texts", float64(took)/float64(texts))
+	if took < texts || took > readFactor*texts {
+		t.Errorf("%d bytes are kept of %d of texts; %d times as much is taken for enough", took, texts, readFactor)
 	}
 }

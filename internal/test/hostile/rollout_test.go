@@ -22,7 +22,7 @@ func TestRolloutsAreLinear(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	for name, args := range map[string]string{
-		"inspect": "inspect FILE", "compact": "compact FILE --budget 32000 --store memory: -o OUT", "explain": "explain FILE -o OUT",
+		"inspect": "inspect FILE", "compact": "compact FILE --budget 32000 --store memory: -o OUT", "explain": "explain FILE --budget 32000 -o OUT",
 		"into": "compact FILE --into claude-code --budget 32000 --store memory: -o OUT", "handoff": "handoff FILE next -o OUT",
 	} {
 		t.Run(name, func(t *testing.T) {
