@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -157,27 +158,16 @@ func itemText(item gjson.Result) string {
 
 // apiItem is a copy of an item as the API takes it: without codexOnly, and else as it was.
 func apiItem(raw string) string {
-	whole := len(raw)
+	item := raw
 	for _, key := range codexOnly {
-		for name := `"` + key + `"`; ; {
-			v := gjson.Get(raw, key)
-			from := strings.LastIndex(raw[:v.Index], name)
-			if from < 0 || strings.Trim(raw[from+len(name):v.Index], blanks+":") != "" { // it has none
-				break
-			}
-			before, after := strings.TrimRight(raw[:from], blanks), strings.TrimLeft(raw[v.Index+len(v.Raw):], blanks)
-			if rest, follows := strings.CutSuffix(before, ","); follows {
-				before = rest
-			} else {
-				after = strings.TrimPrefix(after, ",")
-			}
-			raw = before + after
+		if strings.Contains(item, `"`+key+`"`) {
+			item = jsonedit.Delete(item, key)
 		}
 	}
-	if len(raw) == whole {
+	if len(item) == len(raw) {
 		return strings.Clone(raw)
 	}
-	return raw
+	return item
 }
 
 // longOutput is the length, in bytes, from which on the text of an output is kept once, and not as JSON too.
