@@ -268,14 +268,14 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9755},
+		{Of: "floor 0", Floor: 0, Most: 9847},
 		{Of: "floor 1", Floor: 1, Most: 21176},
-		{Of: "floor 2", Floor: 2, Most: 23168},
+		{Of: "floor 2", Floor: 2, Most: 23207},
 		{Of: "floor 3", Floor: 3, Most: 11370},
 		{Of: "floor 4", Floor: 4, Most: 3042},
 		{Of: "floor 5", Floor: 5, Most: 10168},
 		{Of: "floor 6", Floor: 6, Most: 12161},
-		{Of: "floor 7", Floor: 7, Most: 21171},
+		{Of: "floor 7", Floor: 7, Most: 21188},
 		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13779},
 	},
 	Packages: 101, Public: 45, Names: 750,
