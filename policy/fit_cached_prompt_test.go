@@ -11,14 +11,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/summarize/model"
-	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
+
+// cheap is a model of the table, of which a cached token costs little.
+const cheap = "gpt-5.5"
 
 // asked keeps what a model was asked, and fails.
 type asked struct{ prompts []*prompt.Prompt }
 
-func (*asked) Model() string { return "m" }
+func (*asked) Model() string { return cheap }
 
 func (a *asked) Generate(_ context.Context, p *prompt.Prompt, _ *llm.Options) (*llm.Reply, error) {
 	a.prompts = append(a.prompts, p)
@@ -29,16 +31,15 @@ func (a *asked) Generate(_ context.Context, p *prompt.Prompt, _ *llm.Options) (*
 // with the prompt that the provider saw last, message by message.
 func TestSummaryGoesOnFromTheCachedPrompt(t *testing.T) {
 	a := &asked{}
-	rates := token.Rates{Write: 1.25, Read: 0.01, Output: 5}
 	c, err := palimpsest.New(palimpsest.Config{
 		Policy:     policy.Ladder{MaxInputTokens: window, DisableExternalization: true, DisableClearing: true, PreserveRecentTurns: 1},
-		Summarizer: model.New(&model.Options{Rates: &rates}, a),
+		Summarizer: model.New(nil, a),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	th := c.Session("queue")
-	step := palimpsest.Step{Base: &prompt.Prompt{Model: "m"}, Profile: render.For(wire.Anthropic), Budget: window}
+	step := palimpsest.Step{Base: &prompt.Prompt{Model: cheap}, Profile: render.For(wire.Anthropic), Budget: window}
 	var last *prompt.Prompt
 	for n := 0; len(a.prompts) == 0; n++ {
 		if n > 40 {

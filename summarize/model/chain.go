@@ -2,12 +2,10 @@ package model
 
 import (
 	"cmp"
-	"context"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/summarize"
-	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // Options are for New; the zero value is the default.
@@ -15,12 +13,8 @@ type Options struct {
 	// Extractive makes what code can say, and its counter counts for budgets. Nil means a
 	// new one.
 	Extractive *summarize.Extractive
-	// MaxOutput, Temperature and Replied are those of Model.
-	MaxOutput   int
-	Temperature float64
-	Replied     func(context.Context, *llm.Reply)
-	// Rates are those of Model: nil takes the prices of token.Models.
-	Rates *token.Rates
+	// MaxOutput is that of Model.
+	MaxOutput int
 	// Characters bounds a piece of the span; 0 means 120,000.
 	Characters int
 	// Trusted takes answers without the checks of summarize.Verified.
@@ -40,9 +34,7 @@ func New(o *Options, generators ...llm.Generator) *summarize.Fallback {
 	timeout := cmp.Or(o.Timeout, defaultTimeout)
 	f := &summarize.Fallback{Extractive: code, Timeout: timeout}
 	for _, g := range generators {
-		var s summarize.Summarizer = &Model{
-			Generator: g, Extractive: code, MaxOutput: o.MaxOutput, Temperature: o.Temperature, Timeout: timeout, Rates: o.Rates, Replied: o.Replied,
-		}
+		var s summarize.Summarizer = &Model{Generator: g, Extractive: code, MaxOutput: o.MaxOutput, Timeout: timeout}
 		if !o.Trusted {
 			s = &summarize.Verified{Inner: s, Extractive: code}
 		}

@@ -91,7 +91,7 @@ func (j *Judged) Judge(ctx context.Context, in summarize.Input) (summarize.Input
 	}
 	o := &llm.Options{MaxOutput: defaultOutput, Timeout: cmp.Or(j.Timeout, defaultTimeout),
 		Schema: &llm.Schema{Name: "standing", Description: "Which sentences stand, by their numbers (ranked by " + standing.Version + ").", JSON: rulesSchema}}
-	reply, err := in.Answers.AskWith(ctx, generator, p, o, func(ctx context.Context) (*llm.Reply, error) { return new(Model).send(ctx, generator, p, o) })
+	reply, err := in.Answers.AskWith(ctx, generator, p, o, func(ctx context.Context) (*llm.Reply, error) { return send(ctx, generator, p, o) })
 	if err != nil {
 		return failed(err)
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
-	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -32,19 +31,8 @@ type Model struct {
 	Extractive *summarize.Extractive
 	// MaxOutput bounds the answer in tokens, reasoning included; 0 means 4,000.
 	MaxOutput int
-	// Temperature is sent with the request; 0 means 0.3, a negative value sends none, for
-	// models that reason.
-	Temperature float64
 	// Timeout bounds the request, retries included; 0 means two minutes.
 	Timeout time.Duration
-	// Rates decide whether the request continues the conversation's own (Input.Sent), which
-	// the provider has cached, if the model is the conversation's: it does if that is cheaper
-	// than a transcript. Nil takes the prices of token.Models; a model without a price always
-	// gets a transcript.
-	Rates *token.Rates
-	// Replied is called with each answer, even one that is then rejected, so that its usage
-	// can be booked. It must be safe for concurrent use. May be nil.
-	Replied func(context.Context, *llm.Reply)
 
 	own summarize.Extractive
 }
@@ -52,9 +40,9 @@ type Model struct {
 var _ summarize.Summarizer = (*Model)(nil)
 
 const (
-	defaultOutput      = 4000
-	defaultTemperature = 0.3
-	defaultTimeout     = 2 * time.Minute
+	defaultOutput  = 4000
+	temperature    = 0.3
+	defaultTimeout = 2 * time.Minute
 )
 
 // Summarize implements summarize.Summarizer. The error is that of the Generator or of
@@ -72,7 +60,7 @@ func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summarize.Re
 	}
 	// The key of the cached answer is the transcript's request, whichever form is sent.
 	reply, err := in.Answers.AskWith(ctx, generator, own.prompt, o, func(ctx context.Context) (*llm.Reply, error) {
-		return m.ask(ctx, generator, &ask, own, o, code)
+		return askCheaper(ctx, generator, &ask, own, o, code)
 	})
 	if err != nil {
 		return summarize.Result{}, err
@@ -86,12 +74,12 @@ func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summarize.Re
 	return out, err
 }
 
-// ask sends the request in the cheaper form.
-func (m *Model) ask(ctx context.Context, g llm.Generator, in *summarize.Input, own *question, o *llm.Options, code *summarize.Extractive) (*llm.Reply, error) {
-	if q := m.shared(g, in, own, code); q != nil {
+// askCheaper sends the request in the cheaper form.
+func askCheaper(ctx context.Context, g llm.Generator, in *summarize.Input, own *question, o *llm.Options, code *summarize.Extractive) (*llm.Reply, error) {
+	if q := shared(g, in, own, code); q != nil {
 		plain := *o
 		plain.Schema = nil // as a forced tool it would change the beginning
-		reply, err := m.send(ctx, g, q, &plain)
+		reply, err := send(ctx, g, q, &plain)
 		if err == nil {
 			_, err = read(reply, in)
 		}
@@ -100,11 +88,11 @@ func (m *Model) ask(ctx context.Context, g llm.Generator, in *summarize.Input, o
 		}
 		// It did not fit after the conversation, or the model continued the conversation.
 	}
-	return m.send(ctx, g, own.prompt, o)
+	return send(ctx, g, own.prompt, o)
 }
 
 // send sends one request, and again without schema and temperature if it is invalid.
-func (m *Model) send(ctx context.Context, g llm.Generator, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
+func send(ctx context.Context, g llm.Generator, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
 	reply, err := g.Generate(ctx, p, o)
 	if errors.Is(err, llm.ErrInvalid) && ctx.Err() == nil {
 		// Some servers know no schema and some models take no temperature. The prompt
@@ -112,9 +100,6 @@ func (m *Model) send(ctx context.Context, g llm.Generator, p *prompt.Prompt, o *
 		plain := *o
 		plain.Schema, plain.Temperature = nil, nil
 		reply, err = g.Generate(ctx, p, &plain)
-	}
-	if err == nil && m.Replied != nil {
-		m.Replied(ctx, reply)
 	}
 	return reply, err
 }

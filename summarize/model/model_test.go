@@ -85,9 +85,8 @@ func TestRequest(t *testing.T) {
 // A5: what a model says beside what code found, with ids in place of numbers.
 func TestMerged(t *testing.T) {
 	messages := talk(t)
-	var replies int
-	m := &model.Model{Generator: llmtest.Script(llmtest.Say("Here it is:\n```json\n" + honest + "\n```")), Replied: func(context.Context, *llm.Reply) { replies++ }}
-	v := &summarize.Verified{Inner: m}
+	g := llmtest.Script(llmtest.Say("Here it is:\n```json\n" + honest + "\n```"))
+	v := &summarize.Verified{Inner: &model.Model{Generator: g}}
 	got, err := v.Summarize(t.Context(), summarize.Input{Messages: messages, Budget: 900})
 	if err != nil {
 		t.Fatal(err)
@@ -112,8 +111,8 @@ func TestMerged(t *testing.T) {
 	if n := (len(text) + 3) / 4; n > 900 {
 		t.Errorf("%d tokens of 900", n)
 	}
-	if replies != 1 {
-		t.Errorf("%d replies booked", replies)
+	if n := len(g.Asked()); n != 1 {
+		t.Errorf("the model was asked %d times", n)
 	}
 }
 

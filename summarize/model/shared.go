@@ -32,13 +32,13 @@ const beginning = 60
 // With S tokens of conversation, x tokens of the message after it and r the relative price of a
 // cached token, it costs r·S + x. The transcript costs its size. Another model has nothing
 // cached.
-func (m *Model) shared(g llm.Generator, in *summarize.Input, own *question, code *summarize.Extractive) *prompt.Prompt {
+func shared(g llm.Generator, in *summarize.Input, own *question, code *summarize.Extractive) *prompt.Prompt {
 	if in.Sent == nil || in.Sent.Model == "" || in.Sent.Model != nameOf(g) || len(in.Sent.Messages) == 0 {
 		return nil
 	}
 	count := counter(code)
 	size := sizeOf(in.Sent, count)
-	rates, ok := m.rates(in.Sent, size)
+	rates, ok := ratesOf(in.Sent, size)
 	if !ok {
 		return nil
 	}
@@ -65,12 +65,9 @@ func nameOf(g llm.Generator) string {
 	}
 }
 
-// rates are m.Rates, or else those of the table of models. A provider that caches only at
-// marks has nothing cached of a request without one.
-func (m *Model) rates(sent *prompt.Prompt, size int) (token.Rates, bool) {
-	if m.Rates != nil {
-		return *m.Rates, true
-	}
+// ratesOf are those of the table of models. A provider that caches only at marks has nothing
+// cached of a request without one.
+func ratesOf(sent *prompt.Prompt, size int) (token.Rates, bool) {
 	known, err := token.Models().Find(sent.Model)
 	if err != nil || known.Cache.Match == "breakpoint" && !marked(sent) {
 		return token.Rates{}, false

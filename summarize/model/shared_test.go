@@ -12,9 +12,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summarize/model"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
+
+// priced is a model of the table, of which a cached token is cheaper.
+const priced = "gpt-5.5"
+
+// as is a generator under the name of another model.
+type as struct {
+	llm.Generator
+	name string
+}
+
+func (a as) Model() string { return a.name }
 
 // conversation is a request of which all but the first two messages are to be
 // summarised; one of them is shown in another form than it has in the log.
@@ -22,7 +32,7 @@ func conversation(t *testing.T) (*prompt.Prompt, []thread.Message) {
 	t.Helper()
 	log := talk(t)
 	sent := &prompt.Prompt{
-		Model:    "script",
+		Model:    priced,
 		System:   []prompt.System{{Text: "You are an agent."}},
 		Tools:    []prompt.Tool{{Name: "Read", Schema: `{"type":"object"}`}, {Name: "Bash", Schema: `{"type":"object"}`}},
 		Messages: append([]thread.Message(nil), log...),
@@ -48,9 +58,8 @@ func TestSharedRequest(t *testing.T) {
 			sent.Messages[i+2].Parts = in.Messages[i].Parts
 		}
 	}
-	rates := token.UsualRates()
 	g := llmtest.Script(llmtest.Say(honest))
-	got, err := (&model.Model{Generator: g, Rates: &rates}).Summarize(t.Context(), in)
+	got, err := (&model.Model{Generator: as{g, priced}}).Summarize(t.Context(), in)
 	if err != nil || len(got.Facts) == 0 {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -66,14 +75,15 @@ func TestSharedRequest(t *testing.T) {
 
 	other := *sent
 	other.Model = "other"
-	dear := token.Rates{Write: 1, Read: 1}
+	marked := *sent
+	marked.Model = "claude-opus-4-5"
 	for name, test := range map[string]struct {
-		rates *token.Rates
+		model string
 		sent  *prompt.Prompt
-	}{"no rates": {nil, sent}, "another model": {&rates, &other}, "nothing was sent": {&rates, nil}, "the cache is no cheaper": {&dear, sent}} {
+	}{"no rates": {"other", &other}, "another model": {priced, &other}, "nothing was sent": {priced, nil}, "nothing is marked for the cache": {marked.Model, &marked}} {
 		g, in := llmtest.Script(llmtest.Say(honest)), in
 		in.Sent = test.sent
-		if _, err := (&model.Model{Generator: g, Rates: test.rates}).Summarize(t.Context(), in); err != nil {
+		if _, err := (&model.Model{Generator: as{g, test.model}}).Summarize(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
 		if q := g.Asked()[0]; len(q.Prompt.Messages) != 1 || q.Options.Schema == nil {
@@ -84,7 +94,7 @@ func TestSharedRequest(t *testing.T) {
 	went := llmtest.Turn{Reply: llm.Reply{Stop: wire.StopTool, Message: calls("c", "Bash", "{}")}}
 	for _, first := range []llmtest.Turn{llmtest.Fail(llm.ErrOverflow), went, llmtest.Say("I go on.")} {
 		g := llmtest.Script(first, llmtest.Say(honest))
-		got, err := (&model.Model{Generator: g, Rates: &rates}).Summarize(t.Context(), in)
+		got, err := (&model.Model{Generator: as{g, priced}}).Summarize(t.Context(), in)
 		if err != nil || len(got.Facts) == 0 || len(g.Asked()) != 2 || len(g.Asked()[1].Prompt.Messages) != 1 {
 			t.Errorf("the first form is not asked after the second: %v", err)
 		}
