@@ -21,37 +21,24 @@ type Chunked struct {
 	// Size is how many characters a message takes in Inner's request; nil counts the bytes
 	// of texts, arguments and results. It must be pure and safe for concurrent use.
 	Size func(*thread.Message) int
-	// Limit bounds the running summary, in tokens of Counter; 0 means 80,000. A longer one
-	// is summarised again.
-	Limit int
-	// Counter counts tokens as Inner does; nil divides the bytes by 4.
-	Counter func(string) int
 }
+
+// runningLimit bounds the summary of all pieces but the last, in tokens.
+const runningLimit = 80_000
 
 var _ Summarizer = (*Chunked)(nil)
 
 // Summarize implements Summarizer. An error of Inner names the piece.
 func (c *Chunked) Summarize(ctx context.Context, in Input) (Result, error) {
-	var report Report
-	limit := cmp.Or(max(c.Limit, 0), 80_000)
-	if in.Previous != nil && (&Extractive{Counter: c.Counter}).count(in.Previous.Render()) > limit {
-		rolled, err := c.Inner.Summarize(ctx, Input{Previous: in.Previous, Context: in.Context, Shown: in.Shown, Budget: limit, Answers: in.Answers, Instructions: in.Instructions, InstructionsBy: in.InstructionsBy, Stands: in.Stands, Changes: in.Changes})
-		if err != nil {
-			return Result{}, fmt.Errorf("rolling up the previous summary: %w", err)
-		}
-		in.Previous, report = &rolled.Summary, rolled.Report
-	}
 	ends, err := c.pieces(&in, cmp.Or(max(c.Characters, 0), 120_000))
 	if err != nil {
 		return Result{}, err
 	}
-	out, err := c.inTurn(ctx, in, ends, limit)
-	out.Report = report.With(out.Report)
-	return out, err
+	return c.inTurn(ctx, in, ends)
 }
 
 // inTurn summarises the pieces that end at ends, each on top of those before it.
-func (c *Chunked) inTurn(ctx context.Context, in Input, ends []int, limit int) (Result, error) {
+func (c *Chunked) inTurn(ctx context.Context, in Input, ends []int) (Result, error) {
 	var all Result
 	from := 0
 	for n, end := range ends {
@@ -65,9 +52,9 @@ func (c *Chunked) inTurn(ctx context.Context, in Input, ends []int, limit int) (
 			}
 		}
 		if n < len(ends)-1 {
-			piece.Budget = limit
+			piece.Budget = runningLimit
 		}
-		out, err := c.piece(ctx, piece, limit)
+		out, err := c.piece(ctx, piece)
 		switch {
 		case err != nil && len(ends) > 1:
 			return Result{}, all.Report.failed(fmt.Errorf("piece %d of %d: %w", n+1, len(ends), err))
@@ -80,7 +67,7 @@ func (c *Chunked) inTurn(ctx context.Context, in Input, ends []int, limit int) (
 }
 
 // piece summarises one piece, in halves if the model cannot read all of it.
-func (c *Chunked) piece(ctx context.Context, in Input, limit int) (Result, error) {
+func (c *Chunked) piece(ctx context.Context, in Input) (Result, error) {
 	out, err := c.Inner.Summarize(ctx, in)
 	if !llm.IsOverflow(err) || ctx.Err() != nil {
 		return out, err
@@ -90,7 +77,7 @@ func (c *Chunked) piece(ctx context.Context, in Input, limit int) (Result, error
 	if cutErr != nil || len(ends) < 2 {
 		return out, err
 	}
-	return c.inTurn(ctx, in, ends, limit)
+	return c.inTurn(ctx, in, ends)
 }
 
 // sizes are the sizes of the messages in a request; those that a model has told of are not in it.

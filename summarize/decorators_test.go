@@ -176,28 +176,6 @@ func TestChunkedOverflow(t *testing.T) {
 	}
 }
 
-// D6: a previous summary over the limit is summarised again first.
-func TestRollup(t *testing.T) {
-	previous := summary.Summary{CurrentTask: "Carry on"}
-	for i := range 400 {
-		previous.Facts = append(previous.Facts, summary.Item{Text: fmt.Sprintf("Fact number %d about module_%d of the system", i, i)})
-	}
-	var e Extractive
-	var seen []int
-	c := &Chunked{Limit: 500, Inner: by(func(ctx context.Context, in Input) (summary.Summary, error) {
-		seen = append(seen, e.count(in.Previous.Render()))
-		s, err := e.Summarize(ctx, in)
-		return s.Summary, err
-	})}
-	got, err := c.Summarize(t.Context(), Input{Messages: (&talk{}).user("Go on, please, with the parser of module_7.").done(t), Previous: &previous, Budget: 400})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(seen) != 2 || seen[0] <= 500 || seen[1] > 500 || e.count(got.Render()) > 400 {
-		t.Errorf("previous summaries of %v tokens, the result has %d", seen, e.count(got.Render()))
-	}
-}
-
 // What code says itself passes Verified as it is, on any thread.
 func TestVerifiedLeavesExtractive(t *testing.T) {
 	property.Check(t, func(rt *rapid.T) {

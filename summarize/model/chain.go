@@ -38,7 +38,7 @@ func New(o *Options, generators ...llm.Generator) *summarize.Fallback {
 		if !o.Trusted {
 			s = &summarize.Verified{Inner: s, Extractive: code}
 		}
-		s = &summarize.Chunked{Inner: s, Characters: o.Characters, Size: characters, Counter: code.Counter}
+		s = &summarize.Chunked{Inner: s, Characters: o.Characters, Size: characters}
 		f.Steps = append(f.Steps, summarize.Step{Name: g.Model(), Summarizer: s})
 	}
 	return f
