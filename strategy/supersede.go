@@ -1,7 +1,8 @@
 package strategy
 
 import (
-	"fmt"
+	"cmp"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 
@@ -17,11 +18,9 @@ import (
 func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 	messages := t.Messages()
 	why := make([]string, len(messages))
-	said := reasons{}
-	lastCall := map[string]int{} // exact call → turn of its latest run that did not fail
-	lastFailure := map[string]int{}
-	lastRead := map[string]int{}
-	lastEdit := map[string]int{}
+	// What makes the results before a call out of date: by the exact call, its latest run that did
+	// not fail, or did; by file, its latest reading and change.
+	lastCall, lastFailure, lastRead, lastEdit := map[string]string{}, map[string]string{}, map[string]string{}, map[string]string{}
 	for i := len(messages) - 1; i >= 0; i-- {
 		calls := messages[i].Calls()
 		var answered map[string][]int // by call: the positions of its results
@@ -41,59 +40,36 @@ func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 				result, _ := messages[r].Result()
 				failed = failed && result.Outcome == thread.Failure
 			}
-			reason := ""
-			again, repeated := lastCall[exact]
-			if !repeated && failed {
-				again, repeated = lastFailure[exact]
-			}
-			if repeated {
-				reason = said.in("the same call was made again", again)
+			reason := lastCall[exact]
+			if failed {
+				reason = cmp.Or(reason, lastFailure[exact])
 			}
 			if class == toolclass.Read && path != "" {
-				if turn, again := lastRead[path]; again && reason == "" && wholeFile(c) {
-					reason = said.in("the file was read again", turn)
+				if reason == "" && wholeFile(c) {
+					reason = lastRead[path]
 				}
-				if turn, changed := lastEdit[path]; changed {
-					reason = said.in("the file was changed", turn)
-				}
+				reason = cmp.Or(lastEdit[path], reason)
 			}
 			for _, r := range answers {
 				why[r] = reason
 			}
-			turn := messages[i].Turn
+			inTurn := " in turn " + strconv.Itoa(messages[i].Turn)
+			again := "the same call was made again" + inTurn
 			if failed {
-				lastFailure[exact] = turn
+				lastFailure[exact] = again
 				continue
 			}
-			lastCall[exact] = turn
+			lastCall[exact] = again
 			switch {
 			case path == "":
 			case class == toolclass.Read && wholeFile(c):
-				lastRead[path] = turn
+				lastRead[path] = "the file was read again" + inTurn
 			case class == toolclass.Edit || class == toolclass.Write:
-				lastEdit[path] = turn
+				lastEdit[path] = "the file was changed" + inTurn
 			}
 		}
 	}
 	return why
-}
-
-// reasons are texts that very many results may share.
-type reasons map[reason]string
-
-type reason struct {
-	what string
-	turn int
-}
-
-// in says what was done in a turn.
-func (r reasons) in(what string, turn int) string {
-	text, known := r[reason{what, turn}]
-	if !known {
-		text = fmt.Sprintf("%s in turn %d", what, turn)
-		r[reason{what, turn}] = text
-	}
-	return text
 }
 
 // answersTo are the positions of the results of the message at i, by the id of the call that
