@@ -32,11 +32,9 @@ type beginning struct {
 
 // written is the output of a renderer up to some position.
 type written struct {
-	out     []thread.Message
-	origins []Origin
-	hidden  []Hidden
-	repairs []Repair
-	current int
+	out      []thread.Message
+	manifest Manifest
+	current  int
 }
 
 func (r *renderer) written() written {
@@ -44,10 +42,9 @@ func (r *renderer) written() written {
 	if !asLogged {
 		out = slices.Clone(out)
 	}
-	return written{
-		out: out, origins: slices.Clip(r.manifest.Messages),
-		hidden: slices.Clip(r.manifest.Hidden), repairs: slices.Clip(r.manifest.Repairs), current: r.current,
-	}
+	m := *r.manifest
+	m.Messages, m.Hidden, m.Repairs = slices.Clip(m.Messages), slices.Clip(m.Hidden), slices.Clip(m.Repairs)
+	return written{out, m, r.current}
 }
 
 // Render is the function Render. A plan that it was given before must not have been
@@ -60,7 +57,7 @@ func (c *Memo) Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Op
 	at := 0
 	r := last.resume(t, p, o)
 	if r != nil {
-		at, r.cache, r.shared = last.at, o.Cache, o.Shared
+		at = last.at
 	} else {
 		var err error
 		if r, err = begin(t, p, o); err != nil {
@@ -93,15 +90,12 @@ func (b *beginning) resume(t *thread.Thread, p *plan.Plan, o *Options) *renderer
 	if p == nil {
 		p = &plan.Plan{ThreadID: t.ID(), ThreadVersion: t.Version()}
 	}
+	manifest := b.manifest
+	manifest.Messages = slices.Clone(manifest.Messages)
 	return &renderer{
 		thread: t, plan: p, pairs: pairs, profile: o.Profile, rewritten: max(p.Rewritten(), o.Rewritten),
-		messages: t.Messages(), actions: b.actions,
-		shown: map[plan.Ref]bool{},
-		out:   slices.Clone(b.out),
-		manifest: &Manifest{
-			Format: formatVersion, Messages: slices.Clone(b.origins), Hidden: b.hidden, Repairs: b.repairs,
-		},
-		current: b.current,
+		messages: t.Messages(), actions: b.actions, cache: o.Cache, shared: o.Shared,
+		shown: map[plan.Ref]bool{}, out: slices.Clone(b.out), manifest: &manifest, current: b.current,
 	}
 }
 
