@@ -53,7 +53,8 @@ type call struct {
 	words    string // those of the arguments, and of each of them, once they were asked
 	line     string // of a shell
 	commands []shell.Command
-	dirs     []string // the folder of each command; "" if it is not known
+	from     string // the folder where the line began, and that of each command; "" if it is not known
+	dirs     []string
 	end      ending
 	refused  bool // by the user
 	flagged  bool // as a failure

@@ -89,25 +89,25 @@ func (p *places) ran(c *call) {
 	if w := c.str("workdir", "cwd", "directory", "working_directory"); w != "" {
 		went(path.Clean(w))
 	}
+	c.from = dir
+	for i := range c.commands {
+		c.dirs = append(c.dirs, inFolder(dir, c.commands[i].Dir))
+	}
+	if n := len(c.commands); n > 0 && c.commands[n-1].End != "" {
+		went(inFolder(dir, c.commands[n-1].End))
+	}
 	reset := matched(backAt, c.out)
 	branches := len(p.branches)
 	made, quiet := commit{at: at, turn: c.turn, elsewhere: reset != ""}, false
 	for i := range c.commands {
 		cmd := &c.commands[i]
-		c.dirs = append(c.dirs, dir)
-		plain, args := plainly(cmd), operands(cmd)
+		plain := plainly(cmd)
 		switch name := cmd.Name(); {
-		case name == "cd" && len(args) > 0 && !args[0].Open:
-			to := args[0].Text
-			if !path.IsAbs(to) && !strings.HasPrefix(to, "~") {
-				to = path.Join(dir, to)
-			}
-			went(path.Clean(to))
 		case name == "pwd" && len(c.commands) == 1 && path.IsAbs(strings.TrimSpace(c.out)):
 			went(strings.TrimSpace(c.out))
 		case name != "git" || c.end != succeeded && !strings.Contains(plain, "cherry-pick") && !strings.Contains(plain, "commit"):
 		case strings.Contains(plain, " push") && !pushFailed.MatchString(c.out) && !strings.Contains(plain, "--dry-run"):
-			p.pushes = append(p.pushes, seen{c.gitDir(i), at})
+			p.pushes = append(p.pushes, seen{known(c.dirs[i]), at})
 		case newBranch.MatchString(plain) && c.end == succeeded:
 			p.branches = append(p.branches, seen{matched(newBranch, plain), at})
 		case asksBranch.MatchString(plain) && len(c.commands) == 1 && oneBranch.MatchString(strings.TrimSpace(c.out)):
@@ -115,10 +115,10 @@ func (p *places) ran(c *call) {
 		case strings.HasPrefix(plain, "git branch") && star.MatchString(c.out):
 			p.branches = append(p.branches, seen{matched(star, c.out), at})
 		case strings.Contains(plain, " commit"):
-			made = commit{"", c.line, c.gitDir(i), at, c.turn, reset != "", namedFiles(cmd)}
+			made = commit{"", c.line, known(c.dirs[i]), at, c.turn, reset != "", namedFiles(cmd)}
 			quiet = c.end == succeeded && !cmd.Piped && (strings.TrimSpace(c.out) == "" || strings.Contains(plain, " -q") || strings.Contains(plain, " --quiet"))
 		case strings.Contains(plain, " cherry-pick") || strings.Contains(plain, " revert"):
-			made.dir = c.gitDir(i)
+			made.dir = known(c.dirs[i])
 		}
 	}
 	if asksGit.MatchString(c.line) { // "gh pr checkout" shows what git printed
@@ -167,19 +167,22 @@ func (p *places) putAside(c *call) {
 	}
 }
 
-// gitDir is the folder that a command of git works in; "" if it is not known.
-func (c *call) gitDir(i int) string {
-	w := c.commands[i].Words
-	for k := 1; k+1 < len(w) && k < 3; k++ {
-		if w[k].Text == "-C" {
-			if path.IsAbs(w[k+1].Text) {
-				return path.Clean(w[k+1].Text)
-			}
-			return ""
-		}
+// inFolder is where one is after going from one folder to another, as a command line tells it; "" if it
+// is not known.
+func inFolder(from, to string) string {
+	switch {
+	case to == shell.Unknown:
+		return ""
+	case path.IsAbs(to):
+		return to
 	}
-	if path.IsAbs(c.dirs[i]) {
-		return c.dirs[i]
+	return path.Join(from, to)
+}
+
+// known is a folder if it is known whole, else "".
+func known(dir string) string {
+	if path.IsAbs(dir) {
+		return dir
 	}
 	return ""
 }

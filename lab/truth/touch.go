@@ -55,67 +55,14 @@ func (x *index) touch(c *call) {
 	case kind != "":
 		did(c.path(), toolDoes[kind], true, failed)
 	}
-	for i := range c.commands {
-		place := func(names []string, what string) {
-			for _, p := range names {
-				if !path.IsAbs(p) && path.IsAbs(c.dirs[i]) { // else a name says nothing of its folder
-					p = path.Join(c.dirs[i], p)
-				}
-				did(p, what, false, false)
+	for _, op := range shell.Files(c.commands) {
+		if p := op.Path; op.Op != "read" {
+			if !path.IsAbs(p) && path.IsAbs(c.from) { // else a name says nothing of its folder
+				p = path.Join(c.from, p)
 			}
-		}
-		gone, made := moves(&c.commands[i])
-		place(gone, "deleted")
-		place(made, "created")
-	}
-}
-
-// moves are the files that a command deletes or moves away, and those that it makes or writes anew.
-func moves(cmd *shell.Command) (gone, made []string) {
-	for _, w := range cmd.Writes {
-		made = append(made, w.To)
-	}
-	name, args := path.Base(cmd.Name()), operands(cmd)
-	if name == "git" && len(args) > 0 {
-		name, args = args[0].Text, args[1:]
-	}
-	var files []string
-	for _, w := range args {
-		if !w.Open {
-			files = append(files, w.Text)
+			did(p, op.Op, false, false)
 		}
 	}
-	last := max(0, len(files)-1)
-	switch name {
-	case "rm", "unlink", "rmdir":
-		return files, made
-	case "touch", "tee":
-		return nil, append(made, files...)
-	case "mv", "cp":
-		if made = append(made, files[last:]...); name == "mv" {
-			gone = files[:last]
-		}
-		for _, p := range files[:last] {
-			made = append(made, path.Join(files[last], path.Base(p)))
-		}
-	}
-	return gone, made
-}
-
-// operands are the words after the name, options left out.
-func operands(cmd *shell.Command) (out []shell.Word) {
-	if len(cmd.Words) == 0 {
-		return nil
-	}
-	for i, w := range cmd.Words[1:] {
-		if w.Text == "--" {
-			return append(out, cmd.Words[i+2:]...)
-		}
-		if len(w.Text) < 2 || w.Text[0] != '-' {
-			out = append(out, w)
-		}
-	}
-	return out
 }
 
 func inPlace(cmd *shell.Command) bool {
