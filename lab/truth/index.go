@@ -74,9 +74,7 @@ var (
 	readTool   = regexp.MustCompile(`(?i)^(?:read|view|cat|open)|read_?file|file_?read|get_file|view_file`)
 	findTool   = regexp.MustCompile(`(?i)grep|glob|^ls$|list_dir|find_|search|fetch|lsp`)
 	taskTool   = regexp.MustCompile(`(?i)^(?:task|agent|subagent|dispatch_agent)$`)
-	// cannotRead begins a short result of a tool that could not read a file, editFailed one that did
-	// not change it.
-	cannotRead = regexp.MustCompile(`(?i)^(?:error: |error reading |file not found|file does not exist|no such file|enoent|failed to read|could not read|cannot read|path does not exist)`)
+	// editFailed begins the result of a tool that did not change a file.
 	editFailed = regexp.MustCompile(`(?i)^(?:error\b|failed|could not|cannot |unable to |no changes|no (?:match|replacement|occurrences)|old_?(?:string|str|text) (?:was )?not found|string to replace not found|the edit was not|invalid|` +
 		`patch (?:failed|rejected)|apply_patch verification failed|found 0 |file (?:\S+ )?(?:does not exist|not found|has (?:not been read|been \w+ since)))`)
 )
@@ -206,10 +204,6 @@ func (c *call) resulted(at int, res thread.ToolResult) {
 			}
 		}
 		bad = c.code > 0 || stopped.MatchString(body) || strings.Contains(c.line, "*** Begin Patch") && editFailed.MatchString(body)
-	case strings.HasPrefix(body, "<tool_use_error>"):
-		bad = true
-	case file == "read" && len(body) < 500 && cannotRead.MatchString(body):
-		bad = true
 	case file == "read" || findTool.MatchString(c.Name) && !strings.HasPrefix(body, "Error"):
 	case file != "":
 		m := exitCode.FindStringSubmatch(body[:min(len(body), 100)])

@@ -139,18 +139,10 @@ func (x *index) asks(at int, question string) bool {
 
 var countedOut = regexp.MustCompile(`\[… ?([\d,.]+) characters left out ?…\]`)
 
-// wrongCount says where a mark tells another number of characters than were left out there.
+// wrongCount says where the mark tells another number of characters than were left out there.
 func wrongCount(raw, words string) string {
-	at := countedOut.FindAllStringSubmatchIndex(words, -1)
-	for n, m := range at {
-		from, to := 0, len(words)
-		if n > 0 {
-			from = at[n-1][1]
-		}
-		if n+1 < len(at) {
-			to = at[n+1][0]
-		}
-		before, after := strings.TrimSpace(words[from:m[0]]), strings.TrimSpace(words[m[1]:to])
+	if m := countedOut.FindStringSubmatchIndex(words); m != nil {
+		before, after := strings.TrimSpace(words[:m[0]]), strings.TrimSpace(words[m[1]:])
 		told := number(strings.NewReplacer(",", "", ".", "").Replace(words[m[2]:m[3]]))
 		_, gap, found := strings.Cut(raw, before)
 		right := !found || after == "" || !strings.Contains(gap, after) // it is not known
