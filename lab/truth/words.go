@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -16,31 +17,16 @@ var (
 	fence    = regexp.MustCompile("```[A-Za-z0-9_+-]*")
 )
 
-// text is something that was said.
-type text struct{ *saved }
-
-type saved struct {
-	raw, clean string
-	cleaned    bool
-	rec        *records // of JSON; nil when it was not read as such
-	read       bool     // rec was tried
+// text is something that was said: norm is it as normal makes it, records those of JSON, nil for other
+// texts. Both are made once, when they are asked for.
+type text struct {
+	raw     string
+	norm    func() string
+	records func() *records
 }
 
-func newText(raw string) text { return text{&saved{raw: raw}} }
-
-// norm is the text as normal makes it.
-func (t text) norm() string {
-	if !t.cleaned {
-		t.clean, t.cleaned = normal(t.raw), true
-	}
-	return t.clean
-}
-
-func (t text) records() *records {
-	if !t.read {
-		t.rec, t.read = readRecords(t.raw), true
-	}
-	return t.rec
+func newText(raw string) text {
+	return text{raw, sync.OnceValue(func() string { return normal(raw) }), sync.OnceValue(func() *records { return readRecords(raw) })}
 }
 
 // normal collapses white space, and takes off colours and what a rendered summary may put in or
