@@ -65,12 +65,6 @@ func (x *index) touch(c *call) {
 	}
 }
 
-func inPlace(cmd *shell.Command) bool {
-	return slices.ContainsFunc(cmd.Words, func(w shell.Word) bool {
-		return strings.HasPrefix(w.Text, "-i") || w.Text == "--in-place" || len(w.Text) < 5 && strings.HasPrefix(w.Text, "-") && strings.HasSuffix(w.Text, "i")
-	})
-}
-
 // alternative reports whether a command of a line runs only if another fails.
 func alternative(c *call, i int) bool {
 	at := strings.Index(c.line, c.commands[i].Text)
@@ -105,19 +99,16 @@ func pathByte(b byte) bool {
 	return b == '_' || b == '-' || b == '.' || b == '/' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80
 }
 
-// readers are commands that change nothing.
-var readers = regexp.MustCompile(`^(?:cat|head|tail|nl|less|more|bat|grep|egrep|rg|wc|diff|jq|cut|sort|file|stat|od|xxd|strings|ls|echo|printf|cd|find|sleep|pwd|which|test|\[|tree|du)$`)
-
 // gitReads are commands of git that change no file.
 var gitReads = regexp.MustCompile(`^git (?:-C \S+ )?(?:status|diff|log|show|add|commit|push|fetch|blame|ls-files|rev-parse|branch|remote|grep|check-ignore)\b`)
+
+// changing are options by which commands that print change files.
+var changing = regexp.MustCompile(`-exec|-delete|^sed .*-(?:\w?\w?i\b|i|-in-place)`)
 
 // mayChange reports whether a command may change the files that it names.
 func mayChange(cmd *shell.Command) bool {
 	plain := plainly(cmd)
-	if name := path.Base(cmd.Name()); readers.MatchString(name) || name == "sed" && !inPlace(cmd) || gitReads.MatchString(plain) {
-		return len(cmd.Writes) > 0 || strings.Contains(plain, "-exec") || strings.Contains(plain, "-delete")
-	}
-	return true
+	return len(cmd.Writes) > 0 || changing.MatchString(plain) || !gitReads.MatchString(plain) && !shell.OnlyPrints([]shell.Command{*cmd})
 }
 
 func plainly(cmd *shell.Command) string { return strings.Join(cmd.Plain(), " ") }
