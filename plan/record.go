@@ -271,27 +271,21 @@ func (p *Plan) spans() iter.Seq2[Ref, *thread.Span] {
 		if p == nil {
 			return
 		}
-		for i := range p.Clearings {
-			if !yield(Ref{Clear, i}, &p.Clearings[i].Span) {
-				return
-			}
-		}
-		for i := range p.Summarizations {
-			if !yield(Ref{Summarize, i}, &p.Summarizations[i].Span) {
-				return
-			}
-		}
-		for i := range p.Externalizations {
-			if !yield(Ref{Externalize, i}, &p.Externalizations[i].Span) {
-				return
-			}
-		}
-		for i := range p.Drops {
-			if !yield(Ref{Drop, i}, &p.Drops[i].Span) {
-				return
-			}
+		_ = visit(Clear, p.Clearings, func(r *Clearing) *thread.Span { return &r.Span }, yield) &&
+			visit(Summarize, p.Summarizations, func(r *Summarization) *thread.Span { return &r.Span }, yield) &&
+			visit(Externalize, p.Externalizations, func(r *Externalization) *thread.Span { return &r.Span }, yield) &&
+			visit(Drop, p.Drops, func(r *Removal) *thread.Span { return &r.Span }, yield)
+	}
+}
+
+// visit visits the spans of the records of one action, until yield is false.
+func visit[T any](action Action, records []T, span func(*T) *thread.Span, yield func(Ref, *thread.Span) bool) bool {
+	for i := range records {
+		if !yield(Ref{action, i}, span(&records[i])) {
+			return false
 		}
 	}
+	return true
 }
 
 // External is content that a plan moved out of the prompt.

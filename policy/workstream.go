@@ -79,11 +79,7 @@ func (w Workstream) Defaults() Workstream {
 	if w.ToolPrefixes == nil {
 		w.ToolPrefixes = []string{"linear"}
 	}
-	l := &w.Limits
-	*l = state.Limits{
-		KeyDecisions: cmp.Or(l.KeyDecisions, 8), ActiveConstraints: cmp.Or(l.ActiveConstraints, 6), Tasks: cmp.Or(l.Tasks, 10), OpenQuestions: cmp.Or(l.OpenQuestions, 5),
-		Risks: cmp.Or(l.Risks, 5), Artifacts: cmp.Or(l.Artifacts, 10), AgentContributions: cmp.Or(l.AgentContributions, 6),
-	}
+	w.Limits = w.Limits.Defaults()
 	return w
 }
 

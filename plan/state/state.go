@@ -92,23 +92,25 @@ type list struct {
 	change  *Change
 }
 
-// lists pairs the fields of state, delta and limits. The default limits are the table of
-// seed D.
-func lists(s *State, d *Delta, l Limits) []list {
-	limit := func(n, fallback int) int {
-		if n == 0 {
-			return fallback
-		}
-		return max(n, 0)
+// Defaults returns the limits with the defaults filled in, the table of seed D.
+func (l Limits) Defaults() Limits {
+	return Limits{
+		KeyDecisions: cmp.Or(l.KeyDecisions, 8), ActiveConstraints: cmp.Or(l.ActiveConstraints, 6), Tasks: cmp.Or(l.Tasks, 10), OpenQuestions: cmp.Or(l.OpenQuestions, 5),
+		Risks: cmp.Or(l.Risks, 5), Artifacts: cmp.Or(l.Artifacts, 10), AgentContributions: cmp.Or(l.AgentContributions, 6),
 	}
+}
+
+// lists pairs the fields of state, delta and limits.
+func lists(s *State, d *Delta, l Limits) []list {
+	l = l.Defaults()
 	return []list{
-		{"Key decisions", limit(l.KeyDecisions, 8), &s.KeyDecisions, &d.KeyDecisions},
-		{"Active constraints", limit(l.ActiveConstraints, 6), &s.ActiveConstraints, &d.ActiveConstraints},
-		{"Tasks", limit(l.Tasks, 10), &s.Tasks, &d.Tasks},
-		{"Open questions", limit(l.OpenQuestions, 5), &s.OpenQuestions, &d.OpenQuestions},
-		{"Risks", limit(l.Risks, 5), &s.Risks, &d.Risks},
-		{"Artifacts", limit(l.Artifacts, 10), &s.Artifacts, &d.Artifacts},
-		{"Agent contributions", limit(l.AgentContributions, 6), &s.AgentContributions, &d.AgentContributions},
+		{"Key decisions", l.KeyDecisions, &s.KeyDecisions, &d.KeyDecisions},
+		{"Active constraints", l.ActiveConstraints, &s.ActiveConstraints, &d.ActiveConstraints},
+		{"Tasks", l.Tasks, &s.Tasks, &d.Tasks},
+		{"Open questions", l.OpenQuestions, &s.OpenQuestions, &d.OpenQuestions},
+		{"Risks", l.Risks, &s.Risks, &d.Risks},
+		{"Artifacts", l.Artifacts, &s.Artifacts, &d.Artifacts},
+		{"Agent contributions", l.AgentContributions, &s.AgentContributions, &d.AgentContributions},
 	}
 }
 
@@ -169,7 +171,7 @@ func update(held, it Item) Item {
 
 // clamp keeps limit items in their order: pinned before others, newer before older.
 func clamp(items []Item, limit int) []Item {
-	over := len(items) - limit
+	over := len(items) - max(limit, 0)
 	for _, pinned := range []bool{false, true} {
 		var kept []Item
 		for _, it := range items {
