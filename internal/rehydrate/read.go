@@ -123,24 +123,12 @@ func cutBefore(line string, n int) int {
 	return size
 }
 
-// readProblem explains a failure to a model. What a store says about itself (paths,
-// addresses) is left out.
+// readProblem explains a failure to a model.
 func readProblem(id string, err error) string {
-	name := oneLine(id)
 	if ambiguous, ok := errors.AsType[*AmbiguousError](err); ok {
 		return ambiguous.Error() + "; pass one of them as a whole"
 	}
-	switch {
-	case errors.Is(err, artifact.ErrExpired):
-		return fmt.Sprintf("artifact %s has expired and cannot be read any more; run the tool again if its output is needed", name)
-	case errors.Is(err, artifact.ErrForbidden):
-		return fmt.Sprintf("reading artifact %s is not allowed here", name)
-	case errors.Is(err, artifact.ErrCorrupt):
-		return fmt.Sprintf("artifact %s is damaged and cannot be read; run the tool again if its output is needed", name)
-	case errors.Is(err, artifact.ErrNotFound):
-		return fmt.Sprintf("there is no artifact %s; copy the id exactly from its pointer, or search with recall", name)
-	}
-	return fmt.Sprintf("artifact %s could not be read now; try again once, or go on without it", name)
+	return fmt.Sprintf(failureOf(err).told, oneLine(id))
 }
 
 // AmbiguousError says that several ids begin with the given one.

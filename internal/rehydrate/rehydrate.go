@@ -84,7 +84,7 @@ func (r *Rehydrator) Rehydrate(ctx context.Context, who artifact.Requester, turn
 			return nil, none, fmt.Errorf("rehydrate.Rehydrate(%s): %w", turn.ThreadID, ctx.Err())
 		}
 		if err != nil {
-			reason := reasonOf(err)
+			reason := failureOf(err).word
 			if reason == "error" {
 				failed = errors.Join(failed, err)
 			}
@@ -197,23 +197,26 @@ func (r *Rehydrator) fitContent(c *candidate, m artifact.Metadata, text string) 
 	}
 }
 
-// reasons are the words for errors in events.
-var reasons = []struct {
-	err  error
-	word string
-}{
-	{errSensitive, "sensitivity"}, {errTooSmall, "limit"}, {artifact.ErrNotFound, "not_found"}, {artifact.ErrExpired, "expired"},
-	{artifact.ErrCorrupt, "damaged"}, {artifact.ErrForbidden, "forbidden"},
+// failure is why content is not shown: its word in events, and what a model that asked for it is told.
+// What a store says about itself (paths, addresses) is left out.
+type failure struct {
+	err        error
+	word, told string
 }
 
-// reasonOf is the word for an error; "error" for those of the store itself.
-func reasonOf(err error) string {
-	for _, r := range reasons {
-		if errors.Is(err, r.err) {
-			return r.word
-		}
-	}
-	return "error"
+// failures are all of them, those of the store itself last.
+var failures = []failure{
+	{errSensitive, "sensitivity", ""},
+	{errTooSmall, "limit", ""},
+	{artifact.ErrNotFound, "not_found", "there is no artifact %s; copy the id exactly from its pointer, or search with recall"},
+	{artifact.ErrExpired, "expired", "artifact %s has expired and cannot be read any more; run the tool again if its output is needed"},
+	{artifact.ErrCorrupt, "damaged", "artifact %s is damaged and cannot be read; run the tool again if its output is needed"},
+	{artifact.ErrForbidden, "forbidden", "reading artifact %s is not allowed here"},
+	{nil, "error", "artifact %s could not be read now; try again once, or go on without it"},
+}
+
+func failureOf(err error) failure {
+	return failures[slices.IndexFunc(failures, func(f failure) bool { return f.err == nil || errors.Is(err, f.err) })]
 }
 
 func (c *candidate) event(who artifact.Requester, turn Turn) event.Event {
