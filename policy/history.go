@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -158,7 +157,7 @@ func (a *summaryModel) judge(ctx context.Context, in summarize.Input) {
 }
 
 // extractSummary makes the structured summary of the old part without a model, but for what one says of the
-// user's sentences, in at most budget tokens if the task allows it.
+// user's sentences, in at most budget tokens, which are enough for the shortened task.
 func (a *summaryModel) extractSummary(ctx context.Context, o *oldPart, budget int) (summary.Summary, error) {
 	s := a.situation
 	all := s.Thread.Messages()
@@ -171,12 +170,7 @@ func (a *summaryModel) extractSummary(ctx context.Context, o *oldPart, budget in
 	}
 	a.judge(ctx, in)
 	in.Stands, in.Changes = a.judged.Stands, a.judged.Changes
-	x := &summarize.Extractive{Counter: s.Counter.Text}
-	sum, err := x.Summarize(ctx, in)
-	if over, ok := errors.AsType[*summarize.BudgetError](err); ok {
-		in.Budget = over.Need
-		sum, err = x.Summarize(ctx, in)
-	}
+	sum, err := (&summarize.Extractive{Counter: s.Counter.Text}).Summarize(ctx, in)
 	return sum.Summary, err
 }
 
