@@ -25,10 +25,6 @@ func sameCommand(plain, written string) bool {
 
 var (
 	isCheck = regexp.MustCompile(`(?i)^(?:go (?:test|build|vet)|.*\b(?:pytest|jest|vitest|tox|lint|golangci-lint|tsc|eslint|mypy|ruff)\b|(?:npm|pnpm|yarn|bun|mise|make|cargo|just)\b.*\b(?:test|check|build|lint|clippy)|make$)`)
-	// behind is what may stand behind a command.
-	behind = regexp.MustCompile(`^\s*(?:$|[;|&)<>]|\d>)`)
-	// statusLine is a line in which a command line prints an exit status.
-	statusLine = regexp.MustCompile(`(?m)^[^\n$]{0,40}?[:= ]?(\d{1,3})[^\n\d]{0,10}$`)
 )
 
 // masked reports whether the exit code is not that of a check of the line; the empty command
@@ -56,13 +52,6 @@ func (d *call) runsCommand(command string) (at int, ok bool) {
 	if at >= 0 || strings.HasSuffix(command, "…") {
 		return at, at >= 0 || holds(normal(d.line), command)
 	}
-	for l := range strings.SplitSeq(strings.ReplaceAll(d.line, "\\\n", " "), "\n") {
-		for _, p := range seek(command).places(normal(l), maxPlaces) {
-			if behind.MatchString(normal(l)[p.to:]) {
-				return at, true
-			}
-		}
-	}
 	return at, strings.Contains(command, "\n") && holds(normal(d.line), command)
 }
 
@@ -76,26 +65,17 @@ func (d *call) goesOn(at int) bool {
 	return false
 }
 
-// printsStatus is the exit status that a command line ends with printing; "" if it prints none.
-func (d *call) printsStatus() string {
-	m := statusLine.FindAllStringSubmatch(strings.TrimSpace(d.out), -1)
-	if !strings.Contains(d.line, "$?") || len(m) == 0 {
-		return ""
-	}
-	return m[len(m)-1][1]
-}
-
 // ranSo says why a call did not run a check as it is told. doubtful says that nothing tells how it
 // ended, or that it ran.
 func (d *call) ranSo(at int, k state.Check) (reason string, doubtful bool) {
-	says, status := failing.MatchString(d.out), d.printsStatus()
-	doubtful = at < 0 || d.end == failed && d.goesOn(at) || alternative(d, at) || d.end == unclear
+	says := failing.MatchString(d.out)
+	doubtful = at < 0 || d.end == failed && d.goesOn(at) || d.end == unclear
 	switch {
 	case k.Outcome == thread.Success && d.end == failed && !d.goesOn(at):
 		return "that run failed: " + clip(strings.TrimSpace(d.out), 120), false
 	case k.Outcome == thread.Success && at >= 0 && d.commands[at].Piped && says && !passing.MatchString(d.out):
 		return "its output says: " + clip(strings.TrimSpace(failing.FindString(d.out)), 120), false
-	case k.Outcome == thread.Failure && d.end != failed && !says && (status == "" || status == "0"):
+	case k.Outcome == thread.Failure && d.end != failed && !says:
 		return "nothing in its output says that it failed", doubtful
 	case k.Line != "" && !d.shows(k.Line):
 		return "its output does not say: " + k.Line, true
@@ -171,5 +151,5 @@ func (x *index) ranIn(d *call, at int, dir string) bool {
 	if at >= 0 && path.IsAbs(d.dirs[at]) && path.IsAbs(dir) {
 		return d.dirs[at] == dir
 	}
-	return dir == x.cwd || slices.ContainsFunc(x.places.dirs, func(s seen) bool { return s.at <= d.result && (tail(dir, s.text) || strings.HasPrefix(s.text, ".")) })
+	return dir == x.cwd || slices.ContainsFunc(x.places.dirs, func(s seen) bool { return s.at <= d.result && (tail(dir, s.text)) })
 }

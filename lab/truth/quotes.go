@@ -1,7 +1,6 @@
 package truth
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -33,18 +32,9 @@ func (x *index) holdsFor(at int) []text {
 		if plain, ok := withoutNumbers(body); ok {
 			out = append(out, newText(plain))
 		}
-		var doc any
-		if t := strings.TrimSpace(body); t != "" && (t[0] == '{' || t[0] == '[') && json.Unmarshal([]byte(t), &doc) == nil {
-			out = append(out, newText(strings.Join(leaves(doc), "\n")))
-		}
 	}
 	for _, d := range x.callsAt(at) {
 		out = append(out, newText(d.Arguments), newText(d.said), newText(d.line))
-		for _, l := range leaves(d.args) {
-			if strings.ContainsAny(l, " \n") {
-				out = append(out, newText(l))
-			}
-		}
 	}
 	x.sources[at] = out
 	return out

@@ -61,11 +61,6 @@ func modelWords(x *index, at int) []text {
 		return nil
 	}
 	texts := slices.Clip(x.quotable(at))
-	for _, t := range texts {
-		if strings.Contains(t.raw, "```") {
-			texts = append(texts, newText(fence.ReplaceAllString(t.raw, "")))
-		}
-	}
 	for _, d := range x.at[at] {
 		texts = append(texts, newText(d.str("plan")))
 	}
