@@ -229,13 +229,7 @@ func (c *call) fileTool() string {
 		return slices.ContainsFunc(names, func(n string) bool { _, ok := c.args[n]; return ok })
 	}
 	name := strings.ToLower(c.Name)
-	switch cmd := c.str("command"); {
-	case cmd == "view":
-		return "read"
-	case cmd == "create":
-		return "write"
-	case cmd == "str_replace" || cmd == "insert" || cmd == "undo_edit":
-		return "edit"
+	switch {
 	case findTool.MatchString(c.Name):
 		return ""
 	case has("old_string", "oldText", "old_str", "edits", "replacements", "new_source", "search"):

@@ -164,11 +164,8 @@ func (x *index) labelled(label string, from []int) bool {
 	name := strings.TrimPrefix(strings.TrimSpace(strings.TrimPrefix(label, "failed ")), "…")
 	return slices.ContainsFunc(from, func(i int) bool {
 		return seek(name).inAny(x.holdsFor(i)) || slices.ContainsFunc(x.callsAt(i), func(d *call) bool {
-			rest := name
-			if n := len(d.Name); len(rest) >= n && strings.EqualFold(rest[:n], d.Name) {
-				rest = strings.TrimSpace(rest[n:])
-			}
-			return tail(d.path(), rest) || d.takes(rest) || mentions(d.said, rest)
+			rest := strings.TrimSpace(strings.TrimPrefix(name, d.Name))
+			return tail(d.path(), rest) || d.takes(rest)
 		})
 	})
 }

@@ -26,14 +26,6 @@ func (x *index) quotable(at int) []text {
 	if s := m.Text(); s != "" {
 		out = append(out, newText(commandTags.Replace(s)))
 	}
-	for _, p := range m.Parts {
-		switch p := p.(type) {
-		case thread.Media:
-			out = append(out, newText(p.Text))
-		case thread.Opaque:
-			out = append(out, newText(p.Text))
-		}
-	}
 	x.texts[at] = out
 	return out
 }

@@ -128,9 +128,6 @@ func (c *call) mayChange(p string) bool {
 			s = c.line // perhaps a variable is the file
 		}
 		named := mentions(s, p) || path.Ext(p) != "" && strings.Contains(s, "*"+path.Ext(p))
-		for d := path.Dir(p); d != "." && d != "/"; d = path.Dir(d) {
-			named = named || strings.Contains(s, path.Base(d)+"/*") || strings.Contains(s, path.Base(d)+"/{")
-		}
 		return named
 	})
 }

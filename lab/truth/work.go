@@ -190,7 +190,7 @@ func refused(x *index, told state.Seen, o origin) string {
 	_, words, _ := strings.Cut(strings.TrimSuffix(told.Text, `"`), ` | the user said: "`)
 	head, _, _ := strings.Cut(told.Text, " | ")
 	for _, i := range x.stops {
-		if turn := x.log[i].Turn; o.turn > 0 && turn != o.turn && turn+1 != o.turn {
+		if turn := x.log[i].Turn; o.turn > 0 && turn != o.turn {
 			continue
 		}
 		d := x.ended[i]
@@ -244,9 +244,9 @@ var idAt = regexp.MustCompile(` \(id [^)]*\)$`)
 func (x *index) lastCommit(file string) int {
 	for _, m := range slices.Backward(x.commits) {
 		takes := len(m.only) == 0 || slices.ContainsFunc(m.only, func(w shell.Word) bool {
-			return !w.Open && (w.Text == "." || inside(file, path.Join(m.dir, w.Text)) || strings.HasSuffix(file, "/"+w.Text) || strings.Contains(file, "/"+w.Text+"/"))
+			return !w.Open && (w.Text == "." || inside(file, path.Join(m.dir, w.Text)) || strings.HasSuffix(file, "/"+w.Text))
 		})
-		near := !path.IsAbs(file) || related(m.dir, path.Dir(file)) || inside(m.dir, x.cwd) && inside(file, x.cwd)
+		near := !path.IsAbs(file) || related(m.dir, path.Dir(file))
 		if takes && near && !m.elsewhere {
 			return m.at
 		}
