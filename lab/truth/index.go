@@ -66,14 +66,12 @@ var (
 	shellTool = regexp.MustCompile(`(?i)bash|shell|exec|terminal|run_command|^run$|^cmd$`)
 	exitCode  = regexp.MustCompile(`(?im)^(?:Exit code|Process exited with code|Command exited with code|exit status|Command failed with exit code|.*"exit_code":)[: ]*(-?\d+)`)
 	// stopped is what harnesses say above or below the output of a command that they stopped.
-	stopped    = regexp.MustCompile(`(?i)^(?:command (?:timed out|aborted)|\(?command timed out|\[the command timed out)|\n(?:\(?command (?:timed out after[^\n]*|aborted[^\n]*)|\[the command timed out[^\n]*|(?:<bash_metadata>\n)?bash tool terminated command after exceeding timeout[^\n]*(?:\n</bash_metadata>)?)\s*$`)
-	canceled   = regexp.MustCompile(`^(?:<tool_use_error>)?(?:Sibling tool call errored|Cancelled: parallel tool call)`)
-	refusal    = regexp.MustCompile(`(?i)^[\s\[(*#>-]{0,3}(?:errors?\s*[:\])]|error \w+ing\b|error executing|failed to |failure:|exception:|access denied|permission denied|forbidden\b|cannot |could not |unable to |no such |[\w ]{0,30} not found\b|[\w ]{0,40} is not (?:enough|allowed|permitted|available|valid))`)
-	errorField = regexp.MustCompile(`^\s*\{\s*"(?:error|errors)"\s*:\s*("(?:[^"\\]|\\.)+"|\{|\[\s*[^\]\s])`)
-	reminders  = regexp.MustCompile(`(?s)<system-reminder>.*?</system-reminder>`)
-	readTool   = regexp.MustCompile(`(?i)^(?:read|view|cat|open)|read_?file|file_?read|get_file|view_file`)
-	findTool   = regexp.MustCompile(`(?i)grep|glob|^ls$|list_dir|find_|search|fetch|lsp`)
-	taskTool   = regexp.MustCompile(`(?i)^(?:task|agent|subagent|dispatch_agent)$`)
+	stopped   = regexp.MustCompile(`(?i)^(?:command (?:timed out|aborted)|\(?command timed out|\[the command timed out)|\n(?:\(?command (?:timed out after[^\n]*|aborted[^\n]*)|\[the command timed out[^\n]*|(?:<bash_metadata>\n)?bash tool terminated command after exceeding timeout[^\n]*(?:\n</bash_metadata>)?)\s*$`)
+	canceled  = regexp.MustCompile(`^(?:<tool_use_error>)?(?:Sibling tool call errored|Cancelled: parallel tool call)`)
+	refusal   = regexp.MustCompile(`(?i)^[\s\[(*#>-]{0,3}(?:errors?\s*[:\])]|error \w+ing\b|error executing|failed to |failure:|exception:|access denied|permission denied|forbidden\b|cannot |could not |unable to |no such |[\w ]{0,30} not found\b|[\w ]{0,40} is not (?:enough|allowed|permitted|available|valid))`)
+	reminders = regexp.MustCompile(`(?s)<system-reminder>.*?</system-reminder>`)
+	readTool  = regexp.MustCompile(`(?i)^(?:read|view|cat|open)|read_?file|file_?read|get_file|view_file`)
+	findTool  = regexp.MustCompile(`(?i)grep|glob|^ls$|list_dir|find_|search|fetch|lsp`)
 	// editFailed begins the result of a tool that did not change a file.
 	editFailed = regexp.MustCompile(`(?i)^(?:error\b|failed|could not|cannot |unable to |no changes|no (?:match|replacement|occurrences)|old_?(?:string|str|text) (?:was )?not found|string to replace not found|the edit was not|invalid|` +
 		`patch (?:failed|rejected)|apply_patch verification failed|found 0 |file (?:\S+ )?(?:does not exist|not found|has (?:not been read|been \w+ since)))`)
@@ -209,7 +207,7 @@ func (c *call) resulted(at int, res thread.ToolResult) {
 		m := exitCode.FindStringSubmatch(body[:min(len(body), 100)])
 		bad = m != nil && m[1] != "0" || editFailed.MatchString(body)
 	default:
-		bad = refusal.MatchString(body) && !taskTool.MatchString(c.Name) || errorField.MatchString(body)
+		bad = refusal.MatchString(body)
 	}
 	if c.end = succeeded; bad {
 		c.end = failed

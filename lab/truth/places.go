@@ -61,9 +61,6 @@ func newPlaces(x *index) *places {
 			if d := matched(directory, s); p.cwd == "" && d != "" {
 				p.cwd = path.Clean(d)
 			}
-			for _, m := range onBranch.FindAllStringSubmatch(s, -1) {
-				p.branches = append(p.branches, seen{m[1], i})
-			}
 		}
 	}
 	return p

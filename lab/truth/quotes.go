@@ -163,7 +163,7 @@ func (x *index) labelled(label string, from []int) bool {
 	}
 	name := strings.TrimPrefix(strings.TrimSpace(strings.TrimPrefix(label, "failed ")), "…")
 	return slices.ContainsFunc(from, func(i int) bool {
-		return seek(name).inAny(x.holdsFor(i)) || slices.ContainsFunc(x.callsAt(i), func(d *call) bool {
+		return slices.ContainsFunc(x.callsAt(i), func(d *call) bool {
 			rest := strings.TrimSpace(strings.TrimPrefix(name, d.Name))
 			return tail(d.path(), rest) || d.takes(rest)
 		})

@@ -111,7 +111,7 @@ func committed(x *index, told state.Commit, o origin) string {
 	subject := normal(told.Subject)
 	reason := "the log shows no such commit"
 	for _, m := range x.commits {
-		same := sameLine(subject, normal(m.subject)) || m.hash == "" && holds(normal(m.subject), subject)
+		same := sameLine(subject, normal(m.subject))
 		if !same || told.Hash != "" && (m.hash == "" || !strings.HasPrefix(m.hash, told.Hash)) || o.turn > 0 && m.turn != o.turn {
 			continue
 		}
