@@ -53,8 +53,8 @@ type question struct {
 // request writes the request. The same input gives the same bytes.
 func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
 	output := cmp.Or(max(m.MaxOutput, 0), defaultOutput)
-	warmth := temperature
-	o := &llm.Options{MaxOutput: output, Timeout: cmp.Or(m.Timeout, defaultTimeout), Temperature: &warmth}
+	t := temperature
+	o := &llm.Options{MaxOutput: output, Timeout: cmp.Or(m.Timeout, defaultTimeout), Temperature: &t}
 	words := float64(output) * wordsPerToken
 	if in.Budget > 0 {
 		words = min(words, float64(in.Budget)*wordsPerToken)
