@@ -40,7 +40,6 @@ var (
 	commitLine = regexp.MustCompile(`(?m)^\s*\[(.+?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.*)$`)
 	onBranch   = regexp.MustCompile(`(?m)^(?:On branch |Switched to (?:a new )?branch '|Already on '|Current branch: )([^\s']+)`)
 	asksGit    = regexp.MustCompile(`git|\b(?:gh|glab) `)
-	star       = regexp.MustCompile(`(?m)^\* ([^\s(]+)\s*$`)
 	oneBranch  = regexp.MustCompile(`^[A-Za-z0-9._/-]+$`)
 	asksBranch = regexp.MustCompile(`^git (?:branch --show-current|rev-parse --abbrev-ref HEAD|symbolic-ref --short HEAD)`)
 	newBranch  = regexp.MustCompile(`^git (?:-C \S+ )?(?:checkout|switch) -[bBcC] ([\w./-]+)`)
@@ -100,8 +99,6 @@ func (p *places) ran(c *call) {
 		cmd := &c.commands[i]
 		plain := plainly(cmd)
 		switch name := cmd.Name(); {
-		case name == "pwd" && len(c.commands) == 1 && path.IsAbs(strings.TrimSpace(c.out)):
-			went(strings.TrimSpace(c.out))
 		case name != "git" || c.end != succeeded && !strings.Contains(plain, "cherry-pick") && !strings.Contains(plain, "commit"):
 		case strings.Contains(plain, " push") && !pushFailed.MatchString(c.out) && !strings.Contains(plain, "--dry-run"):
 			p.pushes = append(p.pushes, seen{known(c.dirs[i]), at})
@@ -109,8 +106,6 @@ func (p *places) ran(c *call) {
 			p.branches = append(p.branches, seen{matched(newBranch, plain), at})
 		case asksBranch.MatchString(plain) && len(c.commands) == 1 && oneBranch.MatchString(strings.TrimSpace(c.out)):
 			p.branches = append(p.branches, seen{strings.TrimSpace(c.out), at})
-		case strings.HasPrefix(plain, "git branch") && star.MatchString(c.out):
-			p.branches = append(p.branches, seen{matched(star, c.out), at})
 		case strings.Contains(plain, " commit"):
 			made = commit{"", c.line, known(c.dirs[i]), at, c.turn, reset != "", namedFiles(cmd)}
 			quiet = c.end == succeeded && !cmd.Piped && (strings.TrimSpace(c.out) == "" || strings.Contains(plain, " -q") || strings.Contains(plain, " --quiet"))

@@ -152,8 +152,7 @@ func (t touch) is(what string, there bool) bool {
 	case "edited":
 		return t.what == "edited" || t.what == "created"
 	case "created":
-		head := t.call.out[:min(len(t.call.out), 400)]
-		return t.what == "created" && (!t.typed || !there && !strings.Contains(head, "has been updated") && !strings.Contains(head, "verwritten"))
+		return t.what == "created" && (!t.typed || !there)
 	}
 	return t.what == what
 }
@@ -312,9 +311,6 @@ func changed(x *index, it summary.Item, o origin) string {
 	for _, d := range x.calls {
 		if (o.turn == 0 || d.turn == o.turn) && d.end != failed && (mentions(d.said, file) || samePath(d.path(), file)) {
 			said = append(said, newText(d.said))
-			for _, l := range leaves(d.args) {
-				said = append(said, newText(l))
-			}
 		}
 	}
 	for _, words := range m[4:] {
