@@ -326,7 +326,13 @@ func linked(live *effort.Budget, all []summary.Item, in *Input) standingSentence
 			words[i], holding[w] = append(words[i], w), append(holding[w], i)
 		}
 	}
-	changedBy, judged := make([]int, len(all)), in.changedBy(all)
+	changedBy, judged, read := make([]int, len(all)), in.changedBy(all), make([]*standing.Sentence, len(all))
+	sentence := func(i int) *standing.Sentence {
+		if read[i] == nil {
+			read[i] = standing.Read(all[i].Text)
+		}
+		return read[i]
+	}
 	for i := range all {
 		var known bool
 		if changedBy[i], known = judged(i); known || !live.Live(messageEffort) {
@@ -357,7 +363,7 @@ func linked(live *effort.Budget, all []summary.Item, in *Input) standingSentence
 		}
 		best := surelyChanges
 		for _, later := range slices.Sorted(maps.Keys(rare)) {
-			if score := standing.Changes(all[later].Text, all[i].Text) + sharesRare*max(0, rare[later]-1); score >= best {
+			if score := standing.Changes(sentence(later), sentence(i)) + sharesRare*max(0, rare[later]-1); score >= best {
 				best, changedBy[i] = score, later
 			}
 		}

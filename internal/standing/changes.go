@@ -5,15 +5,28 @@ import (
 	"unicode"
 )
 
+// Sentence is something that a person said, read once to be compared with others. It is for one goroutine.
+type Sentence struct {
+	text   string
+	stems  []uint64
+	scores [Outputs]int
+	scored bool
+}
+
+// Read reads a sentence.
+func Read(text string) *Sentence { return &Sentence{text: text, stems: Stems(text)} }
+
 // Changes is how likely a later clause of the person changes or takes back an earlier one, so
 // that the earlier must not stand without it: more likely than not from 0, and 100 more for
 // each unit of log-odds. Clauses that share no word that is at all rare have the lowest score.
 // Its work is bounded.
-func Changes(later, earlier string) int { return learned.Changes(later, earlier) }
+func Changes(later, earlier *Sentence) int { return learned.changes(later, earlier) }
 
 // Changes is the score of a change by a table.
-func (t Table) Changes(later, earlier string) int {
-	facts, ok := t.Facts(later, earlier)
+func (t Table) Changes(later, earlier string) int { return t.changes(Read(later), Read(earlier)) }
+
+func (t Table) changes(later, earlier *Sentence) int {
+	facts, ok := t.facts(later, earlier)
 	if !ok {
 		return lowest
 	}
@@ -34,21 +47,26 @@ const Facts = 4
 // how rare the words are that they share, and how much of the earlier that is, from 0 to 256.
 // It is false where nothing is shared.
 func (t Table) Facts(later, earlier string) (facts [Facts]int, ok bool) {
+	return t.facts(Read(later), Read(earlier))
+}
+
+func (t Table) facts(later, earlier *Sentence) (facts [Facts]int, ok bool) {
 	var shared, all int
-	words := Stems(later)
-	for _, stem := range Stems(earlier) {
+	for _, stem := range earlier.stems {
 		rare := t.rare(stem)
 		all += rare
-		if slices.Contains(words, stem) {
+		if slices.Contains(later.stems, stem) {
 			shared += rare
 		}
 	}
 	if shared == 0 {
 		return facts, false
 	}
-	c := Clause{Text: later}
+	if !later.scored {
+		later.scores, later.scored = t.scores(Clause{Text: later.text}, 0, Outputs), true
+	}
 	return [Facts]int{
-		min(max(t.Score(c, Revokes), -500), 500), min(max(t.Score(c, Stands), -500), 500),
+		min(max(later.scores[Revokes], -500), 500), min(max(later.scores[Stands], -500), 500),
 		min(shared, 1000), shared * 256 / all,
 	}, true
 }

@@ -73,20 +73,29 @@ func WeightAt(output int, weight uint32) int {
 }
 
 // Score is the score of a clause by an output of a table.
-func (t Table) Score(c Clause, output int) int {
-	var sums, counts [Groups]int64
+func (t Table) Score(c Clause, output int) int { return t.scores(c, output, output+1)[output] }
+
+// scores are the scores of a clause by the outputs between two.
+func (t Table) scores(c Clause, from, to int) (scores [Outputs]int) {
+	var sums [Outputs][Groups]int64
+	var counts [Groups]int64
 	c.Features(func(group int, weight uint32) {
-		sums[group] += int64(int8(t[WeightAt(output, weight)]))
+		for output := from; output < to; output++ {
+			sums[output][group] += int64(int8(t[WeightAt(output, weight)]))
+		}
 		counts[group]++
 	})
-	at := output * (1 + Groups)
-	score := t.number(at)
-	for group, n := range counts {
-		if n > 0 {
-			score += sums[group] * t.number(at+1+group) << 8 / int64(math.Sqrt(float64(n<<16)))
+	for output := from; output < to; output++ {
+		at := output * (1 + Groups)
+		score := t.number(at)
+		for group, n := range counts {
+			if n > 0 {
+				score += sums[output][group] * t.number(at+1+group) << 8 / int64(math.Sqrt(float64(n<<16)))
+			}
 		}
+		scores[output] = int(score >> Fraction)
 	}
-	return int(score >> Fraction)
+	return scores
 }
 
 // number is one of the numbers that a table begins with.

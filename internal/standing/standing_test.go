@@ -141,15 +141,15 @@ func TestChanges(t *testing.T) {
 		{"American spelling is off, we spell British from here on", "American spelling everywhere", "the American office sleeps until three"},
 		{"Kommentare ab sofort doch auf Englisch statt auf Deutsch", "Kommentare schreiben wir auf Deutsch", "Namen klein"},
 	} {
-		changed, other := Changes(row[0], row[1]), Changes(row[0], row[2])
+		changed, other := learned.Changes(row[0], row[1]), learned.Changes(row[0], row[2])
 		if changed < 0 || other >= changed {
 			t.Errorf("%q: %d of %q, %d of %q", row[0], changed, row[1], other, row[2])
 		}
 	}
-	if asked, changed := Changes("which version of Mocha do we have?", "unit tests run with Mocha"), Changes("Mocha is out, we use Vitest now", "unit tests run with Mocha"); asked >= changed {
+	if asked, changed := learned.Changes("which version of Mocha do we have?", "unit tests run with Mocha"), learned.Changes("Mocha is out, we use Vitest now", "unit tests run with Mocha"); asked >= changed {
 		t.Errorf("a question has %d, a change %d", asked, changed)
 	}
-	if got := Changes("", "tests"); got != lowest {
+	if got := learned.Changes("", "tests"); got != lowest {
 		t.Errorf("nothing changes a rule by %d", got)
 	}
 }
@@ -206,7 +206,7 @@ func TestHostile(t *testing.T) {
 				}
 			}
 		}
-		Changes(message, message)
+		learned.Changes(message, message)
 	}
 }
 
@@ -242,6 +242,6 @@ func BenchmarkScore(b *testing.B) {
 
 func BenchmarkChanges(b *testing.B) {
 	for b.Loop() {
-		Changes("we switch to Vitest, Mocha is history", "unit tests run with Mocha")
+		learned.Changes("we switch to Vitest, Mocha is history", "unit tests run with Mocha")
 	}
 }
