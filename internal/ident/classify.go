@@ -8,33 +8,35 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
-// kinds are the types that a chunk may have as a whole, in the order in which they are tried. norm returns the
-// normalized form; "" for a chunk that is of the type and says too little.
+// kinds are the types that a chunk may have as a whole, in the order in which they are tried: one that has all, any and
+// none of some classes of characters, as is says. norm returns the normalized form; "" for a chunk that is of the type
+// and says too little.
 var kinds = []struct {
 	Type
-	example string
-	is      func(c string, f features) bool
-	norm    func(c string) string // nil: as it stands
+	example        string
+	all, any, none set
+	is             func(c string, f features) bool
+	norm           func(c string) string // nil: as it stands
 }{
-	{Email, "ann@example.org", isEmail, strings.ToLower},
-	{Date, "2026-11-21T14:03", isDate, nil},
-	{Version, "v1.2.3-rc.1", isVersion, func(c string) string { return strings.TrimPrefix(c, "v") }},
-	{Number, "$1,250.50", isNumber, numberOf},
-	{Path, "src/client.go", isPath, path.Clean},
-	{Hex, "a3f29c1", isHex, strings.ToLower},
-	{Error, "ErrNotFound", isError, nil},
-	{Symbol, "parse_header", isSymbol, nil},
-	{ID, "TICKET-4821", isID, nil},
+	{Email, "ann@example.org", other | dot, 0, slash, isEmail, strings.ToLower},
+	{Date, "2026-11-21T14:03", digit, dash | slash | colon, 0, isDate, nil},
+	{Version, "v1.2.3-rc.1", digit | dot, 0, slash | colon | score, isVersion, func(c string) string { return strings.TrimPrefix(c, "v") }},
+	{Number, "$1,250.50", digit, 0, slash | colon | score, isNumber, numberOf},
+	{Path, "src/client.go", letter, slash | dot, colon, isPath, path.Clean},
+	{Hex, "a3f29c1", letter | digit, 0, other | dot | slash | score | colon, isHex, strings.ToLower},
+	{Error, "ErrNotFound", letter, 0, slash | dash | other, isError, nil},
+	{Symbol, "parse_header", letter, 0, slash | dash | other, isSymbol, nil},
+	{ID, "TICKET-4821", letter | digit, 0, other | slash | colon, isID, nil},
 }
 
 // classifyWhole reads a chunk as one identifier; ok is false when it is none as a whole.
 func classifyWhole(c string) (t Type, norm string, ok bool) {
 	f := featuresOf(c)
-	if f[letter]+f[digit] == 0 || int(f[letter]) == len(c) && (f[upper] == 0 || f[upper] == 1 && isUpper(c[0]) && c[0] != 'E') {
+	if f.has&(letter|digit) == 0 || int(f.letters) == len(c) && (f.uppers == 0 || f.uppers == 1 && isUpper(c[0]) && c[0] != 'E') {
 		return 0, "", false // marks, or a word, which Exception is not
 	}
 	for i := range kinds {
-		if k := &kinds[i]; k.is(c, f) {
+		if k := &kinds[i]; f.has&k.all == k.all && f.has&k.none == 0 && (k.any == 0 || f.has&k.any != 0) && k.is(c, f) {
 			if norm = c; k.norm != nil {
 				norm = k.norm(c)
 			}
@@ -44,11 +46,17 @@ func classifyWhole(c string) (t Type, norm string, ok bool) {
 	return 0, "", false
 }
 
-// features counts the characters of a chunk, of maxChunk bytes at most, by their class; upper ones are letters too.
-type features [classes]uint16
+// features are the classes of characters that a chunk has, and how many of some.
+type features struct {
+	has                                     set
+	letters, uppers, digits, dashes, colons uint16
+}
+
+// set is a set of classes of characters; upper ones are letters too.
+type set uint16
 
 const (
-	other = iota
+	other set = 1 << iota
 	letter
 	upper
 	digit
@@ -57,17 +65,17 @@ const (
 	dash
 	score
 	colon
-	classes
 )
 
 // classOf is the class of each byte.
-var classOf = func() (of [256]uint8) {
+var classOf = func() (of [256]set) {
 	for c := range 256 {
+		of[c] = other
 		switch b := byte(c); {
 		case scan.IsDigit(b):
 			of[c] = digit
 		case isUpper(b):
-			of[c] = upper
+			of[c] = letter | upper
 		case isLetter(b):
 			of[c] = letter
 		}
@@ -78,24 +86,20 @@ var classOf = func() (of [256]uint8) {
 
 func featuresOf(c string) (f features) {
 	for i := range len(c) {
-		f[classOf[c[i]]]++
+		class := classOf[c[i]]
+		f.has |= class
+		f.letters += uint16(class & letter / letter)
+		f.uppers += uint16(class & upper / upper)
+		f.digits += uint16(class & digit / digit)
+		f.dashes += uint16(class & dash / dash)
+		f.colons += uint16(class & colon / colon)
 	}
-	f[letter] += f[upper]
 	return f
 }
 
-// lacks reports whether there are no characters of some classes.
-func (f features) lacks(all ...int) bool {
-	n := uint16(0)
-	for _, class := range all {
-		n += f[class]
-	}
-	return n == 0
-}
-
-func isEmail(c string, f features) bool {
+func isEmail(c string, _ features) bool {
 	at, end := strings.IndexByte(c, '@'), strings.LastIndexByte(c, '.')
-	return at > 0 && strings.LastIndexByte(c, '@') == at && f[slash] == 0 && end > at+1 && end < len(c)-1 && isLetter(c[end+1])
+	return at > 0 && strings.LastIndexByte(c, '@') == at && end > at+1 && end < len(c)-1 && isLetter(c[end+1])
 }
 
 // isDate takes 2026-11-21, with or without a time, 2026/11/21, and 14:03 or
@@ -104,7 +108,7 @@ func isDate(c string, f features) bool {
 	if len(c) >= 10 && c[4] == c[7] && (c[4] == '-' || c[4] == '/') && digits(c[:1]+c[3:4]+c[5:7]+c[8:10]) {
 		return len(c) == 10 || c[10] == 'T'
 	}
-	if f[colon] == 0 || f[colon] > 2 || f[digit] < 3 || f[digit] > 6 || !f.lacks(letter, slash, dash, score, other, dot) {
+	if f.colons > 2 || f.digits < 3 || f.digits > 6 || f.has != digit|colon {
 		return false
 	}
 	for part := range strings.SplitSeq(c, ":") {
@@ -121,12 +125,12 @@ func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 // isVersion takes 1.2.3, v1.2, 1.2.3-rc.1.
 func isVersion(c string, f features) bool {
 	v := strings.TrimPrefix(c, "v")
-	if f[dot] == 0 || v == "" || !scan.IsDigit(v[0]) || !f.lacks(slash, colon, score) {
+	if !scan.IsDigit(v[0]) {
 		return false
 	}
 	core, rest, _ := strings.Cut(v, "-")
 	parts := strings.Split(core, ".")
-	if rest == "" && f[dash] > 0 || len(parts) < 2 || len(parts) < 3 && len(v) == len(c) {
+	if rest == "" && f.has&dash != 0 || len(parts) < 2 || len(parts) < 3 && len(v) == len(c) {
 		return false
 	}
 	return !slices.ContainsFunc(parts, func(p string) bool { return p == "" || len(p) > 5 || !digits(p) })
@@ -142,10 +146,7 @@ func cutNumber(c string) (sign, number, unit string) {
 	return c[:len(c)-len(body)], body[:len(body)-len(unit)], unit
 }
 
-func isNumber(c string, f features) bool {
-	if f[digit] == 0 || !f.lacks(slash, colon, score) {
-		return false
-	}
+func isNumber(c string, _ features) bool {
 	_, number, unit := cutNumber(c)
 	return number != "" && (unit == "" || units[unit]) && strings.Count(number, ".") <= 1
 }
@@ -177,14 +178,13 @@ var fileTypes = scan.WordSet("go mod sum ts tsx js jsx mjs cjs py rb rs java kt 
 	"sqlite gitignore example tmpl snap golden service exe wasm")
 
 func isPath(c string, f features) bool {
-	if f[slash]+f[dot] == 0 || f[colon] > 0 || f[letter] == 0 {
-		return false
+	isFile := func() bool {
+		base := c[strings.LastIndexByte(c, '/')+1:]
+		at := strings.LastIndexByte(base, '.')
+		return at >= 0 && (at > 0 || f.has&slash != 0) && fileTypes[strings.ToLower(base[at+1:])]
 	}
-	base := c[strings.LastIndexByte(c, '/')+1:]
-	ending := base[strings.LastIndexByte(base, '.')+1:]
-	file := len(ending) < len(base) && fileTypes[strings.ToLower(ending)]
-	if f[slash] == 0 {
-		return file && len(base) > len(ending)+1
+	if f.has&slash == 0 {
+		return isFile()
 	}
 	parts := 0
 	for p := range strings.SplitSeq(c, "/") {
@@ -196,7 +196,7 @@ func isPath(c string, f features) bool {
 	switch {
 	case len(c) < 4, strings.HasPrefix(c, "//"), strings.Contains(c, "//") && !rooted:
 		return false
-	case parts == 1 && !file:
+	case parts == 1 && !isFile():
 		return rooted && len(c) > 4
 	}
 	return parts > 0
@@ -205,15 +205,15 @@ func isPath(c string, f features) bool {
 // isHex takes UUIDs, and hexadecimal of at least 7 digits that has both letters
 // and figures.
 func isHex(c string, f features) bool {
-	return len(c) >= 7 && f[digit] > 0 && f[letter] > 0 && (f[dash] == 0 || len(c) == 36 && f[dash] == 4) && strings.Trim(c, "0123456789abcdefABCDEF-") == ""
+	return len(c) >= 7 && (f.dashes == 0 || len(c) == 36 && f.dashes == 4) && strings.Trim(c, "0123456789abcdefABCDEF-") == ""
 }
 
 // joins reports whether the colons of a chunk, if it has any, join parts of a name.
-func joins(c string, f features) bool { return f[colon] == 0 || strings.Contains(c, "::") }
+func joins(c string, f features) bool { return f.colons == 0 || strings.Contains(c, "::") }
 
 // isError takes names of errors: ErrNotFound, TimeoutError, ENOENT, E0308.
 func isError(c string, f features) bool {
-	if !f.lacks(slash, dash, other) || len(c) < 5 || f[letter] == 0 || !joins(c, f) {
+	if len(c) < 5 || !joins(c, f) {
 		return false
 	}
 	last := c[strings.LastIndexByte(c, '.')+1:]
@@ -223,7 +223,7 @@ func isError(c string, f features) bool {
 	case isUpper(last[0]) && len(last) > 6 && (strings.HasSuffix(last, "Error") || strings.HasSuffix(last, "Exception")):
 		return true
 	}
-	return last[0] == 'E' && (errnos[c] || len(c) == 5 && f[digit] == 4)
+	return last[0] == 'E' && (errnos[c] || len(c) == 5 && f.digits == 4)
 }
 
 var errnos = scan.WordSet("ENOENT EACCES EPERM EEXIST EISDIR ENOTDIR EINVAL EPIPE ECONNREFUSED ECONNRESET ETIMEDOUT EADDRINUSE ENOTEMPTY ENOSPC EAGAIN " +
@@ -232,25 +232,23 @@ var errnos = scan.WordSet("ENOENT EACCES EPERM EEXIST EISDIR ENOTDIR EINVAL EPIP
 // isSymbol takes names in code: snake, camel, dotted or with ::, at least six
 // characters and two parts.
 func isSymbol(c string, f features) bool {
-	if len(c) < 6 || f[letter] < 4 || !f.lacks(slash, dash, other) || scan.IsDigit(c[0]) || !joins(c, f) {
+	if len(c) < 6 || f.letters < 4 || scan.IsDigit(c[0]) || !joins(c, f) {
 		return false
 	}
 	parts, alpha := 0, 0 // those that begin with a letter
-	last := byte('_')
+	const joint = score | dot | colon
+	last := score
 	for i := range len(c) {
-		b := c[i]
-		joint := b == '_' || b == '.' || b == ':'
-		if !joint && (strings.IndexByte("_.:", last) >= 0 || isUpper(b) && isLower(last)) {
-			if parts++; isLetter(b) {
+		class := classOf[c[i]]
+		if class&joint == 0 && (last&joint != 0 || class&upper != 0 && isLower(c[i-1])) {
+			if parts++; class&letter != 0 {
 				alpha++
 			}
 		}
-		last = b
+		last = class
 	}
 	// An id such as ab_12x has one part of letters and one of figures.
-	return parts >= 2 && alpha >= 2 && f[digit]*2 <= f[letter]
+	return parts >= 2 && alpha >= 2 && f.digits*2 <= f.letters
 }
 
-func isID(c string, f features) bool {
-	return f[letter] > 0 && f[digit] > 0 && len(c) >= 5 && f.lacks(other, slash, colon)
-}
+func isID(c string, _ features) bool { return len(c) >= 5 }

@@ -57,10 +57,10 @@ func Extract(text string, found func(Ident)) { ExtractWhile(nil, text, found) }
 
 // ExtractWhile is Extract as long as the work goes on.
 func ExtractWhile(live *effort.Budget, text string, found func(Ident)) {
-	s := scanner{text: text, found: found, live: live}
+	s := scanner{text: text, live: live}
 	for from := 0; s.at < len(text) && live.Live(byteEffort*(s.at-from)); {
 		from = s.at
-		s.step()
+		s.step(found)
 	}
 }
 
@@ -75,10 +75,9 @@ func All(text string) []Ident {
 }
 
 type scanner struct {
-	text  string
-	at    int
-	live  *effort.Budget
-	found func(Ident)
+	text string
+	at   int
+	live *effort.Budget
 	// sentence says that the next word begins a sentence or a line.
 	sentence bool
 }
@@ -101,14 +100,14 @@ var isSeparator = func() (is [256]bool) {
 // words. Agents number the lines of a file with an arrow.
 const symbolLead = 0xE2
 
-func (s *scanner) step() {
+func (s *scanner) step(found func(Ident)) {
 	c := s.text[s.at]
 	if c == '\n' || s.at == 0 {
 		s.sentence = true
 	}
 	switch {
 	case c == '"' || c == '`':
-		if s.scanQuoted(c) {
+		if s.scanQuoted(c, found) {
 			return
 		}
 		s.at++
@@ -118,13 +117,13 @@ func (s *scanner) step() {
 		s.sentence = s.sentence || c == '!' || c == '?'
 		s.at++
 	default:
-		s.scanChunk()
+		s.scanChunk(found)
 	}
 }
 
 // scanQuoted takes a quoted string of several words; false when there is none here.
 // A quoted single word is read as what it is.
-func (s *scanner) scanQuoted(quote byte) bool {
+func (s *scanner) scanQuoted(quote byte, found func(Ident)) bool {
 	rest := s.text[s.at+1 : min(len(s.text), s.at+longestQuote+2)]
 	end := strings.IndexByte(rest, quote)
 	if end < shortestQuote {
@@ -134,7 +133,7 @@ func (s *scanner) scanQuoted(quote byte) bool {
 	if strings.IndexByte(body, '\n') >= 0 || strings.IndexByte(body, ' ') < 0 || body[0] == ' ' || body[end-1] == ' ' || isSeparator[body[0]] {
 		return false
 	}
-	s.found(Ident{Quoted, body, body, s.at + 1})
+	found(Ident{Quoted, body, body, s.at + 1})
 	s.at += end + 2
 	s.sentence = false
 	return true
@@ -142,7 +141,7 @@ func (s *scanner) scanQuoted(quote byte) bool {
 
 // scanChunk reads up to the next separator. Commas between digits and what an
 // address may hold do not end it.
-func (s *scanner) scanChunk() {
+func (s *scanner) scanChunk(found func(Ident)) {
 	start := s.at
 	text := s.text
 	for s.at < len(text) && isLower(text[s.at]) {
@@ -166,7 +165,7 @@ func (s *scanner) scanChunk() {
 	}
 	first := s.sentence
 	s.sentence = s.at > start && strings.IndexByte(".:", text[s.at-1]) >= 0
-	s.classify(chunk, at, first)
+	s.classify(chunk, at, first, found)
 }
 
 // groupOf3 reports whether a text begins with a group of three digits, as large
@@ -177,24 +176,41 @@ func groupOf3(s string) bool {
 
 // trimPunctuation takes punctuation off both ends.
 func trimPunctuation(chunk string, at int) (string, int) {
-	rest := strings.TrimLeft(chunk, ":,;%&@#^+")
-	return strings.TrimRight(rest, ".:,;&@#^+-"), at + len(chunk) - len(rest)
+	from, to := 0, len(chunk)
+	for from < to && punctuation[chunk[from]] > 1 {
+		from++
+	}
+	for to > from && punctuation[chunk[to-1]]%2 == 1 {
+		to--
+	}
+	return chunk[from:to], at + from
 }
+
+// punctuation is 1 for the bytes that end no identifier, 2 for those that begin none, and 3 for both.
+var punctuation = func() (is [256]uint8) {
+	for _, c := range []byte(".:,;&@#^+-") {
+		is[c] = 1
+	}
+	for _, c := range []byte(":,;%&@#^+") {
+		is[c] += 2
+	}
+	return is
+}()
 
 // maxChunk is the length in bytes from which a piece of text is no identifier but an
 // address, or several that colons join: to look at each rest of it as a whole would
 // take time with the square of its length.
 const maxChunk = 2048
 
-func (s *scanner) classify(chunk string, at int, first bool) {
+func (s *scanner) classify(chunk string, at int, first bool, found func(Ident)) {
 	for s.live.Live(byteEffort * min(len(chunk), maxChunk) / 8) {
 		if i := strings.Index(chunk[:min(len(chunk), maxChunk)], "://"); i > 1 && len(chunk) > i+5 {
-			s.found(Ident{URL, strings.TrimRight(chunk, "/"), chunk, at})
+			found(Ident{URL, strings.TrimRight(chunk, "/"), chunk, at})
 			return
 		}
 		if len(chunk) <= maxChunk {
 			if t, norm, ok := classifyWhole(chunk); ok {
-				s.found(Ident{t, norm, chunk, at})
+				found(Ident{t, norm, chunk, at})
 				return
 			}
 		}
@@ -208,7 +224,7 @@ func (s *scanner) classify(chunk string, at int, first bool) {
 		}
 		head := strings.TrimRight(chunk[:i], ":")
 		if head, at := trimPunctuation(head, at); head != "" {
-			s.classify(head, at, first) // has no colon: this goes no deeper
+			s.classify(head, at, first, found) // has no colon: this goes no deeper
 		}
 		if chunk, at = trimPunctuation(chunk[i+1:], at+i+1); chunk == "" {
 			return
@@ -216,13 +232,13 @@ func (s *scanner) classify(chunk string, at int, first bool) {
 		first = false
 	}
 	if !first && len(chunk) <= maxChunk {
-		s.scanName(chunk, at)
+		s.scanName(chunk, at, found)
 	}
 }
 
 // scanName takes a capitalised n-gram in the middle of a sentence: two to five words, each with a small
 // letter.
-func (s *scanner) scanName(chunk string, at int) {
+func (s *scanner) scanName(chunk string, at int, found func(Ident)) {
 	if !capitalised(chunk) {
 		return
 	}
@@ -238,7 +254,7 @@ func (s *scanner) scanName(chunk string, at int) {
 		end = next
 	}
 	if words > 1 {
-		s.found(Ident{Name, s.text[at:end], s.text[at:end], at})
+		found(Ident{Name, s.text[at:end], s.text[at:end], at})
 		s.at = max(s.at, end)
 	}
 }

@@ -128,9 +128,14 @@ func IsLetter(c byte) bool { return isLower(Lower(c)) }
 
 // WordByte reports whether a byte is part of a word or a name: beyond ASCII, every byte but
 // 0xE2, which begins punctuation, arrows and box drawing.
-func WordByte(c byte) bool {
-	return IsLetter(c) || IsDigit(c) || c == '_' || c >= 0x80 && c != 0xe2
-}
+func WordByte(c byte) bool { return wordBytes[c] }
+
+var wordBytes = func() (is [256]bool) {
+	for c := range 256 {
+		is[c] = IsLetter(byte(c)) || IsDigit(byte(c)) || c == '_' || c >= 0x80 && c != 0xe2
+	}
+	return is
+}()
 
 // Lower returns a letter of ASCII in lower case, and every other byte as it is.
 func Lower(c byte) byte {

@@ -25,13 +25,17 @@ var failureMarks = []struct {
 	{"does not", 1, false}, {"rejected", 2, false}, {"conflict", 2, false}, {"segmentation fault", 3, false}, {"killed", 1, false},
 }
 
-// failureIndex lists the marks by their first byte.
-var failureIndex = func() (t [256][]int) {
+// failureIndex lists the marks by their first byte; failureSeconds are the second bytes of those.
+var failureIndex, failureSeconds = func() (t [256][]int, seconds [256]uint32) {
 	for i, m := range failureMarks {
 		t[m.text[0]] = append(t[m.text[0]], i)
+		seconds[m.text[0]] |= letterBit(m.text[1])
 	}
-	return t
+	return t, seconds
 }()
+
+// letterBit is a bit for each small letter, and one for all other bytes.
+func letterBit(c byte) uint32 { return 1 << min(c-'a', 31) }
 
 // FailureScore says how clearly a line reports a failure, from 0 to 3, and whether it proves one: a test
 // runner, compiler or interpreter says so.
@@ -42,7 +46,7 @@ func FailureScore(line string) (score int, sure bool) {
 	word := true
 	for i := 0; i < len(line); i++ {
 		c := scan.Lower(line[i])
-		if word {
+		if word && i+1 < len(line) && failureSeconds[c]&letterBit(scan.Lower(line[i+1])) != 0 {
 			for _, at := range failureIndex[c] {
 				m := &failureMarks[at]
 				if m.sure && i > 0 || m.score <= score && !(m.sure && i == 0) || !scan.HasPrefixFold(line[i:], m.text) {
