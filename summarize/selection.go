@@ -115,16 +115,20 @@ func choose(p *pool, budget int, standing float64, count, whole func(string) int
 	s.fitWork()
 	limit := int(float32(budget) * fullness)
 	share := s.shares.requests
-	var best summary.Summary
-	most := -1 // tokens of the best
+	var best, out summary.Summary
+	var tried []summary.Item // the requests of out
+	n, most := 0, -1         // tokens of out, of the best
 	for range 6 {
 		if p.effort != nil && !p.effort.Live(1<<20) {
 			break // the result is dropped
 		}
 		s.trimRequests(int(share * float32(budget)))
-		s.takeFloors(limit)
-		s.takeBest(limit)
-		out, n := s.fit()
+		if n == 0 || !slices.EqualFunc(s.requests, tried, func(a, b summary.Item) bool { return a.Text == b.Text && a.Turn == b.Turn }) { // else it is the same again
+			tried = s.requests
+			s.takeFloors(limit)
+			s.takeBest(limit)
+			out, n = s.fit()
+		}
 		if n > budget {
 			share /= 3
 			continue
