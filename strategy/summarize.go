@@ -269,7 +269,7 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	for range 3 {
 		asked := in
 		asked.Budget = Uncorrected(in.Budget, v.Correction)
-		sum, err := v.Summarizer.Summarize(ctx, asked)
+		sum, err := askOnce(ctx, v, asked)
 		if err != nil {
 			return done, fmt.Errorf("strategy.Summarize: turns %d to %d: %w", p.Span.FirstTurn, p.Span.LastTurn, err)
 		}
@@ -294,6 +294,21 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	record.SummaryTokens = v.CountText(text)
 	done.Record = record
 	return done, nil
+}
+
+// askOnce asks the summarizer; one that asks no model is not asked the same twice in a row.
+func askOnce(ctx context.Context, v *View, in summarize.Input) (summarize.Result, error) {
+	if _, byRule := v.Summarizer.(*summarize.Extractive); !byRule {
+		return v.Summarizer.Summarize(ctx, in)
+	}
+	if v.asked == nil || !v.asked.Same(&in) {
+		out, err := v.Summarizer.Summarize(ctx, in)
+		if err != nil {
+			return out, err
+		}
+		v.asked, v.answer = &in, out
+	}
+	return v.answer, nil
 }
 
 // summarizedFrom reports whether a message from this position on is summarized.

@@ -76,6 +76,8 @@ type View struct {
 	cover       []int               // per message: its record, or -1
 	now         []int               // per message: the tokens it takes now
 	total       int
+	asked       *summarize.Input // what the summarizer was asked last, and its answer
+	answer      summarize.Result
 	proposed    []Proposal // in the order they were tried
 	summaries   []summarize.Report
 	leaving     []bool               // per message: proposed summaries cover it; may be nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
@@ -94,6 +96,19 @@ func (in *Input) UserBeside() [][]thread.Message {
 		}
 	}
 	return all
+}
+
+// Same reports whether two inputs hold the very same messages and ask for the same: a summary that no model has a part
+// in is the same then. It may be false for messages that are merely equal.
+func (in *Input) Same(other *Input) bool {
+	a, b := *in, *other
+	for _, lists := range [...][2]*[]thread.Message{{&a.Messages, &b.Messages}, {&a.Log, &b.Log}, {&a.Context, &b.Context}, {&a.Shown, &b.Shown}} {
+		if (*lists[0] == nil) != (*lists[1] == nil) || !slices.EqualFunc(*lists[0], *lists[1], func(x, y thread.Message) bool { return same(&x, &y) }) {
+			return false
+		}
+		*lists[0], *lists[1] = nil, nil
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 // bytes is about how much text all of the input has.

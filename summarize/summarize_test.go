@@ -611,3 +611,25 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestSame: an input is the same as one of the very same messages that asks for the same, and as no other.
+func TestSame(t *testing.T) {
+	messages := synthetic(t, 100_000)
+	in := Input{Messages: messages[:8], Log: messages, Context: messages[8:], Budget: 800, Stands: map[string]bool{"a": true}}
+	same := in
+	same.Messages, same.Stands = slices.Clone(in.Messages), map[string]bool{"a": true}
+	if !same.Same(&in) {
+		t.Error("a copy is not the same")
+	}
+	for name, change := range map[string]func(*Input){
+		"budget": func(x *Input) { x.Budget++ }, "full": func(x *Input) { x.Full = true }, "judgement": func(x *Input) { x.Stands = nil },
+		"a message less": func(x *Input) { x.Messages = x.Messages[1:] }, "another message": func(x *Input) { x.Messages[3] = messages[9] },
+		"nothing shown": func(x *Input) { x.Shown = []thread.Message{} }, "previous": func(x *Input) { x.Previous = &summary.Summary{CurrentTask: "x"} },
+	} {
+		other := in
+		other.Messages = slices.Clone(in.Messages)
+		if change(&other); other.Same(&in) {
+			t.Errorf("%s: is the same", name)
+		}
+	}
+}
