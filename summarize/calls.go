@@ -24,6 +24,7 @@ type callFacts struct {
 	moreFiles   int32     // that are not in Files
 	inputIdents []mention // in input
 	idents      []mention // in all arguments
+	first       int32     // 1 + how many identifiers of its message stand before them
 	onlyPrints  bool      // of a command line: it only shows content
 	*changeFacts
 }
@@ -87,14 +88,17 @@ func readCall(live *effort.Budget, c *thread.ToolCall) callFacts {
 // text. It returns the commands of a command line.
 func (f *callFacts) readArguments(live *effort.Budget, args gjson.Result, text string) (line []shell.Command) {
 	script := text
+	const begins = "*** Begin Patch"
 	if args.IsObject() {
-		script = command(args)
+		if script = ""; f.Class == toolclass.Shell || strings.Contains(text, begins) {
+			script = command(args)
+		}
 	}
 	patch := ""
 	if changesFile(f.Class) {
 		patch = args.Get("patch").Str
 	}
-	if strings.Contains(script, "*** Begin Patch") && (f.Class == toolclass.Shell || changesFile(f.Class) || !args.IsObject()) {
+	if strings.Contains(script, begins) && (f.Class == toolclass.Shell || changesFile(f.Class) || !args.IsObject()) {
 		patch = script
 	}
 	switch {

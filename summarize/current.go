@@ -103,6 +103,8 @@ const nearby = 10
 func (b *builder) dropStale(o *origin, lines []piece, whole, says bool) {
 	if whole && says || !b.effort.Spend(8*len(o.held)) { // else which of its lines hold is not known
 		b.dropAll(o)
+	}
+	if len(o.held) == 0 {
 		return
 	}
 	where := make(map[string]int, len(lines)) // -1 for several places
@@ -193,17 +195,18 @@ func (b *builder) addLines(x *exchange, base float32) {
 		if x.failed() {
 			edit = "failed " + edit
 		}
-		b.snippet(x.at, x.told, c, edit, c.changed, changedBase)
+		b.snippet(x.from, x.told, c, edit, c.changed, changedBase)
 		if o := b.origin(fileKey(c.path())); o != nil && c.path() != "" && !x.failed() {
 			b.track(o, from)
 		}
 	}
 	from := len(b.candidates)
 	o, whole := b.originOf(x)
+	lines := r.plain()
 	if o != nil {
-		b.dropStale(o, r.plain(), whole, true)
+		b.dropStale(o, lines, whole, true)
 	}
-	b.snippet(x.at, x.told, c, label(c, r.tool, x.failed()), r.plain(), base)
+	b.snippet(x.at, x.told, c, label(c, r.tool, x.failed()), lines, base)
 	if o != nil {
 		b.track(o, from)
 	}
@@ -218,7 +221,7 @@ func (b *builder) applyLater() {
 		f := b.read(m)
 		for n := range f.calls {
 			c := &f.calls[n]
-			b.calls[c.ID] = asking{c, m}
+			b.calls[c.ID] = asking{c, m, len(b.messages) + i}
 			if c.Class == toolclass.Todo && b.in.Log != nil {
 				b.tasks.change(m, c)
 				tasks = true

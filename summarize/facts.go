@@ -21,6 +21,7 @@ import (
 type piece struct {
 	text   string
 	idents []mention
+	first  int32    // 1 + how many identifiers of its message stand before its own; 0 if it is none of the lines of eachLine
 	terms  []string // of the assistant's words
 	reason int      // where in text the reason begins; 0 if it gives none
 	score  float32  // what its form tells: how clearly a line reports an error, or defines something
@@ -57,6 +58,8 @@ type facts struct {
 	notice *work.Notice
 	next   string // what the assistant says it will do next, where no call follows
 	speaks bool   // the assistant says something, though there may be no room for it
+
+	mentions int32 // of identifiers, in the lines of eachLine
 }
 
 // userFacts is what was read from what stands in the user's name.
@@ -142,6 +145,7 @@ func readWhile(live *effort.Budget, m *thread.Message) *facts {
 			f.result = readResult(live, p)
 		}
 	}
+	f.number()
 	f.notice, f.speaks = work.ReadNotice(m), len(f.said) > 0
 	if f.speaks && len(f.calls) == 0 {
 		f.next = lastAnnouncement(f.said)
@@ -187,8 +191,11 @@ func (f *facts) work() work.Message {
 func withoutReminders(s string) string {
 	for {
 		body, ends := strings.CutSuffix(strings.TrimRight(s, " \n"), "</system-reminder>")
+		if !ends {
+			return s
+		}
 		at := strings.LastIndex(body, "\n<system-reminder>")
-		if !ends || at < 0 || strings.HasPrefix(body[at:], "\n<system-reminder>\nThe user sent ") {
+		if at < 0 || strings.HasPrefix(body[at:], "\n<system-reminder>\nThe user sent ") {
 			return s
 		}
 		s = s[:at]

@@ -47,9 +47,12 @@ func isDrawing(s string) bool {
 // withoutLineNumber skips the number that file tools write in front of each line ("12→", "12\t", "12|"): it is
 // stale after the next edit.
 func withoutLineNumber(line string) string {
+	if line == "" || !scan.IsDigit(line[0]) {
+		return line
+	}
 	rest := strings.TrimLeft(line, "0123456789")
 	for _, mark := range [...]string{"\t", "|", "→"} {
-		if text, ok := strings.CutPrefix(rest, mark); ok && len(rest) < len(line) {
+		if text, ok := strings.CutPrefix(rest, mark); ok {
 			return strings.TrimLeft(text, " \t\r\n")
 		}
 	}

@@ -17,7 +17,10 @@ type mention struct {
 }
 
 // mentions appends the identifiers of a text.
-func mentions(to []mention, text string) []mention { return mentionsWhile(nil, to, text) }
+func mentions(to []mention, text string) []mention {
+	var few [16]mention // as many as a line has
+	return append(to, mentionsWhile(nil, few[:0], text)...)
+}
 
 // mentionsWhile is mentions as long as the work goes on.
 func mentionsWhile(live *effort.Budget, to []mention, text string) []mention {
@@ -52,8 +55,27 @@ func (s source) ofCall() bool { return s >= inEdit && s <= inArguments }
 // writes one in a call.
 type names struct {
 	id     map[string]int32
+	in     [][]int32 // by message, the identifiers of its lines, in the order of eachLine
 	stats  []stat
 	weight []float32
+}
+
+// known are the numbers of the identifiers that the span holds.
+func (n *names) known(all []mention) (ids []int32) {
+	for _, x := range all {
+		if id, ok := n.id[x.norm]; ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// ofPiece are the identifiers of a piece of the message at i.
+func (n *names) ofPiece(i int, p *piece) []int32 {
+	if p.first == 0 { // it is none of its lines
+		return n.known(p.idents)
+	}
+	return n.in[i][p.first-1:][:len(p.idents):len(p.idents)]
 }
 
 // stat is what is known of an identifier.
@@ -76,32 +98,36 @@ const (
 	lookUp                = 128 // what finding an identifier among the others takes, in units of effort
 )
 
-// learn finds the identifiers and their weights, and returns how many mentions it saw.
-func (n *names) learn(work *effort.Budget, in *Input, all []*facts, of func(*thread.Message) *facts) (seen int) {
+// learn finds the identifiers and their weights.
+func (n *names) learn(work *effort.Budget, in *Input, all []*facts, of func(*thread.Message) *facts) {
+	seen := 0
 	for _, f := range all { // to allocate once
-		eachLine(f, func(line []mention, _ source) { seen += len(line) })
+		seen += int(f.mentions)
 	}
 	n.id = make(map[string]int32, seen/6) // most come up more than once
 	n.stats = make([]stat, 0, seen/6)
+	n.in = make([][]int32, len(all))
+	ids := make([]int32, 0, seen)
 	steps := stepsBack(in)
 	recent := func(i int, m *thread.Message) bool {
 		return steps[i] <= agentSteps && m.Role == thread.Assistant || steps[i] <= userSteps && m.Role == thread.User
 	}
 	for i, f := range all {
-		hot := recent(i, &in.Messages[i])
-		eachLine(f, func(line []mention, from source) {
+		hot, from := recent(i, &in.Messages[i]), len(ids)
+		ids = ids[:from+int(f.mentions)]
+		n.in[i] = ids[from:]
+		eachLine(f, func(line []mention, first *int32, source source) {
 			for k := 0; k < len(line) && work.Live(lookUp); k++ {
-				st := n.see(line[k], i, from)
-				st.inUse = st.inUse || hot
+				id := n.see(line[k], i, source)
+				n.in[i][int(*first)-1+k] = id
+				n.stats[id].inUse = n.stats[id].inUse || hot
 			}
 		})
 	}
 	note := func(m *thread.Message, what func(*stat)) {
-		eachLine(of(m), func(line []mention, _ source) {
-			for _, x := range line {
-				if st := n.stat(x); st != nil {
-					what(st)
-				}
+		eachLine(of(m), func(line []mention, _ *int32, _ source) {
+			for _, id := range n.known(line) {
+				what(&n.stats[id])
 			}
 		})
 	}
@@ -114,8 +140,8 @@ func (n *names) learn(work *effort.Budget, in *Input, all []*facts, of func(*thr
 	for i := range shown {
 		note(&shown[i], func(st *stat) { st.inContext = true })
 	}
-	for _, f := range all {
-		n.measure(f)
+	if work.Live(0) { // else not all are known
+		n.measure(all)
 	}
 	n.weight = make([]float32, len(n.stats))
 	for id := range n.stats {
@@ -123,7 +149,6 @@ func (n *names) learn(work *effort.Budget, in *Input, all []*facts, of func(*thr
 			n.weight[id] = chance(st.traits(steps))
 		}
 	}
-	return seen
 }
 
 // stepsBack counts the agent's steps after each message of the span and the context.
@@ -142,22 +167,15 @@ func stepsBack(in *Input) []int {
 	return steps
 }
 
-// stat is what is known of an identifier; nil for one that was not seen.
-func (n *names) stat(x mention) *stat {
-	if id, ok := n.id[x.norm]; ok {
-		return &n.stats[id]
-	}
-	return nil
-}
-
 // see notes that message i holds an identifier.
-func (n *names) see(x mention, i int, from source) *stat {
-	st := n.stat(x)
-	if st == nil {
-		n.id[x.norm] = int32(len(n.stats))
+func (n *names) see(x mention, i int, from source) int32 {
+	id, ok := n.id[x.norm]
+	if !ok {
+		id = int32(len(n.stats))
+		n.id[x.norm] = id
 		n.stats = append(n.stats, stat{kind: x.kind, last: -1, near: farOff})
-		st = &n.stats[len(n.stats)-1]
 	}
+	st := &n.stats[id]
 	if st.last != int32(i) {
 		st.messages++
 		if from.ofCall() {
@@ -171,57 +189,68 @@ func (n *names) see(x mention, i int, from source) *stat {
 	case inWords:
 		st.words = 1
 	}
-	return st
+	return id
 }
 
-// measure finds how near the identifiers of a message stand to a line with one in use, before or after them.
-func (n *names) measure(f *facts) {
-	var lines [][]mention
+// measure finds how near the identifiers of each message stand to a line with one in use, before or after them.
+func (n *names) measure(all []*facts) {
+	var lines [][]int32
 	var hot []int // those with an identifier in use
-	eachLine(f, func(line []mention, _ source) {
-		if len(line) == 0 {
-			return
-		}
-		if slices.ContainsFunc(line, func(x mention) bool { st := n.stat(x); return st != nil && st.inUse }) {
-			hot = append(hot, len(lines))
-		}
-		lines = append(lines, line)
-	})
-	for k := 0; k < len(lines) && len(hot) > 0; k++ {
-		for len(hot) > 1 && hot[1] <= k {
-			hot = hot[1:]
-		}
-		away := max(hot[0]-k, k-hot[0])
-		if len(hot) > 1 {
-			away = min(away, hot[1]-k)
-		}
-		for _, x := range lines[k] {
-			if st := n.stat(x); st != nil { // else the work has ended
-				st.near = min(st.near, int32(away))
+	for i, f := range all {
+		lines, hot = lines[:0], hot[:0]
+		eachLine(f, func(line []mention, first *int32, _ source) {
+			if len(line) == 0 {
+				return
+			}
+			ids := n.in[i][*first-1:][:len(line)]
+			if slices.ContainsFunc(ids, func(id int32) bool { return n.stats[id].inUse }) {
+				hot = append(hot, len(lines))
+			}
+			lines = append(lines, ids)
+		})
+		for k, next := 0, 0; k < len(lines) && len(hot) > 0; k++ {
+			for next+1 < len(hot) && hot[next+1] <= k {
+				next++
+			}
+			away := max(hot[next]-k, k-hot[next])
+			if next+1 < len(hot) {
+				away = min(away, hot[next+1]-k)
+			}
+			for _, id := range lines[k] {
+				n.stats[id].near = min(n.stats[id].near, int32(away))
 			}
 		}
 	}
 }
 
-// eachLine calls yield with the identifiers of every line of a message.
-func eachLine(f *facts, yield func([]mention, source)) {
+// eachLine calls yield with the identifiers of every line of a message, and 1 + how many of the message stand before.
+func eachLine(f *facts, yield func(line []mention, first *int32, from source)) {
 	all := func(pieces []piece, from source) {
 		for i := range pieces {
-			yield(pieces[i].idents, from)
+			yield(pieces[i].idents, &pieces[i].first, from)
 		}
 	}
-	yield(f.idents, inUser)
+	first := int32(1)
+	yield(f.idents, &first, inUser)
 	all(f.said, inWords)
 	all(f.recap, inWords)
 	for i := range f.calls {
 		c := &f.calls[i]
 		from := cmp.Or(classes[c.Class].arguments, inArguments)
-		yield(c.idents, from)
+		yield(c.idents, &c.first, from)
 		all(c.changed, from)
 	}
 	if f.result != nil {
 		all(f.result.idLines, f.result.source)
 	}
+}
+
+// number notes where in its message the identifiers of each line stand.
+func (f *facts) number() {
+	eachLine(f, func(line []mention, first *int32, _ source) {
+		*first = f.mentions + 1
+		f.mentions += int32(len(line))
+	})
 }
 
 // traits are the bins that an identifier falls into, one for each trait of the table of

@@ -126,7 +126,6 @@ type builder struct {
 	goesOn     bool
 	progress   map[progressKey]progressCount // the assistant's words that have numbers
 	seen       map[seenText]struct{}         // texts taken, so that nothing is said twice
-	idents     []int32                       // storage for candidates
 	entries    [sections]int                 // how many plain entries have a candidate
 }
 
@@ -176,8 +175,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	b.lookAhead()
 	b.findCommandTexts()
 	b.seen = make(map[seenText]struct{}, pieces) // most of them; growing would hash all texts again
-	seen := b.names.learn(b.effort, in, b.facts, of)
-	b.idents = make([]int32, 0, seen)
+	b.names.learn(b.effort, in, b.facts, of)
 	b.candidates = make([]candidate, 0, 256+pieces+outcomes)
 	b.ToolOutcomes, b.latest = make([]summary.ToolOutcome, 0, outcomes), make([]int, 0, outcomes)
 	b.Requests, b.requests = make([]summary.Item, 0, users), make([]request, 0, users)
@@ -334,25 +332,18 @@ func spanOf(in *Input) thread.Span {
 // entry adds the candidate of the next plain entry of a section.
 func (b *builder) entry(sec section, at int, base float32, idents []mention) *candidate {
 	b.entries[sec]++
-	return b.add(candidate{section: sec, entry: b.entries[sec] - 1, piece: -1, at: at, base: base}, idents)
+	return b.add(candidate{section: sec, entry: b.entries[sec] - 1, piece: -1, at: at, base: base, idents: b.names.known(idents)})
 }
 
-// piece adds a piece to a group, and its candidate. The group must become the next of its
-// section.
+// piece adds a piece of the message at a position to a group, and its candidate. The group must become the next of
+// its section.
 func (b *builder) piece(sec section, g *group, at int, base float32, p piece) *candidate {
-	c := candidate{section: sec, entry: len(b.groups[sec]), piece: len(g.places), at: at, base: base, text: p.text}
+	c := candidate{section: sec, entry: len(b.groups[sec]), piece: len(g.places), at: at, base: base, text: p.text, idents: b.names.ofPiece(at, &p)}
 	g.places = append(g.places, p.place)
-	return b.add(c, p.idents)
+	return b.add(c)
 }
 
-func (b *builder) add(c candidate, idents []mention) *candidate {
-	from := len(b.idents)
-	for _, x := range idents {
-		if id, ok := b.names.id[x.norm]; ok {
-			b.idents = append(b.idents, id)
-		}
-	}
-	c.idents = b.idents[from:len(b.idents):len(b.idents)]
+func (b *builder) add(c candidate) *candidate {
 	c.dead = b.in.State && c.section != secPlan && c.section != secOpen && c.section != secArtifact
 	b.candidates = append(b.candidates, c)
 	return &b.candidates[len(b.candidates)-1]
@@ -386,7 +377,7 @@ const (
 )
 
 func (b *builder) call(i int, m *thread.Message, c *callFacts) {
-	b.calls[c.ID] = asking{c, m}
+	b.calls[c.ID] = asking{c, m, i}
 	if c.Class != toolclass.Todo {
 		return
 	}
@@ -399,16 +390,12 @@ func (b *builder) call(i int, m *thread.Message, c *callFacts) {
 // maxLabel bounds the label of a group, in bytes.
 const maxLabel = 110
 
-// snippet adds pieces of one message as a group of lines of output.
+// snippet adds pieces of the message at i as a group of lines of output.
 func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, pieces []piece, base float32) {
 	g := group{label: clip.Brief(label, maxLabel), turn: m.Turn, sources: []thread.ID{m.ID}}
 	if c != nil {
 		g.path = c.path()
-		for _, x := range c.inputIdents {
-			if id, ok := b.names.id[x.norm]; ok && strings.Contains(g.label, x.norm) {
-				g.idents = append(g.idents, id)
-			}
-		}
+		g.idents = b.names.known(slices.DeleteFunc(slices.Clone(c.inputIdents), func(x mention) bool { return !strings.Contains(g.label, x.norm) }))
 	}
 	g.places = make([]place, 0, len(pieces))
 	for _, p := range pieces {

@@ -17,6 +17,7 @@ import (
 type asking struct {
 	*callFacts
 	by *thread.Message
+	at int // the position of the message in the span
 }
 
 // exchange is a result with the call that it answers, and how the call ended.
@@ -26,13 +27,14 @@ type exchange struct {
 	asked  *thread.Message // the message with the call; nil if it is not known
 	told   *thread.Message // the message with the result
 	at     int             // the position of told in the span
+	from   int             // the position of asked there
 	class  toolclass.Class
 	ended  thread.Outcome
 }
 
 func (b *builder) exchange(i int, m *thread.Message, r *resultFacts) *exchange {
 	c := b.calls[r.CallID]
-	x := &exchange{call: c.callFacts, result: r, asked: c.by, told: m, at: i, class: toolclass.ClassOf(r.tool)}
+	x := &exchange{call: c.callFacts, result: r, asked: c.by, told: m, at: i, from: c.at, class: toolclass.ClassOf(r.tool)}
 	if x.call != nil {
 		x.class = c.Class
 	}
