@@ -23,10 +23,7 @@ import (
 // its end, or where the turn has shown it already, as far as the limit leaves room. Then
 // events, documents and the index of what was removed follow.
 func deliver(ctx context.Context, s *Session, loaded snapshot, situation *policy.Situation, p *plan.Plan, f *policy.Fitted, rehydrated []render.Rehydrated, q planRequest) (*Prepared, error) {
-	limit, room, mark := requestLimit(s.c.config.Policy, situation), -1, 0
-	if s.c.steers() {
-		mark = dueMark(s.c.config.Policy, situation)
-	}
+	limit, room, mark := requestLimit(s.c.config.Policy, situation), -1, dueMark(s.c.config.Policy, situation)
 	if limit > 0 {
 		room = max(limit-f.Tokens, 0)
 	}
@@ -63,7 +60,7 @@ func deliver(ctx context.Context, s *Session, loaded snapshot, situation *policy
 	if p != situation.Current {
 		out.Compacted = p
 	}
-	s.emit(ctx, preparedEvent(situation, f, tokens, limit))
+	s.emit(ctx, preparedEvent(situation, f, tokens, limit, mark))
 	indexInBackground(ctx, s, situation.Thread, p, loaded.version)
 	base := situation.Base
 	if situation.Profile.Reach == render.Told { // no tools come, and the note only with a plan
@@ -173,8 +170,9 @@ func remind(ctx context.Context, s *Session, l snapshot, f *policy.Fitted, mark,
 	return reminder{At: end, Plan: l.version, Text: fmt.Sprintf("[Reminder by the harness, not by the user: about %s tokens are left before the earlier part of this conversation is compacted. Write down with context_note what must not be lost.]", clip.Number(left))}
 }
 
-// preparedEvent reports the size of a prompt, and what it would be with nothing hidden.
-func preparedEvent(situation *policy.Situation, f *policy.Fitted, tokens, limit int) event.Event {
+// preparedEvent reports the size of a prompt, what it would be with nothing hidden, and at which size the next
+// compaction is due.
+func preparedEvent(situation *policy.Situation, f *policy.Fitted, tokens, limit, mark int) event.Event {
 	whole := f.Tokens
 	for _, size := range f.Sizes {
 		whole -= size
@@ -182,7 +180,11 @@ func preparedEvent(situation *policy.Situation, f *policy.Fitted, tokens, limit 
 	for _, size := range situation.PlainSizes {
 		whole += size
 	}
-	return event.Event{Type: event.PromptPrepared, TokensBefore: whole, TokensAfter: tokens, TokensFreed: whole - tokens, BudgetLimit: limit}
+	e := event.Event{Type: event.PromptPrepared, TokensBefore: whole, TokensAfter: tokens, TokensFreed: whole - tokens, BudgetLimit: limit}
+	if mark > 0 {
+		e.Details = map[string]any{"mark": mark}
+	}
+	return e
 }
 
 // bringBack reads stored content that the agent means without asking for it, within what

@@ -55,7 +55,8 @@ const (
 	// that failed before and why, and then fallback, the summarizer again.
 	Asked Type = "summarizer_asked"
 	// PromptPrepared: a prompt was handed out. TokensBefore is the size of the unshortened
-	// conversation, TokensAfter that of the prompt.
+	// conversation, TokensAfter that of the prompt. Details: mark, the size at which the next compaction is
+	// due, if that is known.
 	PromptPrepared Type = "prompt_prepared"
 	// RequestProxied: a request went through a proxy, and its answer has ended. TokensBefore and TokensAfter are the
 	// request under the plan so far and as it was sent, if they were counted; Duration is to the end of the answer.

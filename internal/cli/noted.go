@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/notes"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -83,4 +84,34 @@ func (d *runNotes) all() (all []plan.Note) {
 		all = append(all, book...)
 	}
 	return all
+}
+
+// runRoom knows the newest prompt of the longest conversation.
+type runRoom struct {
+	mu     sync.Mutex
+	prompt event.Event
+}
+
+// Emit implements event.Sink.
+func (r *runRoom) Emit(_ context.Context, e event.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.Type == event.PromptPrepared && (e.ThreadID == r.prompt.ThreadID || e.TokensBefore >= r.prompt.TokensBefore) {
+		r.prompt = e
+	}
+}
+
+// phrase says how much room is left until the next compaction; "" if that is not known.
+func (r *runRoom) phrase() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	mark, known := r.prompt.Details["mark"].(int)
+	switch room := mark - r.prompt.TokensAfter; {
+	case !known:
+		return ""
+	case room <= 0:
+		return "compacts next"
+	default:
+		return "~" + shortNumber(room) + " until it compacts"
+	}
 }

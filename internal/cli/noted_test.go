@@ -67,7 +67,7 @@ func TestRunNotes(t *testing.T) {
 		if status := Run(context.Background(), args, Streams{In: strings.NewReader("hello"), Out: &out, Err: &oneByOne{w: &errs}}); status != 7 {
 			t.Fatalf("status %d: %s", status, errs.String())
 		}
-		if got := strings.Contains(errs.String(), ", 1 compaction, 1 note (~30 tokens) of the model\n"); got != on {
+		if got := strings.Contains(errs.String(), ", 1 compaction, ~10k until it compacts, 1 note (~30 tokens) of the model\n"); got != on {
 			t.Errorf("on: %v: %s", on, errs.String())
 		}
 		offered := false

@@ -43,6 +43,7 @@ type agentRun struct {
 	keep                      bool // in the usual store
 	contextTools              bool
 	notes                     runNotes
+	room                      runRoom
 }
 
 func runCommand(s Streams) *cobra.Command {
@@ -140,7 +141,7 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 		config.Recall = &palimpsest.Recall{ContextTools: true, Rehydrate: recall.Rehydration{Disabled: true}} // as the proxy has it
 	}
 	lines, counts := &deferredLines{w: s.Err, masks: masks, hold: sharesTerminal(s)}, &event.Counters{}
-	config.Events = event.Multi(newAnnouncer(lines.print), newTroubles(lines.print), counts)
+	config.Events = event.Multi(newAnnouncer(lines.print), newTroubles(lines.print), counts, &r.room)
 
 	var p *proxy.Proxy
 	jobs := job.NewMemory(job.Handlers{proxy.CompactJob: func(ctx context.Context, j job.Job) error { return p.Work(ctx, j) }}, nil)
@@ -326,6 +327,9 @@ func (r *agentRun) endLine(t proxy.Totals, upstreams []proxy.Upstream) string {
 			line += fmt.Sprintf(" (%d %% less)", 100*(t.TokensBefore-t.TokensSent)/t.TokensBefore)
 		}
 		line += ", " + plural(int(t.Compactions), "compaction")
+	}
+	if room := r.room.phrase(); room != "" && t.Unanswered < t.Requests {
+		line += ", " + room
 	}
 	if noted := notesPhrase(r.notes.all()); noted != "" {
 		line += ", " + noted + " of the model"

@@ -109,7 +109,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	figures := fmt.Sprintf("about %s tokens became %s (", number(before), number(sent))
-	if !strings.HasPrefix(lines[3], "palimpsest: 1 request to "+up.URL+", 1 made smaller ("+rule+"): "+figures) || !strings.HasSuffix(lines[3], ", 1 compaction") {
+	if !strings.HasPrefix(lines[3], "palimpsest: 1 request to "+up.URL+", 1 made smaller ("+rule+"): "+figures) || !strings.HasSuffix(lines[3], ", 1 compaction, ~10k until it compacts") {
 		t.Errorf("the line behind is %q", lines[3])
 	}
 	if got := up.Requests(); len(got) != 1 || got[0].Refused != "" {
@@ -199,7 +199,7 @@ func TestRunAgain(t *testing.T) {
 	up := proxytest.New(t)
 	t.Setenv("PALIMPSEST_TEST_AGENT", "ask")
 	store := "sqlite:" + filepath.Join(t.TempDir(), "agents.db")
-	for n, want := range []string{", 1 compaction\n", ", 0 compactions\n", ", 1 compaction\n"} {
+	for n, want := range []string{", 1 compaction", ", 0 compactions", ", 1 compaction"} {
 		args := []string{"run", "--window", "20k", "--anthropic-upstream", up.URL}
 		if n < 2 {
 			args = append(args, "--store", store)
@@ -207,7 +207,7 @@ func TestRunAgain(t *testing.T) {
 		var out, err bytes.Buffer
 		status := Run(context.Background(), append(args, "--", os.Args[0], "-test.run=TestAsAgent"),
 			Streams{In: strings.NewReader("hello"), Out: &out, Err: &oneByOne{w: &err}})
-		if status != 7 || !strings.HasSuffix(err.String(), want) {
+		if status != 7 || !strings.HasSuffix(err.String(), want+", ~10k until it compacts\n") {
 			t.Errorf("run %d: status %d, %q, %q", n, status, out.String(), err.String())
 		}
 	}
