@@ -78,12 +78,12 @@ func (m *Memory) updateSize(in conversation, k *sessionState) {
 
 // The cost of a conversation in memory: about 2 KB by itself, half a kilobyte for each
 // message and, for each token, four bytes of text in the log and four in the
-// rendering. An index takes 6 to 15 times its texts.
+// rendering. An index takes 2 to 6 times its texts.
 const (
 	bytesPerSession = 2 << 10
 	bytesPerMessage = 512
 	bytesPerToken   = 8
-	indexFactor     = 12
+	indexFactor     = 6
 )
 
 // sessionState is what this process remembers of a conversation between steps. Losing it

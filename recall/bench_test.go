@@ -3,6 +3,7 @@ package recall_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -81,6 +82,7 @@ func BenchmarkLarge(b *testing.B) {
 	entries := recall.All(first(log(b, 100_000, 100)))
 	queries := []string{"marker-4711", "ErrLabelRejected in carrier/client.go", "why did the retries time out", "the test that was failing in pkg7/file_200.go"}
 	var x *recall.Index
+	before := heapMB()
 	b.Run("index", func(b *testing.B) {
 		b.ReportAllocs()
 		var cpu cputime.Clock
@@ -89,6 +91,7 @@ func BenchmarkLarge(b *testing.B) {
 			x = recall.NewIndex(entries)
 		}
 		cpu.Report(b)
+		b.ReportMetric(heapMB()-before, "held-MB")
 	})
 	for _, query := range queries {
 		b.Run(strings.ReplaceAll(strings.ReplaceAll(query, "/", ","), " ", "_"), func(b *testing.B) {
@@ -101,6 +104,14 @@ func BenchmarkLarge(b *testing.B) {
 			cpu.Report(b)
 		})
 	}
+}
+
+// heapMB is what is in use.
+func heapMB() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc) / 1e6
 }
 
 func first[A, B any](a A, _ B) A { return a }

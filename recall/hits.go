@@ -105,7 +105,7 @@ func (x *Index) buildHits(r *ranking, o *Options) []Hit {
 		share, beside = nameShareShort, int(neighborShare*float64(tokens))
 	}
 	names := int(share * float64(tokens))
-	c := x.newChooser(weights, terms, r.phrases, tokens-names-beside)
+	c := x.newChooser(shown, weights, terms, r.phrases, tokens-names-beside)
 	if isShort { // a question: its best messages, in their order
 		c.chooseBest(shown, scores, limit)
 	}
@@ -116,12 +116,12 @@ func (x *Index) buildHits(r *ranking, o *Options) []Hit {
 		if len(spans) >= limit || c.tokensLeft <= 0 && len(spans) > 0 {
 			break
 		}
-		if !slices.ContainsFunc(spans, func(s span) bool { return x.rows[s.from].entry == int32(i) || slices.Contains(s.copies, int32(i)) }) {
+		if !slices.ContainsFunc(spans, func(s span) bool { return c.rows[s.from].entry == int32(i) || slices.Contains(s.copies, int32(i)) }) {
 			score := scores[i]
 			if n := len(spans); n > 0 {
 				score = min(score, spans[n-1].score)
 			}
-			spans = append(spans, c.startPassage(int(x.rowStarts[i]), score))
+			spans = append(spans, c.startPassage(int(c.rowStarts[i]), score))
 		}
 	}
 	spans = c.growAll(spans)
@@ -134,7 +134,7 @@ func (x *Index) buildHits(r *ranking, o *Options) []Hit {
 	}
 	near, others := c.nearbyNames(r.text, shown, spans, terms, names+max(0, c.tokensLeft))
 	for n, s := range spans {
-		i := int(x.rows[s.from].entry)
+		i := int(c.rows[s.from].entry)
 		e := &x.entries[i]
 		h := &hits[n]
 		*h = Hit{
@@ -142,8 +142,8 @@ func (x *Index) buildHits(r *ranking, o *Options) []Hit {
 			ArtifactID: e.ArtifactID, Time: e.Time, Call: e.Call, Summary: e.Summary, Score: s.score, Near: near[n], Also: also[i],
 			Before: h.Before, After: h.After,
 		}
-		for _, c := range s.copies {
-			for _, id := range append([]thread.ID{x.entries[c].MessageID}, also[int(c)]...) {
+		for _, same := range s.copies {
+			for _, id := range append([]thread.ID{x.entries[same].MessageID}, also[int(same)]...) {
 				if id != e.MessageID && !slices.Contains(h.Also, id) {
 					h.Also = append(slices.Clip(h.Also), id)
 				}
@@ -152,8 +152,8 @@ func (x *Index) buildHits(r *ranking, o *Options) []Hit {
 		if n == 0 {
 			h.Others, h.Missing = others, r.missing
 		}
-		h.Excerpt = x.passageText(s)
-		from, to := int(x.rows[s.from].from), int(x.rows[s.to].to)
+		h.Excerpt = c.text(s)
+		from, to := int(c.rows[s.from].from), int(c.rows[s.to].to)
 		h.Lines = 1 + strings.Count(e.Text, "\n")
 		at := originalOffset(e.Text, from)
 		h.setPosition(e.Text, at)
@@ -184,7 +184,7 @@ const (
 func (c *passageChooser) addNeighbors(hits []Hit, spans []span, room int) int {
 	shown := map[int]bool{}
 	for _, s := range spans {
-		shown[int(c.x.rows[s.from].entry)] = true
+		shown[int(c.rows[s.from].entry)] = true
 	}
 	beside := func(of, step int) *Neighbor {
 		for i := of + step; i >= 0 && i < len(c.x.entries) && (i-of)*step <= farthestNeighbor && c.x.entries[i].ThreadID == c.x.entries[of].ThreadID; i += step {
@@ -204,7 +204,7 @@ func (c *passageChooser) addNeighbors(hits []Hit, spans []span, room int) int {
 		return nil
 	}
 	for n, s := range spans {
-		i := int(c.x.rows[s.from].entry)
+		i := int(c.rows[s.from].entry)
 		hits[n].Before, hits[n].After = beside(i, -1), beside(i, 1)
 	}
 	return room

@@ -20,7 +20,6 @@ const (
 // AddKeywords gives each entry the words that distinguish it from the others: those that it
 // repeats and few others have, names and paths before plain words. A search needs none.
 func AddKeywords(entries []Entry) {
-	x := newIndex(entries)
 	each := func(i int, yield func(text string)) {
 		text := entries[i].Text
 		if len(text) > keywordText {
@@ -30,31 +29,44 @@ func AddKeywords(entries []Entry) {
 		yield(text)
 		yield(entries[i].Summary)
 	}
+	words := newAnalysis() // its counts are of entries
+	var last []int         // entry that has the term
 	for i := range entries {
-		each(i, func(text string) { x.add(i, text) })
+		each(i, func(text string) {
+			eachToken(text, func(token string, _ grain, _, _ int) {
+				id := words.term(token)
+				if int(id) == len(last) {
+					last = append(last, -1)
+				}
+				if last[id] < i {
+					last[id] = i
+					words.counts[id]++
+				}
+			})
+		})
 	}
 	type candidate struct {
 		spelling string
 		count    int
 		score    float64
 	}
-	sc := scanner{wholesOnly: true}
 	found := map[int32]*candidate{}
 	for i := range entries {
 		clear(found)
 		each(i, func(text string) {
-			sc.scan(text, func(token []byte, _ grain, from, to int) {
+			eachWhole(text, func(from, to int, _ bool) {
+				token := strings.ToLower(text[from:to])
 				if len(token) < minKeyword || len(token) > maxKeyword {
 					return
 				}
-				id := x.terms[string(token)]
+				id := words.terms[token]
 				c := found[id]
 				if c == nil {
 					if from > 0 && text[from-1] == '/' {
 						from-- // an absolute path keeps its root
 					}
 					spelling := text[from:to]
-					c = &candidate{spelling: spelling, score: x.rarity(len(x.postings[id]), true) * nameScore(spelling)}
+					c = &candidate{spelling: spelling, score: rarity(len(entries), int(words.counts[id]), true) * nameScore(spelling)}
 					found[id] = c
 				}
 				c.count++

@@ -76,11 +76,27 @@ var (
 
 // stem returns what the forms of an English word in small letters have in common: "decided" and
 // "deciding" give "decid". Other words, and anything with a figure or another letter, stay as they are.
+// A stem is its own, so that "focused" meets "focus", which looks like a plural itself.
 func stem(word string) string {
+	for first := true; ; first = false {
+		w := stemOnce(word)
+		if !first && len(w) >= len(word) {
+			return w
+		}
+		word = w
+	}
+}
+
+func stemOnce(word string) string {
 	if first, is := irregular[word]; is {
 		word = first
 	}
-	if len(word) < 3 || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") != "" {
+	for i := range len(word) {
+		if word[i] < 'a' || word[i] > 'z' {
+			return word
+		}
+	}
+	if len(word) < 3 {
 		return word
 	}
 	w := stemPlural(word)

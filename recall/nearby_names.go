@@ -44,18 +44,26 @@ type name struct {
 }
 
 // namesIn finds the names in the best of the entries, which are in order.
-func (c *passageChooser) namesIn(order []int, asked map[int32]float64) []name {
+func (c *passageChooser) namesIn(order []int, asked map[string]float64) []name {
 	bytes, looked := 0, 0
 	for ; looked < min(len(order), maxNamed) && bytes < maxNamedBytes; looked++ {
 		bytes += len(c.x.views[order[looked]])
 	}
+	known := map[string]float64{}
+	alike := func(token string) float64 {
+		worth, is := known[token]
+		if !is {
+			worth = asked[stem(token)]
+			known[token] = worth
+		}
+		return worth
+	}
 	at := map[string]int{}
 	var names []name
-	var sc scanner
 	for _, i := range slices.Sorted(slices.Values(order[:looked])) {
-		row := c.x.rowStarts[i]
+		row := c.rowStarts[i]
 		ident.Extract(c.x.views[i], func(id ident.Ident) {
-			for int(row)+1 < len(c.x.rows) && c.x.rows[row+1].entry == int32(i) && int(c.x.rows[row+1].from) <= id.At {
+			for int(row)+1 < len(c.rows) && c.rows[row+1].entry == int32(i) && int(c.rows[row+1].from) <= id.At {
 				row++
 			}
 			n, known := at[id.Norm]
@@ -63,10 +71,8 @@ func (c *passageChooser) namesIn(order []int, asked map[int32]float64) []name {
 				n = len(names)
 				at[id.Norm] = n
 				found := name{text: id.Surface, kind: id.Type, tokens: estimateTokens(id.Surface) + 1}
-				sc.scan(id.Surface, func(token []byte, _ grain, _, _ int) {
-					if term, known := c.x.terms[string(token)]; known {
-						found.alike += asked[term]
-					}
+				eachToken(id.Surface, func(token string, _ grain, _, _ int) {
+					found.alike += alike(token)
 				})
 				names = append(names, found)
 			}
@@ -89,19 +95,19 @@ func (c *passageChooser) nearbyNames(question string, order []int, spans []span,
 		name, passage int // the first passage of a message that holds it, or -1
 		score         float64
 	}
-	asked, most := map[int32]float64{}, 0.0
+	asked, most := map[string]float64{}, 0.0 // by root
 	for k, t := range terms {
-		asked[t.id] = c.termWorth[k]
+		asked[t.root] = c.termWorth[k]
 		most = max(most, c.termWorth[k])
 	}
 	// The number behind the first passage of each entry.
 	passages := map[int32]int{}
 	densest := 0.0
 	for i, dense := range c.density {
-		densest = max(densest, dense*c.entryWeight[c.x.rows[i].entry])
+		densest = max(densest, dense*c.entryWeight[c.rows[i].entry])
 	}
 	for n, s := range slices.Backward(spans) {
-		passages[c.x.rows[s.from].entry] = n + 1
+		passages[c.rows[s.from].entry] = n + 1
 	}
 	if densest == 0 || most == 0 || room <= 1 {
 		return make([][]string, len(spans)), nil
@@ -116,7 +122,7 @@ func (c *passageChooser) nearbyNames(question string, order []int, spans []span,
 				around = 0
 				break
 			}
-			e := c.x.rows[r].entry
+			e := c.rows[r].entry
 			around = max(around, c.density[r]*c.entryWeight[e])
 			if e == last {
 				continue

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -14,18 +15,13 @@ import (
 type row struct {
 	entry    int32
 	from, to int32 // in the view
-	tokens   int32 // about
 }
 
 // longestRow is the length in bytes beyond which a line is cut into several rows.
 const longestRow = 240
 
-// rowsOf cuts a text into rows.
-func rowsOf(entry int, text string) []row {
-	var rows []row
-	put := func(from, to int) {
-		rows = append(rows, row{int32(entry), int32(from), int32(to), int32(estimateTokens(text[from:to]) + 1)})
-	}
+// eachRow cuts a text into rows.
+func eachRow(text string, put func(from, to int)) {
 	for from := 0; ; {
 		end := len(text)
 		if n := strings.IndexByte(text[from:], '\n'); n >= 0 {
@@ -45,7 +41,7 @@ func rowsOf(entry int, text string) []row {
 		}
 		put(from, end)
 		if end == len(text) {
-			return rows
+			return
 		}
 		from = end + 1
 	}
@@ -87,6 +83,9 @@ const (
 // of it, each for what the passages before it lack.
 type passageChooser struct {
 	x *Index
+	// rows are those of the entries that may be shown; rowStarts has the first of each.
+	rows      []row
+	rowStarts []int32
 	// The terms of the question in a row are rowTerms[rowTermStarts[row]:rowTermStarts[row+1]].
 	rowTerms       []int32
 	rowTermStarts  []int32
@@ -114,27 +113,27 @@ type span struct {
 
 // newChooser weighs the rows for a question. A phrase is a term that is worth more than all
 // words together.
-func (x *Index) newChooser(entry []float64, terms []term, phrases []string, room int) *passageChooser {
+func (x *Index) newChooser(shown []int, entry []float64, terms []term, phrases []string, room int) *passageChooser {
 	c := &passageChooser{
-		x: x, entryWeight: entry, tokensLeft: room, seed: seedBytes, rowTermStarts: make([]int32, len(x.rows)+1), termWorth: make([]float64, len(terms)),
-		density: make([]float64, len(x.rows)), usedRows: make([]bool, len(x.rows)), passagesOf: make([]int, len(x.entries)),
-		shown: map[string]int{},
+		x: x, entryWeight: entry, tokensLeft: room, seed: seedBytes, rowStarts: make([]int32, len(x.entries)), termWorth: make([]float64, len(terms)),
+		passagesOf: make([]int, len(x.entries)), shown: map[string]int{},
 	}
+	sorted := slices.Sorted(slices.Values(shown))
+	for _, i := range sorted {
+		c.rowStarts[i] = int32(len(c.rows))
+		eachRow(x.views[i], func(from, to int) { c.rows = append(c.rows, row{int32(i), int32(from), int32(to)}) })
+	}
+	n := len(c.rows)
+	c.rowTermStarts, c.density, c.usedRows = make([]int32, n+1), make([]float64, n), make([]bool, n)
 	holders := make([][]int32, len(terms), len(terms)+len(phrases))
 	all := 0.0
 	for k, t := range terms {
-		var rows []int32
-		if int(t.id) < len(x.termRows) {
-			rows = x.termRows[t.id]
-		}
-		if len(terms) <= fewTerms {
-			rows = x.addHeadRows(t.id, rows, entry)
-		}
-		if len(rows) == 0 || len(terms) > fewTerms && float64(len(rows)) > commonRowShare*float64(len(x.rows)) && len(rows) > 20 {
+		rows, count := c.rowsOf(t.ids, len(terms) <= fewTerms)
+		if count == 0 || len(terms) > fewTerms && float64(count) > commonRowShare*float64(x.rows) && count > 20 {
 			continue
 		}
 		holders[k] = rows
-		rarity := idf(len(x.rows), len(rows))
+		rarity := idf(x.rows, count)
 		if len(terms) > fewTerms {
 			rarity = math.Pow(rarity, rarityPower)
 		}
@@ -143,12 +142,10 @@ func (x *Index) newChooser(entry []float64, terms []term, phrases []string, room
 	}
 	for _, phrase := range phrases {
 		var rows []int32
-		for i, weight := range entry {
-			if weight == 0 {
-				continue
-			}
-			if at := indexFold(x.views[i], phrase); at >= 0 {
-				rows = append(rows, int32(x.rowAt(i, at)))
+		sought := newFolded(phrase)
+		for _, i := range sorted {
+			if at := sought.index(x.views[i]); at >= 0 {
+				rows = append(rows, int32(c.rowAt(i, at)))
 			}
 		}
 		holders = append(holders, rows)
@@ -159,10 +156,10 @@ func (x *Index) newChooser(entry []float64, terms []term, phrases []string, room
 			c.rowTermStarts[r+1]++
 		}
 	}
-	for i := range x.rows {
+	for i := range n {
 		c.rowTermStarts[i+1] += c.rowTermStarts[i]
 	}
-	c.rowTerms = make([]int32, c.rowTermStarts[len(x.rows)])
+	c.rowTerms = make([]int32, c.rowTermStarts[n])
 	next := slices.Clone(c.rowTermStarts)
 	for k, rows := range holders {
 		for _, r := range rows {
@@ -176,22 +173,46 @@ func (x *Index) newChooser(entry []float64, terms []term, phrases []string, room
 	return c
 }
 
-// addHeadRows adds the first rows of entries that have a term in their call, and not in the
-// text: whoever names a file wants what was read from it.
-func (x *Index) addHeadRows(id int32, rows []int32, entry []float64) []int32 {
-	var all []int32
-	n := 0
-	for _, p := range x.postings[id] {
-		start := x.rowStarts[p.entry]
-		for n < len(rows) && rows[n] < start {
-			all = append(all, rows[n])
-			n++
+// rowsOf lists the rows that may be shown and have a term, and counts those of all entries. With heads an
+// entry that has the term only in its call has it in its first row: whoever names a file wants what was
+// read from it.
+func (c *passageChooser) rowsOf(ids []int32, heads bool) (rows []int32, count int) {
+	for i, places := range c.x.occurrences(ids) {
+		isShown, last := c.entryWeight[i] > 0, int32(-1)
+		for _, place := range places {
+			if place <= last {
+				continue // again, or in the call, whose places come last and are negative
+			}
+			last = place
+			count++
+			if isShown {
+				rows = append(rows, c.rowStarts[i]+place-c.x.rowStarts[i])
+			}
 		}
-		if entry[p.entry] > 0 && (n == len(rows) || x.rows[rows[n]].entry != p.entry) {
-			all = append(all, start)
+		if last < 0 && heads && isShown {
+			rows = append(rows, c.rowStarts[i])
+			count++
 		}
 	}
-	return append(all, rows[n:]...)
+	return rows, count
+}
+
+// rowAt returns the row of byte `at` in the view of an entry.
+func (c *passageChooser) rowAt(entry, at int) int {
+	rows := c.rows[c.rowStarts[entry]:]
+	behind := func(n int) bool { return int(rows[n].entry) > entry || int(rows[n].from) > at }
+	return int(c.rowStarts[entry]) + max(0, sort.Search(len(rows), behind)-1)
+}
+
+// text returns the text of a passage.
+func (c *passageChooser) text(s span) string {
+	return c.x.views[c.rows[s.from].entry][c.rows[s.from].from:c.rows[s.to].to]
+}
+
+// tokens is about the size of a row.
+func (c *passageChooser) tokens(i int) int {
+	r := c.rows[i]
+	return estimateTokens(c.x.views[r.entry][r.from:r.to]) + 1
 }
 
 // spreadDensity lets the worth of a row count for its neighbors.
@@ -199,7 +220,7 @@ func (c *passageChooser) spreadDensity() {
 	above := make([]float64, len(c.density))
 	sum, last := 0.0, int32(-1)
 	for i := range c.density {
-		if e := c.x.rows[i].entry; e != last {
+		if e := c.rows[i].entry; e != last {
 			sum, last = 0, e
 		}
 		above[i] = sum
@@ -207,7 +228,7 @@ func (c *passageChooser) spreadDensity() {
 	}
 	sum, last = 0, -1
 	for i := len(c.density) - 1; i >= 0; i-- {
-		if e := c.x.rows[i].entry; e != last {
+		if e := c.rows[i].entry; e != last {
 			sum, last = 0, e
 		}
 		own := c.density[i]
@@ -218,7 +239,7 @@ func (c *passageChooser) spreadDensity() {
 
 // sameEntry reports whether row i exists and belongs to the entry of another row.
 func (c *passageChooser) sameEntry(i, other int) bool {
-	return i >= 0 && i < len(c.x.rows) && c.x.rows[i].entry == c.x.rows[other].entry
+	return i >= 0 && i < len(c.rows) && c.rows[i].entry == c.rows[other].entry
 }
 
 // uncountedWorth adds up the worth of the terms in a row that were not counted yet.
@@ -249,7 +270,7 @@ func (c *passageChooser) passageValue(mid int) float64 {
 			}
 		}
 	}
-	return sum * c.entryWeight[c.x.rows[mid].entry]
+	return sum * c.entryWeight[c.rows[mid].entry]
 }
 
 // chooseBest chooses the best passage of each of the first entries in order.
@@ -260,7 +281,7 @@ func (c *passageChooser) chooseBest(order []int, scores []float64, limit int) {
 			return
 		}
 		c.seed = seedBytes * max(1, 3-len(c.spans))
-		c.take(c.bestRow(int(c.x.rowStarts[i])), scores[i])
+		c.take(c.bestRow(int(c.rowStarts[i])), scores[i])
 	}
 }
 
@@ -292,12 +313,12 @@ func (c *passageChooser) choose(limit int, order []int) {
 	}
 	var places []place
 	for i, dense := range c.density {
-		if weight := c.entryWeight[c.x.rows[i].entry]; dense > 0 && weight > 0 {
+		if weight := c.entryWeight[c.rows[i].entry]; dense > 0 && weight > 0 {
 			places = append(places, place{i, dense * weight})
 		}
 	}
 	slices.SortFunc(places, func(a, b place) int {
-		x, y := c.x.rows[a.row].entry, c.x.rows[b.row].entry
+		x, y := c.rows[a.row].entry, c.rows[b.row].entry
 		return cmp.Or(cmp.Compare(b.value, a.value), cmp.Compare(rank[x], rank[y]), cmp.Compare(a.row, b.row))
 	})
 	places = places[:min(len(places), max(maxPlaces, 4*limit))]
@@ -330,7 +351,7 @@ func (c *passageChooser) take(mid int, score float64) {
 	if n, again := c.shown[around]; again && len(around) >= leastCopy {
 		c.usedRows[mid] = true
 		s := &c.spans[n]
-		if e := c.x.rows[mid].entry; around == c.matches[n] && e != c.x.rows[s.from].entry && !slices.Contains(s.copies, e) {
+		if e := c.rows[mid].entry; around == c.matches[n] && e != c.rows[s.from].entry && !slices.Contains(s.copies, e) {
 			s.copies = append(s.copies, e)
 		}
 		return
@@ -351,7 +372,7 @@ func (c *passageChooser) linesAround(mid int) string {
 	var b strings.Builder
 	for i := mid - 1; i <= mid+1; i++ {
 		if c.sameEntry(i, mid) {
-			r := c.x.rows[i]
+			r := c.rows[i]
 			line := strings.TrimLeft(strings.TrimSpace(c.x.views[r.entry][r.from:r.to]), "0123456789")
 			b.WriteString(strings.TrimSpace(strings.TrimPrefix(line, "→")))
 			b.WriteByte('\n')
@@ -364,9 +385,9 @@ func (c *passageChooser) linesAround(mid int) string {
 func (c *passageChooser) startPassage(mid int, score float64) span {
 	s := span{from: mid, to: mid, score: score}
 	c.useRow(mid)
-	c.tokensLeft -= c.frameTokens(int(c.x.rows[mid].entry))
-	c.passagesOf[c.x.rows[mid].entry]++
-	for int(c.x.rows[s.to].to-c.x.rows[s.from].from) < c.seed && c.growPassage(&s) {
+	c.tokensLeft -= c.frameTokens(int(c.rows[mid].entry))
+	c.passagesOf[c.rows[mid].entry]++
+	for int(c.rows[s.to].to-c.rows[s.from].from) < c.seed && c.growPassage(&s) {
 	}
 	c.counting++
 	for i := s.from; i <= s.to; i++ {
@@ -390,14 +411,14 @@ func (c *passageChooser) frameTokens(entry int) int {
 
 func (c *passageChooser) useRow(i int) {
 	c.usedRows[i] = true
-	c.tokensLeft -= int(c.x.rows[i].tokens)
+	c.tokensLeft -= c.tokens(i)
 }
 
 // growPassage adds the better of the two rows next to a passage, if there is room. Of equal
 // ones it adds the row below: what follows a match is more useful than what leads to it.
 func (c *passageChooser) growPassage(s *span) bool {
 	fits := func(i int) bool {
-		return c.sameEntry(i, s.from) && !c.usedRows[i] && int(c.x.rows[i].tokens) <= c.tokensLeft
+		return c.sameEntry(i, s.from) && !c.usedRows[i] && c.tokens(i) <= c.tokensLeft
 	}
 	up, down := fits(s.from-1), fits(s.to+1)
 	switch {
@@ -424,7 +445,7 @@ func (c *passageChooser) growAll(spans []span) []span {
 		for i := 0; i < len(spans); i++ {
 			for j := i + 1; j < len(spans); j++ {
 				a, b := &spans[i], spans[j]
-				if c.x.rows[a.from].entry != c.x.rows[b.from].entry || a.to+1 != b.from && b.to+1 != a.from {
+				if c.rows[a.from].entry != c.rows[b.from].entry || a.to+1 != b.from && b.to+1 != a.from {
 					continue
 				}
 				a.from, a.to = min(a.from, b.from), max(a.to, b.to)
@@ -446,14 +467,14 @@ func (c *passageChooser) moveWidestFirst(spans []span) {
 	for n, s := range spans {
 		c.counting++
 		sum := 0.0
-		mid := (c.x.rows[s.from].from + c.x.rows[s.to].to) / 2
-		for i := s.from; c.sameEntry(i, s.from) && c.x.rows[i].from < mid+openedBytes/2; i++ {
+		mid := (c.rows[s.from].from + c.rows[s.to].to) / 2
+		for i := s.from; c.sameEntry(i, s.from) && c.rows[i].from < mid+openedBytes/2; i++ {
 			sum += c.uncountedWorth(i, c.termWorth)
 		}
-		for i := s.from - 1; c.sameEntry(i, s.from) && c.x.rows[i].to > mid-openedBytes/2; i-- {
+		for i := s.from - 1; c.sameEntry(i, s.from) && c.rows[i].to > mid-openedBytes/2; i-- {
 			sum += c.uncountedWorth(i, c.termWorth)
 		}
-		if sum *= c.entryWeight[c.x.rows[s.from].entry]; sum > most {
+		if sum *= c.entryWeight[c.rows[s.from].entry]; sum > most {
 			best, most = n, sum
 		}
 	}

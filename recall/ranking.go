@@ -47,7 +47,8 @@ const (
 
 // term is a word of a query.
 type term struct {
-	id     int32
+	root   string
+	ids    []int32 // in each segment
 	weight float64 // with its rarity
 	share  float64 // without
 }
@@ -113,7 +114,7 @@ func (x *Index) rank(q question) *ranking {
 		return r
 	}
 	holds := x.entriesWithPhrase(q.text)
-	rare := x.rarity(max(1, len(holds)), true)
+	rare := rarity(len(x.entries), max(1, len(holds)), true)
 	for _, i := range holds {
 		if r.scores[i] == 0 {
 			r.scores[i] = rare * x.bm25(i, 1)
@@ -152,8 +153,13 @@ func missingWords(x *Index, r *ranking, asked []askedWord) (missing []string) {
 			continue
 		}
 		seen[word.text] = true
-		held := slices.ContainsFunc(word.terms, func(id int32) bool {
-			return slices.ContainsFunc(x.postings[id], func(p posting) bool { return r.admits(x, int(p.entry)) })
+		held := slices.ContainsFunc(word.terms, func(ids []int32) bool {
+			for i := range x.occurrences(ids) {
+				if r.admits(x, i) {
+					return true
+				}
+			}
+			return false
 		})
 		if !held && !slices.ContainsFunc(r.found, func(i int) bool { return indexFold(x.views[i], word.text) >= 0 }) {
 			missing = append(missing, word.text)
@@ -229,51 +235,57 @@ func compareNewestFirst(a, b *Entry) int {
 // askedWord is a word of a question as it was written, and the terms that it means.
 type askedWord struct {
 	text  string
-	terms []int32
+	terms [][]int32
 }
 
 // queryTerms returns the terms of the index that match a question, each with its largest weight, and
 // its words. Stop words count where there is nothing else.
 func (x *Index) queryTerms(q *question) (terms []term, asked []askedWord) {
-	at := map[int32]int{}
-	add := func(id int32, share float64, isName bool) {
-		weight := share * x.rarity(len(x.postings[id]), isName)
-		if n, twice := at[id]; twice {
-			terms[n].weight, terms[n].share = max(terms[n].weight, weight), max(terms[n].share, share)
-			return
+	at := map[string]int{} // by root
+	// add adds the term of a word, if there is one.
+	add := func(word string, share float64, isName bool) (ids []int32, known bool) {
+		root := stem(word)
+		n, twice := at[root]
+		if !twice {
+			if ids, known = x.lookUp(root); !known {
+				return nil, false
+			}
+			n = len(terms)
+			at[root], terms = n, append(terms, term{root: root, ids: ids})
 		}
-		at[id] = len(terms)
-		terms = append(terms, term{id, weight, share})
+		t := &terms[n]
+		t.weight, t.share = max(t.weight, share*rarity(len(x.entries), x.holders(t.ids), isName)), max(t.share, share)
+		return t.ids, true
 	}
-	var sc scanner
+	addAll := func(words []string, share float64, isName bool) (all [][]int32) {
+		for _, word := range words {
+			ids, _ := add(word, share, isName)
+			all = append(all, ids)
+		}
+		return all
+	}
 	look := func(skip map[string]bool) (others bool) {
 		for n, text := range append([]string{q.words}, q.phrases...) {
-			sc.scan(text, func(token []byte, g grain, from, to int) {
-				word, isName := string(token), g != wholeToken || nameScore(text[from:to]) > 1
+			eachToken(text, func(word string, g grain, from, to int) {
+				isName := g != wholeToken || nameScore(text[from:to]) > 1
 				if skip[word] {
 					return
 				}
 				others = true
-				share, root := grainWeight[g], stem(word)
-				id, known := x.terms[word]
-				if !known {
-					id, known = x.terms[root]
-				}
-				ids := []int32{id}
-				if !known {
-					ids, share = nil, share*prefixWeight
-					if len(root) > 3 && strings.HasPrefix(word, root) {
-						word = root
+				means := [][]int32{nil}
+				var known bool
+				if means[0], known = add(word, grainWeight[g], isName); !known {
+					beginning := word
+					if root := stem(word); len(root) > 3 && strings.HasPrefix(word, root) {
+						beginning = root
 					}
-					if len(q.words) <= maxPhrased && len(word) > 2 && strings.Trim(word, "0123456789") != "" {
-						ids = x.termsWithPrefix(word)
+					means = nil
+					if len(q.words) <= maxPhrased && len(beginning) > 2 && strings.Trim(beginning, "0123456789") != "" {
+						means = addAll(x.wordsWithPrefix(beginning), prefixWeight*grainWeight[g], isName)
 					}
 				}
-				for _, id := range ids {
-					add(id, share, isName)
-				}
-				if n == 0 && g == wholeToken && token[0] < utf8.RuneSelf && (len(token) > 2 || scan.IsDigit(token[0])) && !askingWords[string(token)] {
-					asked = append(asked, askedWord{text[from:to], ids})
+				if n == 0 && g == wholeToken && word[0] < utf8.RuneSelf && (len(word) > 2 || scan.IsDigit(word[0])) && !askingWords[word] {
+					asked = append(asked, askedWord{text[from:to], means})
 				}
 			})
 		}
@@ -283,33 +295,9 @@ func (x *Index) queryTerms(q *question) (terms []term, asked []askedWord) {
 		look(nil)
 	}
 	for _, prefix := range q.prefixes {
-		ids := x.termsWithPrefix(prefix)
-		for _, id := range ids {
-			add(id, grainWeight[wholeToken], true)
-		}
-		asked = append(asked, askedWord{prefix + "*", ids})
+		asked = append(asked, askedWord{prefix + "*", addAll(x.wordsWithPrefix(prefix), grainWeight[wholeToken], true)})
 	}
 	return terms, asked
-}
-
-// maxPrefixTerms is how many terms an unknown word may match.
-const maxPrefixTerms = 32
-
-// termsWithPrefix returns the terms that begin so, shortest first.
-func (x *Index) termsWithPrefix(word string) []int32 {
-	words := x.words()
-	at, _ := slices.BinarySearch(words, word)
-	end := at
-	for end < len(words) && strings.HasPrefix(words[end], word) {
-		end++
-	}
-	found := slices.Clone(words[at:end])
-	slices.SortFunc(found, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
-	ids := make([]int32, 0, min(len(found), maxPrefixTerms))
-	for _, t := range found[:min(len(found), maxPrefixTerms)] {
-		ids = append(ids, x.terms[t])
-	}
-	return ids
 }
 
 // scoreEntries adds up the weights of the terms of each entry. Entries with more of the
@@ -320,9 +308,9 @@ func (x *Index) scoreEntries(terms []term, query string) []float64 {
 	asked := 0.0
 	for _, t := range terms {
 		asked += t.weight
-		for _, p := range x.postings[t.id] {
-			scores[p.entry] += t.weight * x.bm25(int(p.entry), float64(p.count))
-			held[p.entry] += t.weight
+		for i, places := range x.occurrences(t.ids) {
+			scores[i] += t.weight * x.bm25(i, float64(len(places)))
+			held[i] += t.weight
 		}
 	}
 	for i := range scores {
@@ -337,62 +325,37 @@ func (x *Index) scoreEntries(terms []term, query string) []float64 {
 // shown or, for a phrase with its escapes, as it was written.
 func (x *Index) entriesWithPhrase(phrase string) []int {
 	var found []int
-	holders, narrowed := holdersOfInner(x, phrase)
-	for i := range x.entries {
-		view, text := x.views[i], x.entries[i].Text
-		for len(holders) > 0 && holders[0].entry < int32(i) {
-			holders = holders[1:]
-		}
-		if may := !narrowed || len(holders) > 0 && holders[0].entry == int32(i); may && indexFold(view, phrase) >= 0 || len(view) != len(text) && indexFold(text, phrase) >= 0 {
+	sought := newFolded(phrase)
+	inner, narrowed := innerWord(x, phrase)
+	holds := make([]bool, len(x.entries))
+	for i := range x.occurrences(inner) {
+		holds[i] = true
+	}
+	for i, view := range x.views {
+		text := x.entries[i].Text
+		if (!narrowed || holds[i]) && sought.index(view) >= 0 || len(view) != len(text) && sought.index(text) >= 0 {
 			found = append(found, i)
 		}
 	}
 	return found
 }
 
-// holdersOfInner returns the entries that have the rarest of the words between the first and the last
-// of a phrase: these stand whole in a text that contains it. Without such words it narrows nothing.
-func holdersOfInner(x *Index, phrase string) (holders []posting, narrowed bool) {
+// innerWord is the rarest term of the words between the first and the last of a phrase: these stand whole in a
+// text that contains it. Without such words it narrows nothing.
+func innerWord(x *Index, phrase string) (rarest []int32, narrowed bool) {
 	words := strings.Fields(phrase)
 	if len(words) < 3 {
 		return nil, false
 	}
-	sc := scanner{wholesOnly: true}
-	sc.scan(strings.Join(words[1:len(words)-1], " "), func(token []byte, _ grain, _, _ int) {
-		var list []posting
-		if id, known := x.terms[string(token)]; known {
-			list = x.postings[id]
+	inner := strings.Join(words[1:len(words)-1], " ")
+	eachWhole(inner, func(from, to int, _ bool) {
+		if to-from > maxToken {
+			return // not indexed
 		}
-		if !narrowed || len(list) < len(holders) {
-			holders, narrowed = list, true
+		ids, _ := x.lookUp(stem(strings.ToLower(inner[from:to])))
+		if !narrowed || x.holders(ids) < x.holders(rarest) {
+			rarest, narrowed = ids, true
 		}
 	})
-	return holders, narrowed
-}
-
-// indexFold is strings.Index without regard to case. A character does not match its other
-// case if that has another number of bytes.
-func indexFold(s, phrase string) int {
-	if phrase == "" {
-		return -1
-	}
-	if phrase[0] >= utf8.RuneSelf {
-		for at := 0; at+len(phrase) <= len(s); at++ {
-			if s[at] >= utf8.RuneSelf && utf8.RuneStart(s[at]) && strings.EqualFold(s[at:at+len(phrase)], phrase) {
-				return at
-			}
-		}
-		return -1
-	}
-	first := phrase[0]
-	other := first // its other case
-	if c := first | 0x20; 'a' <= c && c <= 'z' {
-		other = first ^ 0x20
-	}
-	for at := 0; at+len(phrase) <= len(s); at++ {
-		if c := s[at]; (c == first || c == other) && strings.EqualFold(s[at:at+len(phrase)], phrase) {
-			return at
-		}
-	}
-	return -1
+	return rarest, narrowed
 }

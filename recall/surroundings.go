@@ -43,7 +43,7 @@ func (x *Index) addSections() {
 			n++
 		}
 		x.sections[n].to = i + 1
-		x.sections[n].length += x.lengths[i]
+		x.sections[n].length += int(x.lengths[i])
 		x.sectionOf[i] = int32(n)
 	}
 }
@@ -101,12 +101,12 @@ func sectionScores(x *Index, terms []term) []float64 {
 	var holders []int32
 	for _, t := range terms {
 		holders = holders[:0]
-		for _, p := range x.postings[t.id] {
-			n := x.sectionOf[p.entry]
+		for i, places := range x.occurrences(t.ids) {
+			n := x.sectionOf[i]
 			if counts[n] == 0 {
 				holders = append(holders, n)
 			}
-			counts[n] += p.count
+			counts[n] += int32(len(places))
 		}
 		weight := t.share * idf(len(x.sections), len(holders))
 		for _, n := range holders {

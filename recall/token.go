@@ -23,6 +23,14 @@ const (
 	joiner
 )
 
+// classes are the classes of all bytes.
+var classes = func() (of [256]uint8) {
+	for c := range of {
+		of[c] = classOf(byte(c))
+	}
+	return of
+}()
+
 func classOf(c byte) uint8 {
 	switch {
 	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_':
@@ -37,27 +45,24 @@ func classOf(c byte) uint8 {
 // parts up to this length are indexed.
 const maxToken = 96
 
-// scanner cuts texts into tokens. It reuses a buffer and is not safe for concurrent use.
-type scanner struct {
-	buf []byte
-	// wholesOnly leaves out the parts of tokens.
-	wholesOnly bool
+// eachToken calls yield for each token of s, in lower case, with its place in s. Where spaces do not
+// separate words, tokens are pairs of neighboring characters.
+func eachToken(s string, yield func(token string, g grain, start, end int)) {
+	eachWhole(s, func(from, to int, compound bool) { tokensOf(s, from, to, compound, yield) })
 }
 
-// scan calls yield for each token of s, in lower case, with its place in s. The bytes are
-// valid until yield returns. Where spaces do not separate words, tokens are pairs of
-// neighboring characters.
-func (sc *scanner) scan(s string, yield func(token []byte, g grain, start, end int)) {
+// eachWhole calls yield for each whole token of s. A compound one may have parts.
+func eachWhole(s string, yield func(from, to int, compound bool)) {
 	for i := 0; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
-			if classOf(c) == gap {
+			if classes[c] == gap {
 				i++
 				continue
 			}
 		} else {
 			r, n := utf8.DecodeRuneInString(s[i:])
 			if isUnspaced(r) {
-				i = sc.pairs(s, i, yield)
+				i = eachPair(s, i, yield)
 				continue
 			}
 			if !isWordRune(r) {
@@ -70,7 +75,7 @@ func (sc *scanner) scan(s string, yield func(token []byte, g grain, start, end i
 		for i < len(s) {
 			c := s[i]
 			if c < utf8.RuneSelf {
-				k := classOf(c)
+				k := classes[c]
 				if k == gap {
 					break
 				}
@@ -85,14 +90,22 @@ func (sc *scanner) scan(s string, yield func(token []byte, g grain, start, end i
 			compound = compound || unicode.IsUpper(r)
 			i += n
 		}
-		from, to := trimJoiners(s, start, i)
-		if from == to {
-			continue
+		if from, to := trimJoiners(s, start, i); from < to {
+			yield(from, to, compound)
 		}
-		sc.yieldToken(s, from, to, wholeToken, yield)
-		if compound && !sc.wholesOnly {
-			sc.split(s, from, to, yield)
+	}
+}
+
+// tokensOf yields a whole token, unless it is too long, and its parts.
+func tokensOf(s string, from, to int, compound bool, yield func(token string, g grain, start, end int)) {
+	put := func(from, to int, g grain) {
+		if to-from <= maxToken && (to-from > 1 || g == wholeToken) {
+			yield(strings.ToLower(s[from:to]), g, from, to)
 		}
+	}
+	put(from, to, wholeToken)
+	if compound {
+		split(s, from, to, put)
 	}
 }
 
@@ -107,9 +120,9 @@ func trimJoiners(s string, from, to int) (int, int) {
 }
 
 // split yields the base name, the words and the pieces of a whole token.
-func (sc *scanner) split(s string, from, to int, yield func([]byte, grain, int, int)) {
+func split(s string, from, to int, put func(from, to int, g grain)) {
 	if slash := strings.LastIndexAny(s[from:to], `/\`); slash >= 0 {
-		sc.yieldToken(s, from+slash+1, to, baseName, yield)
+		put(from+slash+1, to, baseName)
 	}
 	for i := from; i < to; {
 		end := i
@@ -118,17 +131,17 @@ func (sc *scanner) split(s string, from, to int, yield func([]byte, grain, int, 
 		}
 		if end > i {
 			if i != from || end != to {
-				sc.yieldToken(s, i, end, wordPart, yield)
+				put(i, end, wordPart)
 			}
-			sc.pieces(s, i, end, yield)
+			identifierParts(s, i, end, put)
 		}
 		i = end + 1
 	}
 }
 
-// pieces yields the parts of an identifier: at underscores, where a capital
+// identifierParts yields the parts of an identifier: at underscores, where a capital
 // follows a small letter, and before the last capital of several (HTTPServer).
-func (sc *scanner) pieces(s string, from, to int, yield func([]byte, grain, int, int)) {
+func identifierParts(s string, from, to int, put func(from, to int, g grain)) {
 	start := from
 	cut := func(at int) {
 		a, b := start, at
@@ -139,7 +152,7 @@ func (sc *scanner) pieces(s string, from, to int, yield func([]byte, grain, int,
 			b--
 		}
 		if a < b && (a != from || b != to) {
-			sc.yieldToken(s, a, b, identifierPart, yield)
+			put(a, b, identifierPart)
 		}
 		start = at
 	}
@@ -158,9 +171,9 @@ func (sc *scanner) pieces(s string, from, to int, yield func([]byte, grain, int,
 	cut(to)
 }
 
-// pairs yields the pairs of neighboring characters in a run of such a script, or a single
+// eachPair yields the pairs of neighboring characters in a run of such a script, or a single
 // character.
-func (sc *scanner) pairs(s string, i int, yield func([]byte, grain, int, int)) int {
+func eachPair(s string, i int, yield func(from, to int, compound bool)) int {
 	before, at := -1, i
 	for at < len(s) {
 		r, n := utf8.DecodeRuneInString(s[at:])
@@ -168,33 +181,14 @@ func (sc *scanner) pairs(s string, i int, yield func([]byte, grain, int, int)) i
 			break
 		}
 		if before >= 0 {
-			sc.yieldToken(s, before, at+n, wholeToken, yield)
+			yield(before, at+n, false)
 		}
 		before, at = at, at+n
 	}
 	if before == i {
-		sc.yieldToken(s, i, at, wholeToken, yield)
+		yield(i, at, false)
 	}
 	return at
-}
-
-func (sc *scanner) yieldToken(s string, from, to int, g grain, yield func([]byte, grain, int, int)) {
-	if to-from > maxToken || (to-from < 2 && g != wholeToken) {
-		return
-	}
-	sc.buf = sc.buf[:0]
-	for i := from; i < to; i++ {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			sc.buf = append(sc.buf, strings.ToLower(s[i:to])...)
-			break
-		}
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		sc.buf = append(sc.buf, c)
-	}
-	yield(sc.buf, g, from, to)
 }
 
 func isWordRune(r rune) bool {
