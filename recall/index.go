@@ -14,6 +14,7 @@ type Index struct {
 	// By entry: the texts as they are searched, how many tokens there are, and the first row in the
 	// segment.
 	views      []string
+	escaped    []bool // the view is not the text
 	lengths    []int32
 	rowStarts  []int32
 	rows       int     // of all views
@@ -43,7 +44,7 @@ func NewIndexContext(ctx context.Context, entries []Entry) (*Index, error) {
 
 func newIndex(ctx context.Context, entries []Entry, segment int) (*Index, error) {
 	n := len(entries)
-	x := &Index{entries: entries, views: make([]string, n), lengths: make([]int32, n), rowStarts: make([]int32, n)}
+	x := &Index{entries: entries, views: make([]string, n), escaped: make([]bool, n), lengths: make([]int32, n), rowStarts: make([]int32, n)}
 	if err := x.addSegments(ctx, segment); err != nil {
 		return nil, err
 	}

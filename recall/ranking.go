@@ -73,13 +73,15 @@ type ranking struct {
 	scores  []float64 // of all entries
 	terms   []term    // that excerpts are to show, and so are the phrases
 	missing []string  // words and phrases of the question that no entry has
+	// filtered and favors say that the question has a filter, and a likely one.
+	filtered, favors bool
 	// admitted is 1 for entries that the filter admits and -1 for others, to ask it once of each.
 	admitted []int8
 }
 
 // admits reports whether the filter admits entry i.
 func (r *ranking) admits(x *Index, i int) bool {
-	if r.only == (filter{}) {
+	if !r.filtered {
 		return true
 	}
 	if r.admitted[i] == 0 {
@@ -96,9 +98,12 @@ const likelyFactor = 1.5
 
 // rank scores the entries for a question.
 func (x *Index) rank(q question) *ranking {
-	r := &ranking{question: q, scores: make([]float64, len(x.entries)), admitted: make([]int8, len(x.entries))}
+	r := &ranking{question: q, scores: make([]float64, len(x.entries)), filtered: q.only != (filter{}), favors: q.likely != (filter{})}
+	if r.filtered {
+		r.admitted = make([]int8, len(x.entries))
+	}
 	if q.text == "" && len(q.prefixes) == 0 {
-		if q.only != (filter{}) {
+		if r.filtered {
 			for i := range r.scores {
 				r.scores[i] = 1
 			}
@@ -177,7 +182,7 @@ func (x *Index) matchingEntries(r *ranking) []int {
 	for i, score := range r.scores {
 		if score > 0 && r.admits(x, i) {
 			found = append(found, i)
-			if r.likely != (filter{}) && r.likely.admits(x, i) {
+			if r.favors && r.likely.admits(x, i) {
 				r.scores[i] *= likelyFactor
 			}
 		}
@@ -332,8 +337,7 @@ func (x *Index) entriesWithPhrase(phrase string) []int {
 		holds[i] = true
 	}
 	for i, view := range x.views {
-		text := x.entries[i].Text
-		if (!narrowed || holds[i]) && sought.index(view) >= 0 || len(view) != len(text) && sought.index(text) >= 0 {
+		if (!narrowed || holds[i]) && sought.index(view) >= 0 || x.escaped[i] && sought.index(x.entries[i].Text) >= 0 {
 			found = append(found, i)
 		}
 	}

@@ -100,6 +100,7 @@ func (a *analysis) segment(ctx context.Context, x *Index, first, to int) (*segme
 		e := &x.entries[i]
 		n, row := len(a.ids), len(s.rows)
 		x.views[i], x.rowStarts[i] = decodeEscapes(e.Text), int32(row)
+		x.escaped[i] = len(x.views[i]) != len(e.Text)
 		eachRow(x.views[i], func(from, _ int) { s.rows = append(s.rows, start{int32(i - first), int32(from)}) })
 		a.addText(x.views[i], s.rows, row)
 		a.addBeside(e.Tool, i-first)
