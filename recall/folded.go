@@ -74,8 +74,17 @@ func (f *folded) index(s string) int {
 	return -1
 }
 
-// indexFold is strings.Index without regard to case.
-func indexFold(s, phrase string) int {
-	f := newFolded(phrase)
-	return f.index(s)
+// inWord reports whether a text contains the phrase with nothing of a word beside it.
+func (f *folded) inWord(text string) bool {
+	for {
+		at := f.index(text)
+		if at < 0 {
+			return false
+		}
+		end := at + len(f.phrase)
+		if (at == 0 || classOf(text[at-1]) != letter) && (end == len(text) || classOf(text[end]) != letter) {
+			return true
+		}
+		text = text[at+1:]
+	}
 }

@@ -26,9 +26,9 @@ type question struct {
 type filter struct {
 	threadID    string
 	tool        string // whose result the entry is
-	ran         string // the tool or the program that the entry calls, or is the output of
+	ran, call   folded // the tool or the program that the entry calls, or is the output of
 	role        thread.Role
-	file        string
+	file        folded
 	first, last int // turns; no limit without last
 	during      period
 }
@@ -43,9 +43,9 @@ var filters = []struct {
 		f.role = thread.Role(strings.ToLower(value))
 		return slices.Contains([]thread.Role{thread.User, thread.Assistant, thread.Tool, thread.System}, f.role)
 	}},
-	{"tool", "tool:pytest", func(f *filter, value string, _ time.Time) bool { f.ran = value; return true }},
+	{"tool", "tool:pytest", func(f *filter, value string, _ time.Time) bool { f.setRan(value); return true }},
 	{"file", "file:client.go", func(f *filter, value string, _ time.Time) bool {
-		f.file = value
+		f.file = newFolded(value)
 		return !strings.HasPrefix(value, "//") // an address
 	}},
 	{"turn", "turn:3-9", func(f *filter, value string, _ time.Time) bool {
@@ -130,7 +130,7 @@ func newQuestion(query string, o *Options, now time.Time) question {
 		if m := s.form().FindStringSubmatch(q.words); m != nil {
 			q.likely = s.likely
 			if len(m) > 1 {
-				q.likely.ran = m[1]
+				q.likely.setRan(m[1])
 			}
 		}
 	}
@@ -156,21 +156,9 @@ func (f *filter) admits(x *Index, i int) bool {
 	return (f.threadID == "" || f.threadID == e.ThreadID) && (f.tool == "" || f.tool == e.Tool) && (f.role == "" || f.role == e.Role && e.Author == "") &&
 		(f.last == 0 || f.first <= e.Turn && e.Turn <= f.last) &&
 		(f.during.from.IsZero() || !e.Time.Before(f.during.from)) && (f.during.until.IsZero() || !e.Time.IsZero() && e.Time.Before(f.during.until)) &&
-		(f.ran == "" || strings.EqualFold(f.ran, e.Tool) || e.Tool != "" && hasWord(e.Call, f.ran) || e.Tool == "" && indexFold(e.Text, f.ran+" {") >= 0) &&
-		(f.file == "" || indexFold(e.Call, f.file) >= 0 || indexFold(x.views[i], f.file) >= 0)
+		(f.ran.phrase == "" || strings.EqualFold(f.ran.phrase, e.Tool) || e.Tool != "" && f.ran.inWord(e.Call) || e.Tool == "" && f.call.index(e.Text) >= 0) &&
+		(f.file.phrase == "" || f.file.index(e.Call) >= 0 || f.file.index(x.views[i]) >= 0)
 }
 
-// hasWord reports whether a text has a word with nothing of a word beside it, in any case.
-func hasWord(text, word string) bool {
-	for {
-		at := indexFold(text, word)
-		if at < 0 {
-			return false
-		}
-		end := at + len(word)
-		if (at == 0 || classOf(text[at-1]) != letter) && (end == len(text) || classOf(text[end]) != letter) {
-			return true
-		}
-		text = text[at+1:]
-	}
-}
+// setRan sets the tool or program that an entry calls: its name stands before the arguments.
+func (f *filter) setRan(name string) { f.ran, f.call = newFolded(name), newFolded(name+" {") }

@@ -166,7 +166,8 @@ func missingWords(x *Index, r *ranking, asked []askedWord) (missing []string) {
 			}
 			return false
 		})
-		if !held && !slices.ContainsFunc(r.found, func(i int) bool { return indexFold(x.views[i], word.text) >= 0 }) {
+		sought := newFolded(word.text)
+		if !held && !slices.ContainsFunc(r.found, func(i int) bool { return sought.index(x.views[i]) >= 0 }) {
 			missing = append(missing, word.text)
 		}
 	}

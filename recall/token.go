@@ -23,14 +23,6 @@ const (
 	joiner
 )
 
-// classes are the classes of all bytes.
-var classes = func() (of [256]uint8) {
-	for c := range of {
-		of[c] = classOf(byte(c))
-	}
-	return of
-}()
-
 func classOf(c byte) uint8 {
 	switch {
 	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_':
@@ -55,7 +47,7 @@ func eachToken(s string, yield func(token string, g grain, start, end int)) {
 func eachWhole(s string, yield func(from, to int, compound bool)) {
 	for i := 0; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
-			if classes[c] == gap {
+			if classOf(c) == gap {
 				i++
 				continue
 			}
@@ -75,7 +67,7 @@ func eachWhole(s string, yield func(from, to int, compound bool)) {
 		for i < len(s) {
 			c := s[i]
 			if c < utf8.RuneSelf {
-				k := classes[c]
+				k := classOf(c)
 				if k == gap {
 					break
 				}
