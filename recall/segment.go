@@ -110,7 +110,6 @@ func (a *analysis) segment(ctx context.Context, x *Index, first, to int) (*segme
 		}
 		x.lengths[i] = int32(len(a.ids) - n)
 	}
-	s.rows = slices.Clip(s.rows)
 	a.finish(s)
 	return s, nil
 }
