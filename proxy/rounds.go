@@ -17,7 +17,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
-	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -69,7 +68,7 @@ func (l *lookups) answerCalls(x *received, res *http.Response, d decision) (out 
 // their calls are the client's.
 func (l *lookups) canContinueCutOff(x *received, d decision) bool {
 	_, loop := policy.As[policy.Loop](l.options.Config.Policy)
-	return loop && d.step.prepared != nil && !slices.ContainsFunc(d.step.parsed.Prompt.Tools, isOurDeclaration) && x.endpoint.dialect.CanReadAnswer(x.request, d.step.parsed.Members)
+	return loop && d.step.prepared != nil && !x.endpoint.declaresOurs(d.step.parsed.Prompt.Tools) && x.endpoint.dialect.CanReadAnswer(x.request, d.step.parsed.Members)
 }
 
 // resumeLookups takes up the rounds of an interrupted try.
@@ -157,7 +156,7 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 	m := a.Message
 	var own, theirs int
 	for _, c := range m.Calls() {
-		if dialect.IsOurTool(c.Name) {
+		if r.x.endpoint.dialect.IsOurTool(c.Name) {
 			own++
 		} else {
 			theirs++
@@ -174,7 +173,7 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 	ctx := r.x.request.Context()
 	left := r.options.Rounds - 1 - r.number // rounds that may follow; then comes a last one in which the model is told so
 	for _, c := range m.Calls() {
-		if !dialect.IsOurTool(c.Name) {
+		if !r.x.endpoint.dialect.IsOurTool(c.Name) {
 			continue
 		}
 		answer := failedResult(c, noMoreLookups)
@@ -239,7 +238,7 @@ func (r *rounds) withCallIDs(m thread.Message, last bool) thread.Message {
 		if !ok || !thread.IsLocalID(c.ID) {
 			continue
 		}
-		if last && !dialect.IsOurTool(c.Name) {
+		if last && !r.x.endpoint.dialect.IsOurTool(c.Name) {
 			c.ID = thread.LocalID(next)
 			next++
 		} else {

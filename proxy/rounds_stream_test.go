@@ -15,7 +15,7 @@ import (
 func translated(t testing.TB, api endpoint, in []byte) []byte {
 	t.Helper()
 	s := &lookupStream{
-		rounds: &rounds{lookups: &lookups{core: &core{}}, x: &received{request: httptest.NewRequest("POST", "/", nil)}, step: &step{}}, body: io.NopCloser(bytes.NewReader(nil)),
+		rounds: &rounds{lookups: &lookups{core: &core{}}, x: &received{request: httptest.NewRequest("POST", "/", nil), endpoint: api}, step: &step{}}, body: io.NopCloser(bytes.NewReader(nil)),
 		events: sse.NewReader(bytes.NewReader(in), 0), answer: api.dialect.NewStream(),
 	}
 	s.translator, s.rewinder = api.dialect.Translator()

@@ -16,6 +16,9 @@ import (
 // of type event.RequestProxied says what was done.
 func (t *Transport) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	e, change, d := endpointOf(r.URL.Path), conversationChangeOf(r), decision{action: Passed}
+	if t.offersContextTools() && e.dialect != nil {
+		e.dialect = e.dialect.WithContextTools()
+	}
 	p := pass{t, r, e, time.Now()}
 	named, own := r.Header.Get(ThreadHeader), *r // a RoundTripper may not change the request that it was given
 	if r = &own; named != "" {

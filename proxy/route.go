@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 )
 
@@ -372,3 +373,15 @@ const (
 	conversationExtended  conversationChangeKind = "extended"  // by items
 	conversationShortened conversationChangeKind = "shortened" // items were deleted, or all of it
 )
+
+// offersContextTools reports whether the model sees and steers its context: its tools are in every
+// request that can have them.
+func (co *core) offersContextTools() bool {
+	r := co.options.Config.Recall
+	return r != nil && r.ContextTools && !co.options.NoTools
+}
+
+// declaresOurs reports whether some of the tools have the name of one of ours.
+func (e endpoint) declaresOurs(tools []prompt.Tool) bool {
+	return slices.ContainsFunc(tools, func(t prompt.Tool) bool { return e.dialect.IsOurTool(t.Name) })
+}

@@ -123,6 +123,24 @@ func TestContextToolsOff(t *testing.T) {
 	}
 }
 
+// TestContextToolOfNobody: a call of a context tool that was not offered goes to the client, beside lookups as well.
+func TestContextToolOfNobody(t *testing.T) {
+	for _, api := range apis {
+		up := strict(t)
+		up.Model = steps(60, false)
+		url, _ := start(t, up, smallWindow())
+		a := newAgent(t, api, url, false)
+		runTask(t, a, 60)
+		up.Model = func(*proxytest.Request) proxytest.Answer {
+			return proxytest.Answer{Calls: []thread.ToolCall{{ID: "n1", Name: "context_note", Arguments: `{"text":"x"}`}}}
+		}
+		a.user("Note it.")
+		if s := a.ask(); s.action() == proxy.Passed || len(s.calls) != 1 || s.calls[0].Name != "context_note" {
+			t.Errorf("%s, %s: %+v, %q", api, s.action(), s.calls, s.text)
+		}
+	}
+}
+
 // TestReminderKeepsThePrefix: over a long task the model is reminded before each compaction, once, and
 // each request goes on where the last one ended, but for the compactions.
 func TestReminderKeepsThePrefix(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -169,17 +168,8 @@ func (st *stepper) beginStep(ctx context.Context, x *received, r *parsedRequest)
 // none by our names, and the answer can be read.
 func (st *stepper) canOfferTools(x *received, r *parsedRequest) bool {
 	tools := r.Prompt.Tools
-	return !st.options.NoTools && len(tools) > 0 && !slices.ContainsFunc(tools, isOurDeclaration) && x.endpoint.dialect.CanReadAnswer(x.request, r.Members)
+	return !st.options.NoTools && len(tools) > 0 && !x.endpoint.declaresOurs(tools) && x.endpoint.dialect.CanReadAnswer(x.request, r.Members)
 }
-
-// offersContextTools reports whether the model sees and steers its context: its tools are in every
-// request that can have them.
-func (st *stepper) offersContextTools() bool {
-	r := st.options.Config.Recall
-	return r != nil && r.ContextTools && !st.options.NoTools
-}
-
-func isOurDeclaration(t prompt.Tool) bool { return dialect.IsOurTool(t.Name) }
 
 // maxTries bounds the tries to append to a log that other requests of the same conversation
 // write to as well.
@@ -217,7 +207,7 @@ func (st *stepper) encodePrepared(ctx context.Context, x *received, s *step, mad
 		return d, err
 	}
 	rendered := x.held.withCachePoint(withCurrentBytes(made.Prompt, log, s.parsed))
-	next.toolsOffered = s.canOfferTools && slices.ContainsFunc(rendered.Tools, isOurDeclaration)
+	next.toolsOffered = s.canOfferTools && x.endpoint.declaresOurs(rendered.Tools)
 	if d.body, err = x.endpoint.dialect.Encode(rendered); err != nil {
 		return d, fmt.Errorf("encode: %w", err)
 	}

@@ -39,7 +39,7 @@ var Chat = &Dialect{
 var textMembers = []string{"content", "reasoning_content", "reasoning", "refusal"}
 
 // withAllTexts puts the texts of all rounds into the joined answer.
-func withAllTexts(joined string, rounds [][]byte) string {
+func withAllTexts(_ *Dialect, joined string, rounds [][]byte) string {
 	const message = "choices.0.message"
 	for _, name := range textMembers {
 		var texts []string
@@ -137,7 +137,7 @@ func (m *chatStream) shownDelta(data string, d gjson.Result) (chunk string, gone
 	for c := range rawjson.Items(calls) {
 		i := c.Get("index").Int()
 		if _, known := m.indexes.shownAs[i]; !known {
-			m.indexes.assign(i, !IsOurTool(c.Get("function.name").Str))
+			m.indexes.assign(i, !m.dialect.IsOurTool(c.Get("function.name").Str))
 		}
 		if call, show := m.indexes.withShownIndex(c.Raw, "index"); show {
 			shown = append(shown, call)

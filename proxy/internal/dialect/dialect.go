@@ -39,6 +39,8 @@ const (
 type Dialect struct {
 	codec
 	Vendor Vendor
+	// contextTools says that calls of the tools to see and steer the context are answered here too.
+	contextTools bool
 	// CanReadAnswer reports whether the answer to a request comes in a form that is read here.
 	CanReadAnswer func(r *http.Request, body map[string]gjson.Result) bool
 
@@ -58,7 +60,7 @@ type Dialect struct {
 	stop, eventStop, toolStop, endStop string
 
 	// finishJoined makes the joined answer of several rounds whole; nil if it is.
-	finishJoined  func(joined string, rounds [][]byte) string
+	finishJoined  func(d *Dialect, joined string, rounds [][]byte) string
 	newTranslator func(streamJoiner) Translator // a Rewinder too
 	// errorEvent is the name and the type of the event that ends a stream with an error, and
 	// errorForm its data, with %s for the message. Empty if events have no names, or are made
@@ -82,7 +84,7 @@ func (d *Dialect) Translator() (Translator, Rewinder) {
 // and of the thinking only that of the first round, which alone is bound to what the client
 // knows.
 func (d *Dialect) isShown(element gjson.Result, round int) bool {
-	if tool, _ := d.call(element); IsOurTool(tool) {
+	if tool, _ := d.call(element); d.IsOurTool(tool) {
 		return false
 	}
 	kind := element.Get("type").Str
@@ -119,9 +121,16 @@ func (d *Dialect) shownElements(list gjson.Result, round int, b *batch) (shown [
 	return shown, changed
 }
 
+// WithContextTools is the dialect where the model is offered the tools to see and steer its context.
+func (d *Dialect) WithContextTools() *Dialect {
+	out := *d
+	out.contextTools = true
+	return &out
+}
+
 // IsOurTool reports whether calls of a tool are answered here.
-func IsOurTool(name string) bool {
-	return name == recall.ReadArtifactTool || name == recall.RecallTool || notes.IsTool(name)
+func (d *Dialect) IsOurTool(name string) bool {
+	return name == recall.ReadArtifactTool || name == recall.RecallTool || d.contextTools && notes.IsTool(name)
 }
 
 // JoinAnswers makes one answer of those of several rounds: the shown elements of all, and the
@@ -143,7 +152,7 @@ func (d *Dialect) JoinAnswers(rounds [][]byte) []byte {
 		out = d.withoutToolStop(out, d.stop)
 	}
 	if d.finishJoined != nil {
-		out = d.finishJoined(out, rounds)
+		out = d.finishJoined(d, out, rounds)
 	}
 	return []byte(out)
 }

@@ -32,14 +32,14 @@ var Responses = &Dialect{
 		written: []string{"output_tokens", "output_tokens_details", "cost", "cost_details"},
 		output:  []string{"output_tokens"}, total: "total_tokens",
 	},
-	finishJoined:  func(joined string, _ [][]byte) string { return withoutOurTools(joined) },
+	finishJoined:  func(d *Dialect, joined string, _ [][]byte) string { return d.withoutOurTools(joined) },
 	newTranslator: func(j streamJoiner) Translator { return &ResponseStream{streamJoiner: j} },
 }
 
 // withoutOurTools takes our tools out of those that a response repeats from its request.
-func withoutOurTools(response string) string {
+func (d *Dialect) withoutOurTools(response string) string {
 	declared := gjson.Get(response, "tools")
-	theirs := rawjson.RawItems(declared, func(tool gjson.Result) bool { return !IsOurTool(tool.Get("name").Str) })
+	theirs := rawjson.RawItems(declared, func(tool gjson.Result) bool { return !d.IsOurTool(tool.Get("name").Str) })
 	if len(theirs) == len(rawjson.RawItems(declared, nil)) {
 		return response
 	}
@@ -116,7 +116,7 @@ func (m *ResponseStream) withFirstResponse(data string) string {
 	if !response.IsObject() {
 		return data
 	}
-	own := withoutOurTools(response.Raw)
+	own := m.dialect.withoutOurTools(response.Raw)
 	if id := gjson.Get(own, "id"); id.Exists() && id.Raw != m.FirstID {
 		own = jsonedit.Set(own, "id", m.FirstID)
 	}
