@@ -52,7 +52,7 @@ func (a *asker) ask(ctx context.Context, x *received, d decision) (decision, *ht
 		if accepted {
 			return d, res, why, nil
 		}
-		next, again := a.stepper.nextTry(ctx, x, d, res, why)
+		next, again := a.stepper.decideRetry(ctx, x, d, res, why)
 		if !again {
 			next.failed = failureOf(res, why)
 			if slices.Contains(uncured, why.kind) {
@@ -239,9 +239,9 @@ const (
 // reasoningRefusal matches refusals that are about reasoning.
 var reasoningRefusal = lazyregexp.New(`(?i)thinking|signature|encrypted|reasoning`)
 
-// nextTry decides what to send after a refusal. again is false if nothing helps; the
+// decideRetry decides what to send after a refusal. again is false if nothing helps; the
 // decision is then the refused one.
-func (st *stepper) nextTry(ctx context.Context, x *received, d decision, res *http.Response, why refusal) (next decision, again bool) {
+func (st *stepper) decideRetry(ctx context.Context, x *received, d decision, res *http.Response, why refusal) (next decision, again bool) {
 	invalid := why.kind == llm.ErrInvalid
 	switch {
 	case d.retry < retryWholeHistory && x.isHistoryRefused(res, d, why):
@@ -260,7 +260,7 @@ func (st *stepper) nextTry(ctx context.Context, x *received, d decision, res *ht
 		next = st.decideOrForward(ctx, x, "reasoning", func(ctx context.Context) (decision, error) { return st.withReasoningEverywhere(ctx, x, d) })
 		if next.action == Passed { // it would be the same again
 			d.retry = retryReasoning
-			return st.nextTry(ctx, x, d, res, why)
+			return st.decideRetry(ctx, x, d, res, why)
 		}
 		next.retry = retryReasoning
 	case d.retry < retryOriginal && invalid && d.action != Passed:
@@ -314,7 +314,7 @@ func (st *stepper) compactAfterOverflow(ctx context.Context, x *received, d deci
 		return decision{step: now}, err
 	}
 	if now.prepared.PlanVersion > 0 { // it may be all that it takes
-		d, err := st.encodePrepared(ctx, x, now, now.prepared, changed)
+		d, err := st.decideBody(ctx, x, now, now.prepared, changed)
 		if err != nil || d.action != Passed {
 			d.action = Recovered
 			return d, err
@@ -338,7 +338,7 @@ func (st *stepper) compactMore(ctx context.Context, x *received, s *step, why re
 	if err != nil {
 		return decision{step: s}, err
 	}
-	d, err := st.encodePrepared(ctx, x, s, made, false)
+	d, err := st.decideBody(ctx, x, s, made, false)
 	if d.action != Passed {
 		d.action = Recovered
 	}
@@ -379,7 +379,7 @@ func (st *stepper) withReasoningEverywhere(ctx context.Context, x *received, ref
 	if err != nil {
 		return decision{step: refused.step}, err
 	}
-	d, err := st.encodePrepared(ctx, x, &s, made, refused.action != Passed)
+	d, err := st.decideBody(ctx, x, &s, made, refused.action != Passed)
 	if err != nil || bytes.Equal(d.body, refused.body) {
 		return forward(reasonRefused), err
 	}

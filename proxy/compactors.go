@@ -169,7 +169,7 @@ func (b agentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			out.Header[name] = values
 		}
 	}
-	return send(b.base, out)
+	return sendToProvider(b.base, out)
 }
 
 // setLimits says how large a step may be.

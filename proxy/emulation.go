@@ -57,7 +57,7 @@ func (co *core) withEmulated(x *received, r emulate.Request) *received {
 	own.request = r.HTTP
 	own.managed, own.threshold, own.edited = r.Managed, r.Threshold, r.Edited
 	if r.Body != own.plain.String() {
-		own = co.withBody(own, r.Body)
+		own = co.rewrite(own, r.Body)
 	}
 	own.bytesBefore = x.plain.Len()
 	return &own

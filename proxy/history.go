@@ -15,8 +15,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// withBody is the request with a body of ours in place of the client's.
-func (co *core) withBody(x received, body string) received {
+// rewrite is the request with a body of ours in place of the client's.
+func (co *core) rewrite(x received, body string) received {
 	api := x.endpoint.dialect.API()
 	x.plain = co.requests.Similar(api, body)
 	x.body, x.work, x.rewritten = x.plain.Body, workBytes(api, &x.plain), true
@@ -64,7 +64,7 @@ func (hs *histories) readHistory(x *received) (*received, *native.Refusal) {
 	}
 	next.held = found.held
 	if found.body != "" {
-		next = hs.withBody(next, found.body)
+		next = hs.rewrite(next, found.body)
 	}
 	return &next, nil
 }

@@ -84,7 +84,7 @@ func addToConversation(ctx context.Context, base http.RoundTripper, continued *h
 		r.Header.Del("Idempotency-Key") // it is that of the request for the answer
 		r.Header.Set("Content-Type", httpbody.JSON)
 		body := []byte(`{"items":[` + strings.Join(some, ",") + `]}`)
-		res, err := send(base, withBody(r, len(body), func() io.Reader { return bytes.NewReader(body) }))
+		res, err := sendToProvider(base, withBody(r, len(body), func() io.Reader { return bytes.NewReader(body) }))
 		if err != nil {
 			return fmt.Errorf("conversation %s: %w", id, err)
 		}
@@ -282,7 +282,7 @@ func (hs *histories) forwardConversationChange(r *http.Request, c conversationCh
 	if c.kind == conversationCreated {
 		httpbody.AcceptReadable(r) // the answer has the id
 	}
-	res, err := send(hs.options.Base, r)
+	res, err := sendToProvider(hs.options.Base, r)
 	if err != nil || res.StatusCode != http.StatusOK {
 		return res, err
 	}

@@ -31,7 +31,7 @@ func (t *Transport) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	case change.kind != "":
 		res, err = t.histories.forwardConversationChange(r, change)
 	default:
-		res, err = send(t.options.Base, t.histories.requestForProvider(r))
+		res, err = sendToProvider(t.options.Base, t.histories.requestForProvider(r))
 	}
 	if failed, ok := errors.AsType[*connectionError](err); ok && failed.side == providerSide && r.Context().Err() == nil {
 		d.reason = reasonNoAnswer
@@ -70,7 +70,7 @@ func (t *Transport) readAndRun(x *received) (res *http.Response, d decision, err
 	default:
 		r.Body = httpbody.Rejoin(x.body.String(), nil, r.Body, r.Body)
 		d = forward(reasonTooLarge)
-		if res, err = send(t.options.Base, r); err == nil {
+		if res, err = sendToProvider(t.options.Base, r); err == nil {
 			d.setHeaders(res.Header)
 			if x.endpoint.task == generate && res.StatusCode != http.StatusOK {
 				d.failed = failureOf(res, refusal{})

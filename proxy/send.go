@@ -93,15 +93,15 @@ func (a *asker) send(x *received, d decision) (*http.Response, error) {
 			out.Header = httpbody.WithoutListed(out.Header, "Anthropic-Beta", func(beta string) bool { return beta == native.BetaThreads })
 		}
 	}
-	res, err := send(a.options.Base, out)
+	res, err := sendToProvider(a.options.Base, out)
 	if err == nil && x.endpoint.task == generate {
 		a.watchUsage(x, res, d)
 	}
 	return res, err
 }
 
-// send sends a request to the provider.
-func send(base http.RoundTripper, r *http.Request) (*http.Response, error) {
+// sendToProvider sends a request to the provider, over its connections.
+func sendToProvider(base http.RoundTripper, r *http.Request) (*http.Response, error) {
 	res, err := base.RoundTrip(r)
 	if err != nil {
 		return nil, &connectionError{error: err, side: providerSide}

@@ -108,7 +108,7 @@ func (st *stepper) prepare(ctx context.Context, x *received, r *parsedRequest) (
 	if err != nil {
 		return decision{step: s}, err
 	}
-	return st.encodePrepared(ctx, x, s, s.prepared, changed)
+	return st.decideBody(ctx, x, s, s.prepared, changed)
 }
 
 // continueStep appends messages to the log of a step, and renders its next request.
@@ -119,7 +119,7 @@ func (st *stepper) continueStep(ctx context.Context, x *received, s *step, news 
 	if err != nil {
 		return decision{step: s}, err
 	}
-	return st.encodePrepared(ctx, x, s, made, true)
+	return st.decideBody(ctx, x, s, made, true)
 }
 
 // beginStep finds the conversation of a request, appends what is new to its log, and has its
@@ -179,9 +179,9 @@ func isConflict(err error) bool {
 	return errors.Is(err, store.ErrConflict) || errors.Is(err, thread.ErrDuplicateID)
 }
 
-// encodePrepared encodes a rendering. Without a plan it is the client's own request, unless
+// decideBody decides whether a rendering goes out, encoded, or the client's own bytes, which without a plan are the same, unless
 // changed says that the log holds messages that the client does not have.
-func (st *stepper) encodePrepared(ctx context.Context, x *received, s *step, made *palimpsest.Prepared, changed bool) (decision, error) {
+func (st *stepper) decideBody(ctx context.Context, x *received, s *step, made *palimpsest.Prepared, changed bool) (decision, error) {
 	next := *s
 	next.prepared = made
 	d := decision{action: Planned, parsed: s.parsed, step: &next, tokensBefore: made.Before, tokensSent: made.Tokens}

@@ -110,13 +110,13 @@ var errTooManyForks = errors.New("the history has too many forks")
 // same message: the client's system prompt, tools or session may have changed. Answers that a log
 // holds whole, from before they were split, are read whole, and so are results that the client has cleared.
 func Find(base string, r *Request, logs Logs) (Place, error) {
-	found, err := findWhole(base, r, logs)
+	found, err := findJoined(base, r, logs)
 	if err != nil || len(found.Shortened) == 0 {
 		return found, err
 	}
 	whole, cleared, err := found.Request.withResults(found.Logged, found.Shortened[0], logs)
 	if err == nil && whole != nil {
-		if other, err := findWhole(base, whole, logs); err != nil || other.Logged > found.Logged {
+		if other, err := findJoined(base, whole, logs); err != nil || other.Logged > found.Logged {
 			for _, id := range cleared {
 				if i, ok := other.Thread.Index(id); ok && i < other.Shared {
 					other.Cleared = append(other.Cleared, id)
@@ -159,9 +159,9 @@ func (r *Request) withResults(from int, id string, logs Logs) (_ *Request, clear
 	return whole, cleared, err
 }
 
-// findWhole is Find for results as they are.
-func findWhole(base string, r *Request, logs Logs) (Place, error) {
-	found, err := findAnywhere(base, r, logs)
+// findJoined is Find for results as they are: an answer that was split is read joined, where a log holds it so.
+func findJoined(base string, r *Request, logs Logs) (Place, error) {
+	found, err := findInBases(base, r, logs)
 	if err != nil || found.Thread == nil || hosted.FirstSplit(r.Prompt.Messages[found.Logged:]) < 0 {
 		return found, err
 	}
@@ -173,7 +173,7 @@ func findWhole(base string, r *Request, logs Logs) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	other, err := findAnywhere(base, whole, Logs{Load: logs.Load, BasesWithBeginning: logs.BasesWithBeginning})
+	other, err := findInBases(base, whole, Logs{Load: logs.Load, BasesWithBeginning: logs.BasesWithBeginning})
 	if err != nil || other.Logged <= first {
 		return found, err
 	}
@@ -182,7 +182,7 @@ func findWhole(base string, r *Request, logs Logs) (Place, error) {
 	if whole, err = whole.reading(other.Logged, messages, logs.Canceled); err != nil {
 		return Place{}, err
 	}
-	return findAnywhere(base, whole, logs)
+	return findInBases(base, whole, logs)
 }
 
 // reading is the request with its messages read in another way from a position on.
@@ -202,14 +202,15 @@ func (r *Request) Prefix(n int) *Request {
 	return &out
 }
 
-func findAnywhere(base string, r *Request, logs Logs) (Place, error) {
-	found, err := findFrom(base, r, logs)
+// findInBases looks under the base, and where that has no log under others that begin with the same message.
+func findInBases(base string, r *Request, logs Logs) (Place, error) {
+	found, err := followForks(base, r, logs)
 	if err != nil || found.Thread != nil || logs.BasesWithBeginning == nil {
 		return found, err
 	}
 	best := found
 	for _, other := range logs.BasesWithBeginning() {
-		p, err := findFrom(other, r, Logs{Load: logs.Load})
+		p, err := followForks(other, r, Logs{Load: logs.Load})
 		if err != nil {
 			return Place{}, err
 		}
@@ -220,11 +221,11 @@ func findAnywhere(base string, r *Request, logs Logs) (Place, error) {
 	if best.Thread == nil {
 		return found, nil
 	}
-	return findFrom(best.Base, r, logs)
+	return followForks(best.Base, r, logs)
 }
 
-// findFrom follows the forks of a base.
-func findFrom(base string, r *Request, logs Logs) (Place, error) {
+// followForks follows the forks of a base.
+func followForks(base string, r *Request, logs Logs) (Place, error) {
 	messages, ids := r.Prompt.Messages, r.IDs
 	p := Place{Log: base, Base: base, Request: r}
 	for range maxForks {
