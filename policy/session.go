@@ -398,7 +398,7 @@ func (f sessionForm) sectionBodies(sum *summary.Summary) []string {
 		}
 	}
 	if o := sum.Work.Omitted; o.Commits+o.Edited > 0 {
-		work += tableRow("before these", "committed, edited", fmt.Sprintf("%d commits, %d files", o.Commits, o.Edited))
+		work += tableRow("not listed", "committed, edited", fmt.Sprintf("%d commits, %d files", o.Commits, o.Edited))
 	}
 	for _, o := range sum.ToolOutcomes {
 		work += tableRow(o.Tool, string(o.Outcome), strings.TrimSpace(o.Input+" "+o.Error))

@@ -458,6 +458,9 @@ func (s Summarize) giveRoom(ctx context.Context, v *View, span thread.Span, slac
 		return
 	}
 	v.undo(v.cover[at[0]])
+	for _, i := range at {
+		v.leaving[i] = inside[i]
+	}
 	var err error
 	if len(older) > 0 {
 		room := s.bound(whole.Made().TokensAfter, sum(v.Sizes, older))

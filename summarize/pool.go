@@ -292,12 +292,14 @@ func same(a, b *thread.Message) bool {
 	return a.ID == b.ID && a.Role == b.Role && a.Kind == b.Kind && len(a.Parts) > 0 && len(a.Parts) == len(b.Parts) && &a.Parts[0] == &b.Parts[0]
 }
 
-// elsewhere notes whether the prompt shows the user message of the span's last turn: mostly
-// after the summary, so that a reader meets the answer first.
+// elsewhere notes of which turns of the span the prompt shows the user's message: above the summary, or
+// below it, so that a reader meets the answer first and an older message after newer ones.
 func (b *builder) elsewhere() {
-	last := b.Span.LastTurn
-	if last > 0 && slices.ContainsFunc(b.in.shown(), func(m thread.Message) bool { return m.StartsTurn() && m.Turn == last }) {
-		b.Elsewhere = []int{last}
+	shown := b.in.shown()
+	for i := range shown {
+		if m := &shown[i]; m.StartsTurn() && 0 < m.Turn && b.Span.FirstTurn <= m.Turn && m.Turn <= b.Span.LastTurn && !slices.Contains(b.Elsewhere[max(0, len(b.Elsewhere)-1):], m.Turn) {
+			b.Elsewhere = append(b.Elsewhere, m.Turn)
+		}
 	}
 }
 

@@ -81,7 +81,7 @@ func TestWorkSays(t *testing.T) {
 		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): README.md, src/a.go\nunknown since `git checkout src/*.go`: which changes are uncommitted\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git checkout src/*.go` may have changed"},
 		{"a folder put back", func(l *logOf) {
 			passed(repo(l).edit("/repo/web/a.ts").edit("/repo/README.md")).ok("cd web && git checkout .", "")
-		}, "directory: /repo/web\nedited, not committed by the assistant (perhaps by the user): /repo/README.md, a.ts\nunknown since `git checkout .`: which changes are uncommitted\ntest `go test ./... (in /repo)`: passed | ok x/y 0.1s | edited since: what `git checkout .` may have changed"},
+		}, "directory: /repo/web\nedited, not committed by the assistant (perhaps by the user): /repo/README.md, a.ts\nunknown since `git checkout .`: which changes are uncommitted\ntest `go test ./...` in /repo: passed | ok x/y 0.1s | edited since: what `git checkout .` may have changed"},
 		{"a file of the commit before", func(l *logOf) { passed(repo(l)).ok("git checkout HEAD~1 a.go", "") }, "directory: /repo\nunknown since `git checkout HEAD~1 a.go`: a.go\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git checkout HEAD~1 a.go` may have changed"},
 		{"a file restored of the commit before", func(l *logOf) { passed(repo(l)).ok("git restore -s HEAD~1 a.go", "") }, "directory: /repo\nunknown since `git restore -s HEAD~1 a.go`: a.go\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git restore -s HEAD~1 a.go` may have changed"},
 		{"a file of a branch", func(l *logOf) {
@@ -156,7 +156,7 @@ func TestWorkSays(t *testing.T) {
 		}, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s"},
 		{"two folders", func(l *logOf) {
 			l.bad("cd /repo/a && npm test", "boom").ok("cd /repo/b && ls", "x").ok("npm test", "")
-		}, "directory: /repo/b\ntest `npm test (in /repo/a)`: failed | boom\ntest `npm test`: passed"},
+		}, "directory: /repo/b\ntest `npm test` in /repo/a: failed | boom\ntest `npm test`: passed"},
 
 		// Whether a commit was made.
 		{"a commit that a log shows", func(l *logOf) {
@@ -214,7 +214,7 @@ func TestWorkSays(t *testing.T) {
 		}, "directory: /repo\nunknown since `gh pr merge --squash --delete-branch`: which changes are uncommitted, the branch"},
 
 		// Where a command ran.
-		{"back from a folder", func(l *logOf) { repo(l).ok("pushd web && npm test && popd && go test ./...", "~/web\nok  \tx/y\t0.1s") }, "directory: /repo\ntest `npm test (in web)`: passed"},
+		{"back from a folder", func(l *logOf) { repo(l).ok("pushd web && npm test && popd && go test ./...", "~/web\nok  \tx/y\t0.1s") }, "directory: /repo\ntest `npm test` in web: passed"},
 		{"beside the background", func(l *logOf) { repo(l).ok("cd web && npm run dev &\ngo test ./...", "ok  \tx/y\t0.1s") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s"},
 
 		// Nothing is no news.

@@ -81,9 +81,12 @@ func (s Summary) write() (string, []Section) {
 	if len(s.Reports) > 0 {
 		headStory = headReports
 	}
-	out = section(out, w, headStory, s.story(), func(w *writer, turn []told) { w.happened(turn, s.Elsewhere) })
+	out = section(out, w, headStory, s.story(), func(w *writer, turn []told) { w.happened(turn, &s) })
 	if s.Calls > len(s.ToolOutcomes) && s.Calls+s.Passages >= muchHeld && len(out) > 0 && out[len(out)-1].Heading == headStory {
-		w.raw(fmt.Sprintf("- [turns %d to %d in part; calls: %d, passages of the assistant's words: %d]\n", s.Span.FirstTurn, s.Span.LastTurn, s.Calls, s.Passages))
+		w.raw(fmt.Sprintf("- [turns %d to %d are told in part: they held %d calls and %d passages of the assistant's words]\n", s.Span.FirstTurn, s.Span.LastTurn, s.Calls, s.Passages))
+	}
+	if from := s.below(); from < s.Span.LastTurn && len(out) > 0 {
+		w.raw(fmt.Sprintf("- [messages from turn %d on stand below as they were]\n", from))
 	}
 	out = section(out, w, headFiles, s.Files, (*writer).file)
 	out = section(out, w, headOutcomes, s.ToolOutcomes, (*writer).outcome)

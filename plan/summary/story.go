@@ -77,13 +77,29 @@ func (x *told) bareChange() (op, file string, bare bool) {
 	return op, file, bare && x.label == labelChanged && !strings.ContainsAny(x.text, ":|,\n")
 }
 
-// happened writes a turn: its number, and below it a line for each event. It notes a user
-// message that the prompt shows elsewhere.
-func (w *writer) happened(turn []told, elsewhere []int) {
+// below is the first turn whose user message the prompt showed below the summary, which stands in the place
+// of the first message that it covers; the last turn of the span if there is none.
+func (s *Summary) below() int {
+	first := s.Span.LastTurn
+	for _, n := range s.Elsewhere {
+		if n > s.Span.FirstTurn {
+			first = min(first, n)
+		}
+	}
+	return first
+}
+
+// happened writes a turn: its number, and below it a line for each event. It says where the prompt shows a
+// user message that is not among them.
+func (w *writer) happened(turn []told, s *Summary) {
 	if n := turn[0].turn; n > 0 {
 		w.raw("turn " + strconv.Itoa(n))
-		if turn[0].label != labelUser && slices.Contains(elsewhere, n) {
-			w.raw(" (the user's message stands outside of this summary)")
+		if turn[0].label != labelUser && slices.Contains(s.Elsewhere, n) {
+			place := "above"
+			if n > s.Span.FirstTurn {
+				place = "below"
+			}
+			w.raw(" (the user's message stands " + place + ")")
 		}
 	} else {
 		w.raw("earlier")
