@@ -290,7 +290,7 @@ func (b *builder) ownWords(m *thread.Message, f *facts, answer *thread.Message, 
 				}
 			}
 		}
-		if words == 1 && it.Asked == "" && !strings.ContainsFunc(c.Text, wide) {
+		if it.Asked == "" && words == 1 && !strings.ContainsFunc(c.Text, wide) || it.Score < standing.Rule && (it.Asked == "" && words == 2 && answers(c.Text) || incomplete(c.Text)) {
 			continue
 		}
 		if len(c.Text) >= leastQuotation && answer != nil {
@@ -304,6 +304,11 @@ func (b *builder) ownWords(m *thread.Message, f *facts, answer *thread.Message, 
 		all = append(all, it)
 	}
 	return all
+}
+
+// incomplete reports whether a clause leads to what follows, or is a piece of a list or of a quotation.
+func incomplete(s string) bool {
+	return strings.HasPrefix(s, "/ ") || strings.HasSuffix(strings.TrimRight(s, "*_"), ":") || strings.Count(s, `"`)%2 == 1
 }
 
 const (
@@ -427,6 +432,9 @@ func (all *standingSentences) choose(room int, count func(string) int) (l laidDo
 	if room > 0 && sure > mostStanding*room {
 		all = &standingSentences{slices.Clone(all.items), all.changedBy}
 		for i := range all.items {
+			if it := &all.items[i]; it.Asked != "" && answers(it.Text) && !strings.Contains(it.Text, " ") { // a bare yes
+				it.Score = standing.Least - 1
+			}
 			all.items[i].Asked = ""
 		}
 	}

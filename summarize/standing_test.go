@@ -215,3 +215,17 @@ func TestQuotedBack(t *testing.T) {
 		}
 	}
 }
+
+// TestPiecesStandNot: a lead-in, a piece of a quotation and a bare assent are nothing that still holds.
+func TestPiecesStandNot(t *testing.T) {
+	k := new(talk).user("Sort the letters of the harbour. He wrote \"Dear all, we never reply on Sundays. Kind regards, the crew\" to me. We take the following order:\n\nAlways answer on paper.").says("Sorted.").user("yes please").says("Done.")
+	s := summarizeNow(t, Input{Messages: k.done(t)})
+	for _, it := range s.Standing() {
+		if strings.HasSuffix(it.Text, ":") || strings.Count(it.Text, `"`) == 1 || it.Text == "yes please" {
+			t.Errorf("%q is listed", it.Text)
+		}
+	}
+	if !strings.Contains(s.Render(), "Always answer on paper.") {
+		t.Errorf("the rule is gone:\n%s", s.Render())
+	}
+}
