@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"iter"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -89,7 +90,7 @@ func appendPieces(dst []piece, text string, line int, score float32, anyway bool
 	for n := 0; text != "" && (n == 0 || len(dst) < maxIDLines); {
 		end := windowEnd(text)
 		window := strings.TrimSpace(text[:end])
-		if text = text[end:]; window == "" {
+		if text = text[end:]; window == "" || !strings.Contains(window, " ") && keptByPrograms.MatchString(window) {
 			continue
 		}
 		if idents := mentions(nil, window); len(idents) > 0 || anyway && n == 0 {
@@ -99,6 +100,9 @@ func appendPieces(dst []piece, text string, line int, score float32, anyway bool
 	}
 	return dst
 }
+
+// keptByPrograms is the path of a file that no step names: of an installed package, of git itself, of a cache.
+var keptByPrograms = regexp.MustCompile(`(^|/)(node_modules|site-packages|__pycache__|\.git|\.venv)/`)
 
 // windowEnd is where the first window of a long line ends: behind a comma near the end of maxLine bytes, or another
 // mark or a space there, or before, or the first one after them. A line without any is cut at maxLine.
