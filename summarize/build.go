@@ -11,9 +11,6 @@ import (
 func (s *selection) build() summary.Summary {
 	p := s.pool
 	out := summary.Summary{Span: p.Span, CurrentTask: s.task, Work: s.work, Requests: slices.Clone(s.requests), Elsewhere: p.Elsewhere}
-	if s.budget <= 0 || s.budget >= tellsHeld {
-		out.Calls, out.Passages = p.Calls, p.Passages
-	}
 	order := slices.Clone(s.taken)
 	slices.Sort(order)
 	var plain [sections][]int
@@ -67,9 +64,6 @@ func (s *selection) build() summary.Summary {
 	}
 	return out
 }
-
-// tellsHeld is the budget, in tokens, from which a summary tells how much its span held.
-const tellsHeld = 2000
 
 // join makes one item of the chosen pieces of a group.
 func (s *selection) join(chosen []int) summary.Item {

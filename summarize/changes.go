@@ -111,7 +111,7 @@ func (e *edits) text(path string) string {
 		s += ": " + e.from + " → " + e.to
 	}
 	if len(e.dropped) > 0 {
-		s += " | without: " + firstFew(e.dropped)
+		s += " | removed: " + firstFew(e.dropped)
 	}
 	return s
 }

@@ -74,7 +74,6 @@ func (b *builder) failure(x *exchange) {
 		switch {
 		case !announces(said.text):
 			a.said, idents = said.text, append(idents, said.idents...)
-			b.unseen(seenQuoted, said.text)
 		case c.Class == toolclass.Read || c.Class == toolclass.List:
 			return // the agent looked for it elsewhere
 		}

@@ -8,8 +8,7 @@ import (
 )
 
 const (
-	// maxBlock is the longest block of code that is one piece, in bytes; a longer one is
-	// split into lines.
+	// maxBlock is the longest block of code that is told, in bytes: single lines of a longer one say nothing.
 	maxBlock = 360
 	// maxPassage is the longest paragraph that is one piece, in bytes; a longer one is split
 	// into sentences.
@@ -64,6 +63,12 @@ func paragraphs(work *effort.Budget, s string) []piece {
 		}
 		line = at + 1
 	}
+	block := func(text string) {
+		if text = strings.Trim(text, "\n"); text != "" && len(text) <= maxBlock {
+			add(text, true)
+		}
+		glued = "" // it leads to a block that is left out
+	}
 	open := -1 // where the text of a block of code begins
 	for _, p := range textLines(work, s) {
 		text := s[p.From:p.To]
@@ -78,7 +83,7 @@ func paragraphs(work *effort.Budget, s string) []piece {
 			}
 			open = at
 		case fence:
-			addBlock(strings.TrimRight(s[open:p.From], " \t"), add)
+			block(strings.TrimRight(s[open:p.From], " \t"))
 			open = -1
 		case open >= 0, ruler(text):
 		case leadsIn(text) && next == "", text[0] == '|' && below != "" && ruler(below), strings.HasPrefix(text, "**") && len(text) <= maxGlued && listItem(below) && below[0] != '|':
@@ -103,7 +108,7 @@ func paragraphs(work *effort.Budget, s string) []piece {
 		add("", false)
 	}
 	if open >= 0 { // it was never closed
-		addBlock(s[open:], add)
+		block(s[open:])
 	}
 	return out
 }
@@ -141,22 +146,6 @@ func listItem(s string) bool {
 	}
 	n := len(s) - len(strings.TrimLeft(s, "0123456789"))
 	return 0 < n && n < 3 && (strings.HasPrefix(s[n:], ". ") || strings.HasPrefix(s[n:], ") "))
-}
-
-// addBlock adds a block of code, as one piece if it is short.
-func addBlock(block string, add func(string, bool)) {
-	if block = strings.Trim(block, "\n"); block == "" {
-		return
-	}
-	if len(block) <= maxBlock {
-		add(block, true)
-		return
-	}
-	for text := range strings.Lines(block) {
-		if text = strings.TrimSpace(text); text != "" {
-			add(text, true)
-		}
-	}
 }
 
 // leadsIn reports whether a line says nothing without the next one.

@@ -30,6 +30,7 @@ func TestAnnounced(t *testing.T) {
 		{"**2. `Lines`** (state)\n- one\n- two", []string{"**2. `Lines`** (state)\n- one", "- two"}},
 		{"In an outage:\n1. " + long, append([]string{"In an outage:\n1. The order of a map changes from run to run."}, slices.Repeat([]string{"The order of a map changes from run to run."}, 5)...)},
 		{"**Done** with it.\n\n- one", []string{"**Done** with it.", "- one"}},
+		{"It is this:\n```\n" + long + long + "\n```\nThat is all.", []string{"That is all."}},
 		{"## Outcome\nAll pass.", []string{"Outcome\nAll pass."}},
 		{"In this order:\n1. **PR #8** - logs\n   https://x.io/pull/8\n2. **PR #9** - chunks\n   https://x.io/pull/9\n\nWhich one?", []string{"In this order:\n1. **PR #8** - logs\nhttps://x.io/pull/8", "2. **PR #9** - chunks\nhttps://x.io/pull/9", "Which one?"}},
 	}

@@ -152,7 +152,6 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 			users++
 		}
 		pieces += len(f.said)
-		b.Calls, b.Passages = b.Calls+len(f.calls), b.Passages+len(f.said)
 		for _, p := range f.said {
 			if text := withoutNumbers(p.text); text != "" {
 				key := progressKey{in.Messages[i].Turn, text}
@@ -184,10 +183,6 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	}
 	b.together, b.standing = in.Together, in.Standing
 	b.Span, b.asked = span, stemsOf(in.Instructions)
-	if in.Previous != nil {
-		both := summary.Merge(summary.Summary{Span: in.Previous.Span, Calls: in.Previous.Calls, Passages: in.Previous.Passages}, summary.Summary{Calls: b.Calls, Passages: b.Passages})
-		b.Calls, b.Passages = both.Calls, both.Passages
-	}
 	log, _ := b.logged()
 	b.recaps = loggedRecaps(log)
 	for i, f := range b.facts {
@@ -370,7 +365,6 @@ const (
 	seenRequest seenKind = iota
 	seenDecision
 	seenFailure
-	seenQuoted // words of the assistant that a failed attempt quotes
 	seenEdit
 	seenOpenItem
 	seenArtifact

@@ -39,8 +39,6 @@ const (
 	// wordsOffered is for an option that the user chose among: the answer "B" says nothing
 	// without them.
 	wordsOffered = 3.5
-	// toldBefore is a factor for words that a failed attempt quotes.
-	toldBefore = 0.02
 	// leastProgress is from how many times in a turn words that differ only in their numbers
 	// are a progress report: "Step 3 of 40". Those of more than maxProgress bytes are none.
 	leastProgress, maxProgress = 3, 120
@@ -75,9 +73,6 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		case n == 0:
 			base = wordsOpening
 		}
-		if _, told := b.seen[seenText{seenQuoted, p.text}]; told {
-			base *= toldBefore
-		}
 		base *= min(1, float32(len(p.text))/fullWords)
 		switch {
 		case p.cues&choiceCue != 0 && len(p.text) > 40 && (p.cues&reasonCue != 0 || !narration(p.text)) && !strings.Contains(p.text, "\n"):
@@ -98,16 +93,21 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	b.groups[secSaid] = append(b.groups[secSaid], g)
 }
 
-// wordsPlanned is the base value of a piece of a plan that the assistant put before the user.
-const wordsPlanned = 0.56
-
 // plan adds the text of a plan that the assistant put before the user, in the message at i.
 func (b *builder) plan(i int, m *thread.Message, text string) {
 	g := group{label: "proposed plan", turn: m.Turn, sources: []thread.ID{m.ID}}
 	for _, p := range paragraphs(nil, text) {
-		if p.substantial() && b.unseen(seenWords, p.text) {
-			b.piece(secSaid, &g, i, wordsPlanned, p)
+		if !p.substantial() || !b.unseen(seenWords, p.text) {
+			continue
 		}
+		base := float32(wordsFinal)
+		switch {
+		case p.code: // it comes last
+			base, p.idents = wordsCode, nil
+		case strings.Contains(p.text, "\n"): // the heading of others
+			base = wordsClosing
+		}
+		b.piece(secSaid, &g, i, base, p).terms = b.terms.add(i, p.terms)
 	}
 	b.groups[secSaid] = append(b.groups[secSaid], g)
 }

@@ -294,3 +294,20 @@ func TestWritten(t *testing.T) {
 		t.Log(text)
 	}
 }
+
+// TestProposedPlan: of a plan that was put before the user, headings and sentences come before its code.
+func TestProposedPlan(t *testing.T) {
+	plan := "# Ferry timetable\n\n## Decisions\nThe table is kept by pier, because crews ask by pier.\n\n```go\ntype pierTable struct{ pier, crew string }\n```\n\n```go\n" +
+		strings.Repeat("pierTable = append(pierTable, ferryCrew)\n", 12) + "```\n\n## Steps\n1. Read the list of piers from the harbour office.\n2. Write one page for each pier.\n"
+	messages := new(talk).user("Plan the ferry timetable for me.").calls("ExitPlanMode", map[string]any{"plan": plan}, "User has approved your plan.", thread.Success).
+		calls("Bash", map[string]any{"command": "cat pierTable"}, "ferryCrew", thread.Success).done(t)
+	text := summarizeNow(t, Input{Messages: messages, Budget: 136}).Render()
+	for _, want := range []string{"Decisions", "crews ask by pier", "Steps", "one page for each pier"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "append(pierTable") || strings.Contains(text, "type pierTable") {
+		t.Errorf("code stands in\n%s", text)
+	}
+}

@@ -18,7 +18,6 @@ func (c *checker) entries(s summary.Summary) {
 	judge(c, "stated", span, s.Stated, userSaid)
 	judge(c, "not shown", span, some(s.Unlisted), manySentences)
 	judge(c, "turn", all, s.Elsewhere, hasUserTurn)
-	judge(c, "held", span, some(amount{s.Span.FirstTurn, s.Span.LastTurn, s.Calls, s.Passages}), holdsSoMuch)
 	judge(c, "plan", all, s.CurrentPlan, planned)
 	judge(c, "conclusion", span, s.Conclusions, func(x *index, it summary.Item, o origin) string { return x.modelSaid(o, it.Text) })
 	judge(c, "decision", span, s.Decisions, func(x *index, d summary.Decision, o origin) string { return x.modelSaid(o, d.Decision, d.Rationale) })

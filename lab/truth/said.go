@@ -169,25 +169,6 @@ func sentences(s string) int { return 1 + len(sentenceEnd.FindAllString(s, -1)) 
 
 var sentenceEnd = regexp.MustCompile(`\n|[.?!;,] `)
 
-// amount is how much some turns are said to hold.
-type amount struct{ First, Last, Calls, Passages int }
-
-func holdsSoMuch(x *index, a amount, _ origin) string {
-	calls, all := 0, 0
-	for i := range x.log {
-		if m := &x.log[i]; m.Turn >= a.First && m.Turn <= a.Last {
-			calls += len(m.Calls())
-			if m.Role == thread.Assistant {
-				all += sentences(m.Text())
-			}
-		}
-	}
-	if a.Calls > calls || a.Passages > all {
-		return fmt.Sprintf("there are %d calls, and %d sentences of the assistant", calls, all)
-	}
-	return ""
-}
-
 func number(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {

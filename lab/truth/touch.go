@@ -286,7 +286,7 @@ func (x *index) restored(file string, turn int) bool {
 	})
 }
 
-var changeForm = regexp.MustCompile(`(?s)^(created|edited|deleted) (.+?)(?:, (moved (?:from|to) [^:|]+|restored by git))?(?:: (.*?))?(?: \| without: (.*))?$`)
+var changeForm = regexp.MustCompile(`(?s)^(created|edited|deleted) (.+?)(?:, (moved (?:from|to) [^:|]+|restored by git))?(?:: (.*?))?(?: \| removed: (.*))?$`)
 
 // changed looks for the call that did what is told of a change.
 func changed(x *index, it summary.Item, o origin) string {

@@ -35,9 +35,6 @@ func Merge(a, b Summary) Summary {
 	out.Constraints = mergeItems(a.Constraints, b.Constraints)
 	out.Stated = mergeItems(a.Stated, b.Stated)
 	out.Unlisted = a.Unlisted + b.Unlisted
-	if known := len(a.Span.MessageIDs) == 0 || a.Calls+a.Passages > 0; known {
-		out.Calls, out.Passages = a.Calls+b.Calls, a.Passages+b.Passages
-	}
 	out.Facts = mergeItems(a.Facts, b.Facts)
 	out.FailedAttempts = mergeItems(a.FailedAttempts, b.FailedAttempts)
 	out.Changes = mergeItems(a.Changes, b.Changes)

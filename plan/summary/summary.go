@@ -35,9 +35,6 @@ type Summary struct {
 	Stated []Item `json:"stated,omitempty"`
 	// Unlisted is how many more such sentences there was no room for.
 	Unlisted int `json:"unlisted,omitempty"`
-	// Calls and Passages are how many calls and passages of the assistant's words the span held; 0 if unknown.
-	Calls    int `json:"calls,omitempty"`
-	Passages int `json:"passages,omitempty"`
 	// Facts are stable pieces of information.
 	Facts     []Item     `json:"facts,omitempty"`
 	Decisions []Decision `json:"decisions,omitempty"`
