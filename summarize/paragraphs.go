@@ -64,10 +64,14 @@ func paragraphs(work *effort.Budget, s string) []piece {
 		line = at + 1
 	}
 	block := func(text string) {
-		if text = strings.Trim(text, "\n"); text != "" && len(text) <= maxBlock {
+		switch text = strings.Trim(text, "\n"); {
+		case text == "":
+		case len(text) <= maxBlock:
 			add(text, true)
+		default: // it is left out, with what leads to it
+			glued = ""
+			line++
 		}
-		glued = "" // it leads to a block that is left out
 	}
 	open := -1 // where the text of a block of code begins
 	for _, p := range textLines(work, s) {
