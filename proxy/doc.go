@@ -23,8 +23,7 @@
 // recall. The proxy answers its calls to them in further requests, which the client does not see.
 //
 // The files: roundtrip.go is the way of a request from top to bottom, and each stage has one that its
-// value goes through (request.go). ahead.go reads the body, and meanwhile sends on what will probably
-// pass; limits.go bounds what that takes; emulation.go has package emulate do the provider's own
+// value goes through (request.go). limits.go bounds what it takes; emulation.go has package emulate do the provider's own
 // compaction in its place; history.go finds a history that the request does not hold;
 // parse.go and conversation.go, with package identify, which conversation it continues; step.go decides
 // what is sent, and compactors.go within which limits. ask.go gets the answer, which may take further

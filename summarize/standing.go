@@ -71,7 +71,7 @@ func readClauses(live *effort.Budget, text string) []clause {
 			if !live.Live(readingByte * (1 + len(s.Text))) {
 				return nil
 			}
-			if long && s.Text[0] == '#' || strings.HasSuffix(strings.TrimRight(s.Text, "*"), ":") { // a heading
+			if long && s.Text[0] == '#' { // a heading
 				continue
 			}
 			parts++

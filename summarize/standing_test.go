@@ -166,7 +166,7 @@ func TestBriefs(t *testing.T) {
 // TestPlans: of a plan that the user gave only what is surely a rule is read: its steps are none.
 func TestPlans(t *testing.T) {
 	const plan = "Carry out this plan:\n\n# Move the importer\n\n## Why\nThe importer reads the file twice.\nIt keeps a copy in the cache.\nThis makes it slow.\n\n## Steps\n" +
-		"1. Add a method to the reader.\n2. Update the callers in beds.go.\n3. Remove the old method and its tests.\n4. Run the tests of the package.\n\n**Files to change:**\n- The reader in seeds.go\n- The callers in beds.go\n\n" +
+		"1. Add a method to the reader.\n2. Update the callers in beds.go.\n3. Remove the old method and its tests.\n4. Run the tests of the package.\n\n- The reader in seeds.go\n- The callers in beds.go\n\n" +
 		"## How to check\nStart the importer with a small file.\nCompare the numbers with the old ones.\nNever write to the real table.\nUpdate the notes of the release.\n"
 	var got []string
 	for _, c := range readClauses(nil, plan) {

@@ -115,7 +115,7 @@ var floors = map[string]arch.Package{
 	// 2: contracts and portable types.
 	"artifact":   {Floor: 2, Same: []string{"store/keyring"}},
 	"transcript": {Floor: 2, External: []string{gjson, zstd}},
-	"recall":     {Floor: 2, Same: []string{"artifact", "event"}, External: []string{gjson}},
+	"recall":     {Floor: 2, Same: []string{"artifact", "event", "internal/failsafe"}, External: []string{gjson}},
 	"store":      {Floor: 2, Same: []string{"store/apikey", "artifact", "event", "store/keyring"}},
 	"event":      {Floor: 2},
 	"job":        {Floor: 2},
@@ -268,15 +268,15 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9847},
-		{Of: "floor 1", Floor: 1, Most: 21176},
-		{Of: "floor 2", Floor: 2, Most: 23207},
-		{Of: "floor 3", Floor: 3, Most: 11370},
-		{Of: "floor 4", Floor: 4, Most: 3042},
-		{Of: "floor 5", Floor: 5, Most: 10168},
-		{Of: "floor 6", Floor: 6, Most: 12161},
-		{Of: "floor 7", Floor: 7, Most: 21188},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13779},
+		{Of: "floor 0", Floor: 0, Most: 9880},
+		{Of: "floor 1", Floor: 1, Most: 21189},
+		{Of: "floor 2", Floor: 2, Most: 23448},
+		{Of: "floor 3", Floor: 3, Most: 11397},
+		{Of: "floor 4", Floor: 4, Most: 3025},
+		{Of: "floor 5", Floor: 5, Most: 10160},
+		{Of: "floor 6", Floor: 6, Most: 12153},
+		{Of: "floor 7", Floor: 7, Most: 21109},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13845},
 	},
 	Packages: 101, Public: 45, Names: 750,
 	Methods: 25, Types: map[string]int{

@@ -798,7 +798,6 @@ export type SummaryStep = {
 
 export type SummarySummary = {
   artifacts?: Array<SummaryArtifactReference>
-  calls?: number
   changes?: Array<SummaryItem>
   conclusions?: Array<SummaryItem>
   constraints?: Array<SummaryItem>
@@ -811,7 +810,6 @@ export type SummarySummary = {
   files?: Array<SummaryFile>
   identifiers?: Array<SummaryItem>
   open_items?: Array<SummaryOpenItem>
-  passages?: number
   reports?: Array<SummaryItem>
   requests?: Array<SummaryItem>
   span: ThreadSpan
