@@ -120,11 +120,15 @@ func connect(ctx context.Context, s Streams, chosen []install.Agent, ask consent
 		p.table([]string{"agent", "version", "~folder", "how"}, mapSlice(chosen, func(a install.Agent) []string {
 			return []string{a.Name, a.Version, homePath(a.Folder), joinEach(a.Usual(), func(part install.Part) string { return string(part) })}
 		}))
+		p.line("")
 	}
 	p.changes("what will change", changes)
 	for _, a := range chosen {
 		if missing := a.Missing(); missing != "" && len(parts) == 0 {
 			p.line("%s: %s", a.Name, missing)
+		}
+		if _, err := os.Stat(a.Folder); err != nil && a.Absent != "" {
+			sayLeft(s, fmt.Errorf("%s was not found (no program %s on the PATH, no folder %s): what is installed waits for it", a.Name, a.Absent, homePath(a.Folder)))
 		}
 	}
 	if fixed := slices.DeleteFunc(slices.Clone(chosen), func(a install.Agent) bool { return !a.Fixed() }); ask.contextTools && len(fixed) > 0 {
@@ -134,7 +138,7 @@ func connect(ctx context.Context, s Streams, chosen []install.Agent, ask consent
 		return left
 	}
 	if len(changes) == 0 {
-		p.line("\neverything is installed; there is nothing to change")
+		p.line("everything is installed; there is nothing to change")
 	}
 	sayLeft(s, left)
 	if ask.dry || len(changes) == 0 {
@@ -309,7 +313,8 @@ func (p *printer) changes(heading string, all []install.Change) {
 		rows = append(rows, []string{c.Agent, homePath(path), what})
 	}
 	if len(rows) > 0 {
-		p.section(heading, []string{"agent", "~file", "what"}, rows)
+		p.title(heading)
+		p.table([]string{"agent", "~file", "what"}, rows)
 		p.line("")
 	}
 }

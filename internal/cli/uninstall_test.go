@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,6 +30,30 @@ func TestMeantAgent(t *testing.T) {
 	for name, want := range map[string]string{"claude": "`palimpsest uninstall` (did you mean claude-code?): want", "codx": "(did you mean codex?)", "xyzxyz": "`palimpsest uninstall`: want"} {
 		if status, _, errs := run(t, "uninstall", name); status != exitUsage || !strings.Contains(errs, want) {
 			t.Errorf("%s: status %d: %s", name, status, errs)
+		}
+	}
+}
+
+// TestInstallWithoutAgent: what is installed for an agent that is not there waits for it, which is told. No output
+// begins with an empty line.
+func TestInstallWithoutAgent(t *testing.T) {
+	home := agentsHome(t)
+	for _, folder := range []string{".pi", ".codex"} {
+		if err := os.RemoveAll(filepath.Join(home, folder)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct{ command, warning string }{
+		{"plugin install pi", "palimpsest: warning: pi was not found (no program pi on the PATH, no folder ~/.pi/agent): what is installed waits for it\n"},
+		{"hook install codex", "palimpsest: warning: codex was not found (no program codex on the PATH, no folder ~/.codex): what is installed waits for it\n"},
+		{"hook install codex", ""}, // its folder is there now
+		{"hook install gemini-cli", ""},
+		{"install cursor --yes", ""},
+		{"install cursor --yes", ""}, // nothing to change
+		{"uninstall --yes", ""},
+	} {
+		if status, out, said := run(t, strings.Fields(step.command)...); status != exitDone || said != step.warning || strings.HasPrefix(out, "\n") || strings.Contains(out, "\n\n\n") {
+			t.Errorf("%s: exit status %d: %s%s", step.command, status, out, said)
 		}
 	}
 }
