@@ -42,10 +42,11 @@ type report struct {
 	Roles   []tokenShare `json:"by_role"`
 	ByTool  []toolShare  `json:"by_tool"`
 
-	Records []recordRow     `json:"records"`
-	Pinned  []pinnedRow     `json:"pinned"`
-	Repairs []render.Repair `json:"repairs"`
-	Savings *savings        `json:"savings,omitempty"`
+	Records   []recordRow     `json:"records"`
+	Pinned    []pinnedRow     `json:"pinned"`
+	Unchanged int             `json:"unchanged_messages"` // shown as they were said, those of Pinned among them
+	Repairs   []render.Repair `json:"repairs"`
+	Savings   *savings        `json:"savings,omitempty"`
 	// Summaries is nil if no model was to write any.
 	Summaries *summaries `json:"summarizer,omitempty"`
 	Notes     []string   `json:"notes,omitempty"`
@@ -155,6 +156,7 @@ func newReport(c *conversation, res *palimpsest.Result) *report {
 		m := in.Thread.At(i)
 		rep.Pinned = append(rep.Pinned, pinnedRow{ID: m.ID, Role: m.Role, Turn: m.Turn, Tokens: res.Sizes[i], Text: shorten(describe.Message(m), 200)})
 	}
+	rep.Unchanged = in.Thread.Len() - len(res.Manifest.Hidden)
 	rep.Savings = newSavings(c.model, res)
 	rep.Notes = c.notes(res)
 	return rep
@@ -329,6 +331,9 @@ func (r *report) print(p *printer, maxRecords int) {
 	p.section("kept as it is", []string{"role", ">turn", ">tokens", "text"}, mapSlice(r.Pinned, func(pin pinnedRow) []string {
 		return []string{string(pin.Role), fmt.Sprint(pin.Turn), number(pin.Tokens), pin.Text}
 	}))
+	if more := r.Unchanged - len(r.Pinned); more > 0 && len(r.Pinned) > 0 {
+		p.line("and %s", plural(more, "more message"))
+	}
 	if len(r.Repairs)+len(r.Notes) > 0 || r.Output != "" || r.Plan != "" || r.Store != "" || r.Session != nil {
 		p.line("")
 	}
