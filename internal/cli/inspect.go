@@ -117,7 +117,7 @@ func inspectCommand(s Streams) *cobra.Command {
 					return err
 				}
 			}
-			if err := in.load(args[0], s.In); err != nil {
+			if err := tellThread(c.Context(), args[0], in.load(args[0], s.In)); err != nil {
 				return err
 			}
 			in.printTaken(s.Err)

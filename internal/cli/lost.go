@@ -69,7 +69,7 @@ listed. Then what it freed, what was read again after it, and what was said agai
 		Example: "  palimpsest lost session.jsonl\n  palimpsest lost 2 --json",
 		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := in.load(args[0], s.In); err != nil {
+			if err := tellThread(c.Context(), args[0], in.load(args[0], s.In)); err != nil {
 				return err
 			}
 			in.printTaken(s.Err)

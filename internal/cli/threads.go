@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -167,16 +168,32 @@ func (k *tenantStore) thread(ctx context.Context, name string) (store.Info, erro
 	}
 	idOf := func(i store.Info) string { return i.ID }
 	found := suggest.ByID(all, name, idOf)
-	if s, _ := resolveSession(name); s != nil && len(found) == 0 {
+	s, _ := resolveSession(name)
+	if s != nil && len(found) == 0 {
 		found = suggest.ByID(all, s.ID, idOf)
 	}
 	switch len(found) {
 	case 0:
+		if s != nil {
+			return info, fmt.Errorf("%w: %s is the session %s of %s, of which nothing was stored: `palimpsest compact %[2]s --budget 32000` stores it (--store names another store)",
+				store.ErrNotFound, printable(name), printable(s.ID), s.Agent)
+		}
 		return info, fmt.Errorf("%w: there is no stored conversation %s: `palimpsest threads` lists them (--store names another store)", store.ErrNotFound, printable(name))
 	case 1:
 		return found[0], nil
 	}
 	return info, fmt.Errorf("%w: %d stored conversations begin with %s: %s; give more of the id", errUsage, len(found), printable(name), printable(joinEach(firstN(found, maxNamed), idOf)))
+}
+
+// tellThread says of the name of a file that is not there that it is a stored conversation, if it is one.
+func tellThread(ctx context.Context, name string, err error) error {
+	var usual storeFlag
+	if errors.Is(err, fs.ErrNotExist) {
+		if info, failed := inTenant(ctx, &usual, func(k *tenantStore) (store.Info, error) { return k.thread(ctx, name) }); failed == nil {
+			return fmt.Errorf("%s is neither a file nor a session, but a stored conversation: `%s` shows it", printable(name), usual.explainCommand(info.ID))
+		}
+	}
+	return err
 }
 
 // complete makes the THREAD of a flag, unless it is empty, the id that it means.

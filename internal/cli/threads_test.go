@@ -213,3 +213,35 @@ func TestPinAndExpand(t *testing.T) {
 		}
 	}
 }
+
+// TestNameOfOtherKind: a session of which nothing was stored where a THREAD is wanted, and a stored conversation where a
+// FILE is, are told as what they are, with the command that helps. Those work.
+func TestNameOfOtherKind(t *testing.T) {
+	prompt, err := os.ReadFile("../../testdata/sessions/small.openai-chat.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessionOnMachine(t)
+	putFile(t, "px-7.json", string(prompt), 0o600)
+	if status, _, said := run(t, "compact", "px-7.json", "--budget", "3000", "-o", os.DevNull); status != exitDone {
+		t.Fatal(said)
+	}
+	_, listed, _ := run(t, "threads", "--json")
+	stored := regexp.MustCompile(`"thread_id":"([^"]+)"`).FindStringSubmatch(listed)
+	if stored == nil {
+		t.Fatal(listed)
+	}
+	for _, tt := range []struct{ command, want, then string }{
+		{"lost " + stored[1], stored[1] + " is neither a file nor a session, but a stored conversation: `palimpsest explain " + stored[1] + "` shows it\n", "explain " + stored[1] + " -o page.html"},
+		{"inspect " + stored[1], "but a stored conversation: `palimpsest explain " + stored[1], ""},
+		{"pin " + onlyID[:8] + " x", onlyID[:8] + " is the session " + onlyID + " of claude-code, of which nothing was stored: `palimpsest compact " + onlyID[:8] + " --budget 32000` stores it", "compact " + onlyID[:8] + " --budget 32000 -o page.json"},
+		{"pin " + onlyID[:8] + " x", "x: message id is not in the thread " + onlyID, ""},
+	} {
+		if status, _, said := run(t, strings.Fields(tt.command)...); status != exitFailed || !strings.Contains(said, tt.want) {
+			t.Errorf("%s: exit status %d: %s", tt.command, status, said)
+		}
+		if status, _, said := run(t, strings.Fields(tt.then)...); tt.then != "" && status != exitDone {
+			t.Errorf("%s: exit status %d: %s", tt.then, status, said)
+		}
+	}
+}
