@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strconv"
@@ -60,16 +61,17 @@ func lastCompaction(ctx context.Context, t *transcript.Transcript, format transc
 func lostCommand(s Streams) *cobra.Command {
 	var in input
 	c := &cobra.Command{
-		Use:   "lost FILE",
+		Use:   "lost [FILE]",
 		Short: "Show what the last compaction of a session lost, and whether it was good",
 		Long: `Show what the last compaction of a session lost: your rules and decisions, files in work, the
 branch and the pull request that were told before it, still stand, and are neither in its summary
 nor in the messages that it kept, in any wording; seven at most. What may have been told is not
-listed. Then what it freed, what was read again after it, and what was said again.`,
-		Example: "  palimpsest lost session.jsonl\n  palimpsest lost 2 --json",
-		Args:    exactArgs(1, "one FILE"),
+listed. Then what it freed, what was read again after it, and what was said again. Without a FILE
+it is that of the newest session.`,
+		Example: "  palimpsest lost\n  palimpsest lost session.jsonl\n  palimpsest lost 2 --json",
+		Args:    atMostOneArg("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := tellThread(c.Context(), args[0], in.load(args[0], s.In)); err != nil {
+			if err := in.loadOrNewest(c.Context(), args, s.In); err != nil {
 				return err
 			}
 			in.printTaken(s.Err)
@@ -86,6 +88,23 @@ listed. Then what it freed, what was read again after it, and what was said agai
 	in.addFlags(c, "look at")
 	c.Flags().Bool("json", false, "write the compaction as JSON; null if there is none")
 	return c
+}
+
+// loadOrNewest loads the file that is named or, without one, the newest session.
+func (in *input) loadOrNewest(ctx context.Context, names []string, stdin io.Reader) error {
+	if len(names) > 0 {
+		return tellThread(ctx, names[0], in.load(names[0], stdin))
+	}
+	all, err := findSessions()
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%w: no sessions were found on this machine: name a FILE", errUsage)
+	}
+	if err != nil {
+		return err
+	}
+	err = in.load(all[0].Path, nil)
+	in.named, in.taken = "the newest", &all[0]
+	return err
 }
 
 // compaction prints what a compaction lost, and a line of how it did; none is what to say where there is none.

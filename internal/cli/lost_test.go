@@ -37,6 +37,21 @@ func TestLost(t *testing.T) {
 	}
 }
 
+// TestLostOfNewest: without a FILE the newest session is looked at, and named; without one on this machine that is said.
+func TestLostOfNewest(t *testing.T) {
+	file := sessionOnMachine(t)
+	status, out, said := run(t, "lost")
+	if _, want, _ := run(t, "lost", file); status != exitDone || out != want || out == "" || !strings.HasPrefix(said, "palimpsest: the newest is the session "+onlyID+" of claude-code, changed ") {
+		t.Errorf("exit status %d: %s%s", status, out, said)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if status, out, said := run(t, "lost"); status != exitUsage || !strings.Contains(said, "no sessions were found on this machine: name a FILE") {
+		t.Errorf("exit status %d: %s%s", status, out, said)
+	}
+}
+
 // TestWhole: the size of a session with a compaction of its own says what it counts.
 func TestWhole(t *testing.T) {
 	if _, out, errs := run(t, "inspect", "sample.jsonl"); !strings.Contains(out, " tokens, with what the agent's own compactions removed\n") {
