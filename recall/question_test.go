@@ -106,6 +106,8 @@ func TestMissing(t *testing.T) {
 		"label from:assistant retries":  "label",
 		`"retries never stop" retries`:  "",
 		`"never stop retries" retries`:  `"never stop retries"`,
+		`"retries never stop"`:          "",
+		`"never stop retries"`:          `"never stop retries"`,
 		"retries undeploy*":             "undeploy*",
 		"What is retries":               "",
 	} {

@@ -127,18 +127,17 @@ func (x *Index) rank(q question) *ranking {
 		r.scores[i] *= exactFactor
 	}
 	for _, phrase := range q.phrases {
-		if phrase == q.text {
-			continue // counted above
-		}
-		for i := range r.scores {
-			r.scores[i] *= missingPhraseFactor
-		}
-		holds := x.entriesWithPhrase(phrase)
-		for _, i := range holds {
-			if r.scores[i] == 0 {
-				r.scores[i] = missingPhraseFactor * rare * x.bm25(i, 1)
+		if phrase != q.text { // else it was counted above
+			for i := range r.scores {
+				r.scores[i] *= missingPhraseFactor
 			}
-			r.scores[i] *= phraseFactor / missingPhraseFactor
+			holds = x.entriesWithPhrase(phrase)
+			for _, i := range holds {
+				if r.scores[i] == 0 {
+					r.scores[i] = missingPhraseFactor * rare * x.bm25(i, 1)
+				}
+				r.scores[i] *= phraseFactor / missingPhraseFactor
+			}
 		}
 		if !slices.ContainsFunc(holds, func(i int) bool { return r.admits(x, i) }) {
 			r.missing = append(r.missing, `"`+phrase+`"`)
