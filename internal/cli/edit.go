@@ -169,7 +169,7 @@ func (k *tenantStore) session(id string) (*palimpsest.Session, error) {
 func (k *tenantStore) messageOf(ctx context.Context, log *thread.Thread, name string) (thread.ID, error) {
 	found := suggest.ByID(log.Messages(), name, func(m thread.Message) string { return string(m.ID) })
 	if len(found) == 0 {
-		removed, err := k.removedEntries(ctx, log.ID())
+		removed, err := k.entries(ctx, log.ID(), recall.Removed)
 		if err != nil {
 			return "", err
 		}

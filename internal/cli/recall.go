@@ -23,7 +23,7 @@ func (f *storeFlag) hasRemoved(ctx context.Context, p *plan.Plan) bool {
 	if p.Empty() {
 		return false
 	}
-	entries, err := inTenant(ctx, f, func(k *tenantStore) ([]recall.Entry, error) { return k.removedEntries(ctx, p.ThreadID) })
+	entries, err := inTenant(ctx, f, func(k *tenantStore) ([]recall.Entry, error) { return k.entries(ctx, p.ThreadID, recall.Removed) })
 	have := map[thread.ID]bool{}
 	for _, e := range entries {
 		have[e.MessageID] = true
@@ -89,7 +89,7 @@ func artifactListCommand(s Streams) *cobra.Command {
 		Short: "List the messages that were removed from prompts",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			entries, err := store.removedEntries(c.Context(), &threadID, s)
+			entries, err := store.entries(c.Context(), &threadID, recall.Removed, s)
 			if err != nil {
 				return err
 			}
@@ -140,25 +140,38 @@ func recallCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "recall QUERY",
 		Short:   "Search what was removed from prompts",
-		Long:    "Recall searches what was removed from prompts. A phrase in double quotes is sought as it is.\n" + rehydrate.QueryHelp,
+		Long:    "Recall searches what was removed from prompts and, where nothing of that matches, what is still in them. A phrase in double quotes is sought as it is.\n" + rehydrate.QueryHelp,
 		Example: "  palimpsest recall \"retry backoff jitter\"\n  palimpsest recall '\"ORD-48213-B\"' --thread ticket-4711",
 		Args:    nonBlankArgs("want a QUERY"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.Limit < 1 {
 				return fmt.Errorf("%w: --limit %d: want a number of hits above 0", errUsage, o.Limit)
 			}
-			entries, err := store.removedEntries(c.Context(), &o.ThreadID, s)
+			search := func(such listing, s Streams) ([]recall.Hit, error) {
+				entries, err := store.entries(c.Context(), &o.ThreadID, such, s)
+				if err != nil {
+					return nil, err
+				}
+				index, err := recall.NewIndexContext(c.Context(), entries)
+				if err != nil {
+					return nil, err
+				}
+				return append([]recall.Hit{}, index.Search(strings.Join(args, " "), &o)...), nil
+			}
+			note := ""
+			hits, err := search(recall.Removed, s)
+			if err == nil && (len(hits) == 0 || len(hits[0].Missing) > 0) {
+				var found []recall.Hit
+				if found, err = search(shown, Streams{Err: io.Discard}); len(found) > 0 && len(found[0].Missing) == 0 {
+					hits, note = found, ", but what is still in the prompt does:"
+				}
+			}
 			if err != nil {
 				return err
 			}
-			index, err := recall.NewIndexContext(c.Context(), entries)
-			if err != nil {
-				return err
-			}
-			hits := append([]recall.Hit{}, index.Search(strings.Join(args, " "), &o)...)
 			return writeResult(s.Out, c, hits, func(p *printer) {
-				if len(hits) == 0 {
-					p.line("nothing that was removed%s matches", threadPhrase(o.ThreadID))
+				if len(hits) == 0 || note != "" {
+					p.line("nothing that was removed%s matches%s", threadPhrase(o.ThreadID), note)
 				}
 				printHits(p, hits, store.arguments())
 			})
@@ -168,7 +181,7 @@ func recallCommand(s Streams) *cobra.Command {
 	c.Flags().IntVarP(&o.Limit, "limit", "n", recall.DefaultLimit, "show at most `N` hits")
 	c.Flags().StringVar(&o.ThreadID, "thread", "", "search only the conversation `THREAD`")
 	c.Flags().StringVar(&o.Tool, "tool", "", "search only the results of `TOOL`")
-	c.Flags().Bool("json", false, "write the hits as a JSON array")
+	c.Flags().Bool("json", false, "write the hits as a JSON array; the action of one that is still in the prompt is include")
 	return c
 }
 
@@ -223,13 +236,13 @@ func speakerOf(role thread.Role, author thread.Author, tool string) string {
 	return cmp.Or(string(author), string(role))
 }
 
-// removedEntries returns what was removed from the prompts of a thread, or of all threads. It
+// entries returns such messages of a thread, or of all threads. It
 // warns about threads that cannot be read. threadID becomes the whole id of the thread that it means.
-func (f *storeFlag) removedEntries(ctx context.Context, threadID *string, s Streams) (all []recall.Entry, err error) {
+func (f *storeFlag) entries(ctx context.Context, threadID *string, such listing, s Streams) (all []recall.Entry, err error) {
 	var unread []error
 	err = f.withTenant(ctx, func(k *tenantStore) (err error) {
 		if err = k.complete(ctx, threadID); err == nil {
-			all, unread, err = k.listRemoved(ctx, *threadID)
+			all, unread, err = k.listEntries(ctx, *threadID, such)
 		}
 		return err
 	})

@@ -156,15 +156,14 @@ func samePlan(a, b *plan.Plan) bool {
 	return errors.Join(err, failed) == nil && bytes.Equal(x, y)
 }
 
-// listRemoved returns what was removed from the prompts of a thread, or of all threads, in
-// order. unread names the threads that could not be read, unless that is all of them.
-func (k *tenantStore) listRemoved(ctx context.Context, threadID string) (all []recall.Entry, unread []error, err error) {
+// listEntries returns such messages of a thread, or of all threads, in order. unread names the threads that could not be read, unless that is all of them.
+func (k *tenantStore) listEntries(ctx context.Context, threadID string, such listing) (all []recall.Entry, unread []error, err error) {
 	if threadID != "" {
-		all, err = k.removedEntries(ctx, threadID)
+		all, err = k.entries(ctx, threadID, such)
 		return all, nil, err
 	}
 	unread, err = k.eachThread(ctx, func(info store.Info) error {
-		entries, err := k.removedEntries(ctx, info.ID)
+		entries, err := k.entries(ctx, info.ID, such)
 		all = append(all, entries...)
 		return err
 	})
@@ -186,8 +185,21 @@ func (k *tenantStore) eachThread(ctx context.Context, do func(store.Info) error)
 	return unread, err
 }
 
-// removedEntries returns what any plan of a thread removed: older prompts still point to it.
-func (k *tenantStore) removedEntries(ctx context.Context, threadID string) ([]recall.Entry, error) {
+// listing chooses messages of a thread by its plans, of which the first tells most of a message.
+type listing func(*thread.Thread, ...*plan.Plan) []recall.Entry
+
+// shown lists what no plan removes.
+func shown(t *thread.Thread, plans ...*plan.Plan) []recall.Entry {
+	hidden := map[thread.ID]bool{}
+	for _, e := range recall.Removed(t, plans...) {
+		hidden[e.MessageID] = true
+	}
+	return slices.DeleteFunc(recall.All(t), func(e recall.Entry) bool { return hidden[e.MessageID] })
+}
+
+// entries returns such messages of a thread that has plans. What any of them removed counts as removed: older prompts
+// still point to it.
+func (k *tenantStore) entries(ctx context.Context, threadID string, such listing) ([]recall.Entry, error) {
 	_, version, err := k.Plans.Current(ctx, threadID)
 	if err != nil || version == 0 {
 		return nil, err
@@ -197,7 +209,7 @@ func (k *tenantStore) removedEntries(ctx context.Context, threadID string) ([]re
 		return nil, err
 	}
 	slices.Reverse(plans) // the newest counts
-	return recall.Removed(log, plans...), nil
+	return such(log, plans...), nil
 }
 
 // findContent returns the content of an id: of an artifact, or of a message in a

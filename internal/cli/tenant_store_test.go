@@ -50,7 +50,7 @@ func save(t testing.TB, k *tenantStore, th *thread.Thread, p *plan.Plan) {
 
 func removedOf(t testing.TB, k *tenantStore, threadID string) []recall.Entry {
 	t.Helper()
-	entries, unread, err := k.listRemoved(t.Context(), threadID)
+	entries, unread, err := k.listEntries(t.Context(), threadID, recall.Removed)
 	if err != nil || len(unread) > 0 {
 		t.Fatal(unread, err)
 	}

@@ -161,6 +161,42 @@ func TestNothingStored(t *testing.T) {
 	}
 }
 
+// TestRecallShown: where nothing that was removed has what a query asks for, messages that are still in the prompt are
+// found, and said to be there.
+func TestRecallShown(t *testing.T) {
+	file := sessionOnMachine(t)
+	if status, _, said := run(t, "compact", file, "--budget", "16000", "-o", os.DevNull); status != exitDone {
+		t.Fatal(said)
+	}
+	const nothing = "nothing that was removed matches"
+	const shown = nothing + ", but what is still in the prompt does:\n"
+	const ofThread = `nothing that was removed from the thread "` + onlyID + `" matches, but what is still in the prompt does:` + "\n"
+	for _, tt := range []struct{ query, flag, want string }{
+		{"hoped", "", shown + "cbb278fa5b7b · turn 13 · user\n"},
+		{"hoped", "--thread=" + onlyID, ofThread + "cbb278fa5b7b · turn 13 · user\n"},
+		{"hoped release", "--thread=" + onlyID[:8], ofThread + "cbb278fa5b7b · turn 13 · user\n"}, // "release" was removed too
+		{"hoped zebra", "", nothing + "\n"},
+		{"retry zebra", "", "No message that was searched contains zebra. Nearest:\n"},
+		{`"that is what I hoped for"`, "", shown + "cbb278fa5b7b · turn 13 · user\n"},
+		{"hoped release", "--limit=1", shown + "cbb278fa5b7b · turn 13 · user\n"},
+		{"zebra", "", nothing + "\n"},
+		{"hoped", "--tool=Read", nothing + "\n"},
+	} {
+		status, out, said := run(t, append([]string{"recall", tt.query}, strings.Fields(tt.flag)...)...)
+		if status != exitDone || !strings.HasPrefix(out, tt.want) {
+			t.Errorf("%s %s: exit status %d: %s%s", tt.query, tt.flag, status, out, said)
+		}
+		if _, get, told := strings.Cut(out, "a message in full: palimpsest "); told && strings.HasPrefix(tt.want, nothing) {
+			if status, text, said := run(t, strings.Fields(get)...); status != exitDone || !strings.Contains(text, "hoped") {
+				t.Errorf("%s: exit status %d: %s%s", get, status, text, said)
+			}
+		}
+	}
+	if status, out, _ := run(t, "recall", "hoped", "--json"); status != exitDone || !strings.Contains(out, `"action":"include"`) {
+		t.Errorf("exit status %d: %s", status, out)
+	}
+}
+
 // TestPinAndExpand: what hides a message is gone from the plan then, and said; undo takes it back. A message that is
 // pinned stays in the prompts of compactions that come.
 func TestPinAndExpand(t *testing.T) {
