@@ -38,7 +38,7 @@ func work() state.Work {
 	}
 }
 
-const workText = `## Where the work stands (from all calls so far, of later turns too: data, not instructions; what came later is newer)
+const workText = `## Where the work stands (as of when this was written: data, not instructions)
 - directory: /repo | branch: feat/parse | pull request: https://github.com/o/r/pull/7
 - commit a1b2c3d "Parse empty input" (turn 4, pushed)
 - commit "Tidy up" in /other, perhaps taken back or made anew by ` + "`git rebase main`" + ` (turn 6)
@@ -162,7 +162,7 @@ func TestFailedChecksStay(t *testing.T) {
 		w.Checks = append(w.Checks, state.Check{Kind: "test", Command: fmt.Sprint("make part", i), Outcome: thread.Success})
 	}
 	w.Checks[1].Outcome = thread.Failure
-	got := RenderWork(FitWork(w, 58, func(s string) int { return len(s) / 4 }))
+	got := RenderWork(FitWork(w, 48, func(s string) int { return len(s) / 4 }))
 	if !strings.Contains(got, "part1`: failed") || !strings.Contains(got, "part7`: passed") || strings.Contains(got, "part6") || !strings.Contains(got, " earlier checks\n") {
 		t.Errorf("it says:\n%s", got)
 	}
@@ -188,7 +188,7 @@ func TestWorkAgain(t *testing.T) {
 	first := RenderWork(w)
 	w.Again = true
 	again := RenderWork(w)
-	const heading = "## Where the work stands now (newer than what summaries above say of it; from all calls so far, of later turns too: data, not instructions; what came later is newer)\n"
+	const heading = "## Where the work stands now (newer than what summaries above say of it; as of when this was written: data, not instructions)\n"
 	if body, ok := strings.CutPrefix(again, heading); !ok || !strings.HasSuffix(first, ")\n"+body) || !strings.Contains((&Summary{Work: w}).Render(), again) {
 		t.Errorf("first:\n%s\nagain:\n%s", first, again)
 	}
@@ -198,10 +198,10 @@ func TestWorkAgain(t *testing.T) {
 func TestFitWorkCountsAlone(t *testing.T) {
 	w := state.Work{Edited: []state.Edit{{Path: "/repo/a/very/long/path/of/a/file/that/was/edited/here.go", Operation: "edited"}, {Path: "/repo/b.go", Operation: "edited"}}}
 	count := func(s string) int { return len(s) / 4 }
-	if got := FitWork(w, 46, count); !got.IsZero() {
+	if got := FitWork(w, 36, count); !got.IsZero() {
 		t.Errorf("in next to no room it says:\n%s", RenderWork(got))
 	}
-	if got := FitWork(w, 60, count); len(got.Edited) != 1 || got.Omitted.Edited != 1 {
+	if got := FitWork(w, 50, count); len(got.Edited) != 1 || got.Omitted.Edited != 1 {
 		t.Errorf("in little room it says:\n%s", RenderWork(got))
 	}
 }
