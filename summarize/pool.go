@@ -119,6 +119,7 @@ type builder struct {
 	edited   []editKey          // in the order of the first change
 	replied  []bool             // by message: the user's next message repeats what was asked
 	agreed   []bool             // by message: the user's next message answers it, and means nothing without it
+	picked   []byte             // by message: the letter or digit of the option that it picks, or 0
 	expanded []bool             // by message: it is the text of the slash command before it
 	// stepsAfter counts, by message, the agent's steps after it in the span; goesOn says that the
 	// agent went on behind the span in the same turn.
@@ -219,10 +220,11 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 
 // findAnswers looks for each message at the user message after it.
 func (b *builder) findAnswers() {
-	b.replied, b.agreed = make([]bool, len(b.facts)), make([]bool, len(b.facts))
+	b.replied, b.agreed, b.picked = make([]bool, len(b.facts)), make([]bool, len(b.facts)), make([]byte, len(b.facts))
 	for i, next := len(b.facts)-1, ""; i >= 0; i-- {
 		b.replied[i] = isTask(next) && !answers(next)
-		b.agreed[i] = answers(next) || picks(next) || next != "" && !isTask(next) && !strings.HasSuffix(next, "?")
+		b.picked[i] = picks(next)
+		b.agreed[i] = answers(next) || b.picked[i] != 0 || next != "" && !isTask(next) && !strings.HasSuffix(next, "?")
 		if b.messages[i].StartsTurn() {
 			next = b.facts[i].user
 		}

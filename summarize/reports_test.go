@@ -85,14 +85,22 @@ func TestRecapOfWhatTheLogHolds(t *testing.T) {
 	}
 }
 
-// TestOptions: the options that the user chose among stand together.
+// TestOptions: which option the user chose is known by its letter or its number, and which piece tells it.
 func TestOptions(t *testing.T) {
-	for text, want := range map[string]bool{
-		"I think B, nested in strategy options": true, "A.": true, "1": true, "i like option 3 better": true, "A. is fine, ensure we log": true,
-		"A test for it would be good": false, "": false, "Use 3 workers for the queue": false,
+	for text, want := range map[string]byte{
+		"I think B, nested in strategy options": 'B', "A.": 'A', "1": '1', "i like option 3 better": '3', "A. is fine, ensure we log": 'A',
+		"A test for it would be good": 0, "": 0, "Use 3 workers for the queue": 0,
 	} {
 		if got := picks(text); got != want {
-			t.Errorf("picks(%q) = %v", text, got)
+			t.Errorf("picks(%q) = %q", text, got)
+		}
+	}
+	for text, want := range map[string]bool{
+		"| **B. Nested** | room for more |": true, "Option B: a nested object": true, "- B) nested": true, "| Option | What |\n| B | nested |": true, "B — nested": true,
+		"| **A. Flat** | simple |": false, "Both are fine.": false, "B trees are fast": false, "B": false,
+	} {
+		if labelled(text, 'B') != want {
+			t.Errorf("%q tells option B: %t", text, !want)
 		}
 	}
 }

@@ -39,6 +39,8 @@ const (
 	// wordsOffered is for an option that the user chose among: the answer "B" says nothing
 	// without them.
 	wordsOffered = 3.5
+	// wordsPicked is for the option that the user chose by its letter or its number.
+	wordsPicked = 7
 	// leastProgress is from how many times in a turn words that differ only in their numbers
 	// are a progress report: "Step 3 of 40". Those of more than maxProgress bytes are none.
 	leastProgress, maxProgress = 3, 120
@@ -82,6 +84,8 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			b.entry(secOpen, i, 4, p.idents)
 		default:
 			switch {
+			case final && b.picked[i] != 0 && labelled(p.text, b.picked[i]):
+				base = wordsPicked
 			case final && b.agreed[i] && offers(p.text):
 				base = wordsOffered * min(1, float32(len(p.text))/fullWords)
 			case final && b.agreed[i]:
@@ -160,22 +164,29 @@ func answers(s string) bool {
 	return answerWords[first] || len(first) == 1 && scan.IsDigit(first[0])
 }
 
-// picks reports whether a user message names one of several options by its letter or its
-// number: "I think B, nested in the options".
-func picks(s string) bool {
+// picks is the letter or the digit by which a user message names one of several options, 0 if it
+// names none: "I think B, nested in the options".
+func picks(s string) byte {
 	i, last := 0, ""
 	for w := range strings.FieldsSeq(s) {
 		if bare := strings.Trim(w, ".,:;!?()*"); len(bare) == 1 {
 			c := bare[0]
 			if c >= 'B' && c <= 'H' || c == 'A' && (i > 0 || len(w) == len(strings.TrimSpace(s)) || w != bare) || scan.IsDigit(c) && (i == 0 || strings.EqualFold(last, "option")) {
-				return true
+				return c
 			}
 		}
 		if i, last = i+1, w; i == optionWords {
 			break
 		}
 	}
-	return false
+	return 0
+}
+
+// labelled reports whether a piece is the option of that letter or digit: "| **B. Nested** | …",
+// "Option B: …", "2. …".
+func labelled(s string, label byte) bool {
+	s = strings.TrimPrefix(strings.TrimLeft(s[strings.LastIndexByte(s, '\n')+1:], "|*-#( "), "Option ")
+	return len(s) > 2 && s[0] == label && (strings.IndexByte(".):*|", s[1]) >= 0 || strings.HasPrefix(s[1:], " — ") || strings.HasPrefix(s[1:], " | "))
 }
 
 // optionWords is within how many words of a message an option is named.
