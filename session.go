@@ -62,8 +62,7 @@ func (e *VersionError) Error() string {
 }
 
 // OnlyIf returns the same conversation with conditional writes: unless the condition
-// holds, they fail with a *VersionError. In PrepareStep, only appending fails; a
-// compaction that is refused is left out, and the step continues under the plan in force.
+// holds, they fail with a *VersionError, also a compaction that PrepareStep makes.
 func (s *Session) OnlyIf(condition Condition) *Session {
 	out := *s
 	out.condition = condition
