@@ -83,7 +83,7 @@ func (a *asker) learn(x *received, d decision, why refusal, accepted bool, inval
 	case !accepted:
 	case d.retry == retryReasoning:
 		a.models.saveReasoning(x, d.step.parsed.model.Name, true)
-	case invalid != nil: // ours was wrong, not the client's
+	case d.retry == retryOriginal: // ours was wrong, not the client's
 		if invalid.retry == retryReasoning {
 			a.models.saveReasoning(x, invalid.step.parsed.model.Name, false)
 		}

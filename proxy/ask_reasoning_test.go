@@ -117,3 +117,39 @@ func TestReasoningDoesNotHelp(t *testing.T) {
 		t.Errorf("%d requests, totals %+v", got, p.Totals())
 	}
 }
+
+// thinkingSteps are steps of an agent at Anthropic whose messages carry thinking.
+func thinkingSteps(steps int, thinking bool) []byte {
+	messages := []string{`{"role":"user","content":"Count the lamps. Never touch lamp 9."}`}
+	for n := range steps {
+		said := fmt.Sprintf(`{"type":"tool_use","id":"toolu_%d","name":"look","input":{"lamp":%d}}`, n, n)
+		if thinking {
+			said = fmt.Sprintf(`{"type":"thinking","thinking":"lamp %d is next","signature":"c2ln"},`, n) + said
+		}
+		messages = append(messages, `{"role":"assistant","content":[`+said+`]}`,
+			fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%d","content":%s}]}`, n, rawjson.Quote(strings.Repeat(fmt.Sprintf("row %d is lit ", n), 180))))
+	}
+	return fmt.Appendf(nil, `{"model":"claude-sonnet-4-5","max_tokens":100,"tools":[{"name":"look","input_schema":{"type":"object"}}],"messages":[%s]}`, strings.Join(messages, ","))
+}
+
+// TestReasoningTakenOut: where the provider takes neither our request nor the client's own for their
+// reasoning, the one without it is told as what it is, and not as a fault of ours.
+func TestReasoningTakenOut(t *testing.T) {
+	up := proxytest.New(t)
+	up.Refuse = func(body []byte) string {
+		if strings.Contains(string(body), `"thinking":"lamp`) {
+			return "messages.1.content.0: Invalid `signature` in `thinking` block"
+		}
+		return ""
+	}
+	url, p := start(t, up, proxy.Options{Window: 16_000, NoTools: true})
+	res := post(t, url+"/v1/messages", thinkingSteps(30, true), http.Header{proxy.ThreadHeader: {"lamps"}})
+	res.Body.Close()
+	h, totals, sent := res.Header, p.Totals(), up.Requests()
+	if res.StatusCode != 200 || len(sent) != 3 || h.Get(proxy.ReasonHeader) != "without-reasoning" {
+		t.Errorf("status %d after %d requests: %v", res.StatusCode, len(sent), h)
+	}
+	if totals.Faults != 0 || totals.Edited != 1 {
+		t.Errorf("totals: %+v", totals)
+	}
+}
