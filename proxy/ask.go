@@ -20,6 +20,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -266,7 +267,7 @@ func (st *stepper) decideRetry(ctx context.Context, x *received, d decision, res
 	case d.retry < retryOriginal && invalid && d.action != Passed:
 		return decision{action: Passed, reason: reasonRefused, parsed: d.parsed, step: d.step, retry: retryOriginal}, true
 	case d.retry < retryWithoutReasoning && invalid && (d.step != nil || d.reason == reasonFault || d.reason == reasonNative) && reasoningRefusal().MatchString(why.text):
-		next = st.decideOrForward(ctx, x, "reasoning", func(ctx context.Context) (decision, error) { return st.withoutReasoning(ctx, x, d.parsed) })
+		next = st.decideOrForward(ctx, x, "reasoning", func(ctx context.Context) (decision, error) { return st.withoutReasoning(ctx, x, d) })
 		next.retry = retryWithoutReasoning
 	default:
 		return d, false
@@ -390,10 +391,11 @@ func (st *stepper) withReasoningEverywhere(ctx context.Context, x *received, ref
 	return d, nil
 }
 
-// withoutReasoning is the request without any reasoning of the model.
-func (st *stepper) withoutReasoning(ctx context.Context, x *received, r *parsedRequest) (decision, error) {
-	r, reason, err := st.parsedOr(ctx, x, r)
-	if r == nil {
+// withoutReasoning is the client's request without any reasoning of the model. It is the decision to
+// pass if there is none.
+func (st *stepper) withoutReasoning(ctx context.Context, x *received, refused decision) (decision, error) {
+	r, reason, err := st.parsedOr(ctx, x, refused.parsed)
+	if r == nil || !slices.ContainsFunc(r.Prompt.Messages, hasReasoning) {
 		return forward(reason), err
 	}
 	profile := render.For(x.endpoint.dialect.API())
@@ -405,11 +407,14 @@ func (st *stepper) withoutReasoning(ctx context.Context, x *received, r *parsedR
 			p.Messages = append(p.Messages, m)
 		}
 	}
-	body, err := x.endpoint.dialect.Encode(&p)
-	if err != nil {
-		return decision{}, err
-	}
-	return decision{action: Planned, reason: "without-reasoning", parsed: r, body: body}, nil
+	d := decision{action: Planned, reason: reasonNoReasoning, parsed: r, step: refused.step, failedLog: refused.failedLog}
+	d.body, err = x.endpoint.dialect.Encode(&p)
+	d.tokensBefore, d.tokensSent = r.bytes/bytesPerToken, len(d.body)/bytesPerToken
+	return d, err
+}
+
+func hasReasoning(m thread.Message) bool {
+	return slices.ContainsFunc(m.Parts, func(p thread.Part) bool { _, is := p.(thread.Reasoning); return is })
 }
 
 // parsedOr returns r, or parses the request if r is nil. The result is nil if that cannot be

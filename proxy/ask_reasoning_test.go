@@ -146,10 +146,22 @@ func TestReasoningTakenOut(t *testing.T) {
 	res := post(t, url+"/v1/messages", thinkingSteps(30, true), http.Header{proxy.ThreadHeader: {"lamps"}})
 	res.Body.Close()
 	h, totals, sent := res.Header, p.Totals(), up.Requests()
-	if res.StatusCode != 200 || len(sent) != 3 || h.Get(proxy.ReasonHeader) != "without-reasoning" {
+	if res.StatusCode != 200 || len(sent) != 3 || h.Get(proxy.ReasonHeader) != "without-reasoning" || h.Get(proxy.ThreadHeader) == "" || h.Get(proxy.SentHeader) == "" {
 		t.Errorf("status %d after %d requests: %v", res.StatusCode, len(sent), h)
 	}
-	if totals.Faults != 0 || totals.Edited != 1 {
+	if totals.Faults != 0 || totals.Edited != 1 || totals.TokensSent == 0 || totals.TokensBefore < totals.TokensSent {
 		t.Errorf("totals: %+v", totals)
+	}
+}
+
+// TestNoReasoningToTakeOut: a request without reasoning is not sent the same again.
+func TestNoReasoningToTakeOut(t *testing.T) {
+	up := proxytest.New(t)
+	up.Refuse = func([]byte) string { return "the thinking budget is too small" }
+	url, _ := start(t, up, proxy.Options{Window: 1_000_000, NoTools: true})
+	res := post(t, url+"/v1/messages", thinkingSteps(30, false), nil)
+	res.Body.Close()
+	if sent := up.Requests(); res.StatusCode != 400 || len(sent) != 1 {
+		t.Errorf("status %d after %d requests", res.StatusCode, len(sent))
 	}
 }

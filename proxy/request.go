@@ -52,18 +52,19 @@ func forward(reason string) decision { return decision{action: Passed, reason: r
 
 // The reasons that code depends on.
 const (
-	reasonBelowMark  = "below-mark"
-	reasonBusy       = "busy"
-	reasonCompacting = "compacting"        // a compaction is under way, and the request stopped waiting for it
-	reasonFailed     = "compaction-failed" // one was due
-	reasonFault      = "fault"
-	reasonNative     = "native"
-	reasonNoAnswer   = "no-answer" // the provider cannot be reached
-	reasonNoRoom     = "no-room"   // nothing smaller can be made
-	reasonRefused    = "refused"   // the provider refused what was made here
-	reasonStopping   = "stopping"  // the process is to end
-	reasonTooLarge   = "too-large" // to be looked at
-	reasonWebSocket  = "websocket" // to an API that has none here
+	reasonBelowMark   = "below-mark"
+	reasonBusy        = "busy"
+	reasonCompacting  = "compacting"        // a compaction is under way, and the request stopped waiting for it
+	reasonFailed      = "compaction-failed" // one was due
+	reasonFault       = "fault"
+	reasonNative      = "native"
+	reasonNoAnswer    = "no-answer"         // the provider cannot be reached
+	reasonNoRoom      = "no-room"           // nothing smaller can be made
+	reasonNoReasoning = "without-reasoning" // what the model reasoned was taken out of the client's own
+	reasonRefused     = "refused"           // the provider refused what was made here
+	reasonStopping    = "stopping"          // the process is to end
+	reasonTooLarge    = "too-large"         // to be looked at
+	reasonWebSocket   = "websocket"         // to an API that has none here
 )
 
 // step is a request whose conversation is known. Each further request for the same answer

@@ -71,9 +71,9 @@ const minStreamCheck = 64 << 10
 // alt=sse): nobody may wait for its end.
 func (x *received) isArrayStream() bool { return !x.endpoint.dialect.CanReadAnswer(x.request, nil) }
 
-// fellBack reports whether the client's own bytes go out in place of ours.
+// fellBack reports whether the client's own request goes out in place of ours.
 func (d decision) fellBack() bool {
-	return d.step != nil && (d.reason == reasonRefused || d.reason == reasonFault)
+	return d.step != nil && (d.reason == reasonRefused || d.reason == reasonFault || d.reason == reasonNoReasoning)
 }
 
 // send sends the request as it was decided, and has its answer read for usage.
