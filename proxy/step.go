@@ -374,7 +374,7 @@ func withCurrentBytes(rendered *prompt.Prompt, log *thread.Thread, r *parsedRequ
 		}
 		own := make([]thread.Part, len(m.Parts))
 		for i, part := range m.Parts {
-			own[i] = currentPart(part, was, fresh)
+			own[i] = currentPart(i, part, was, fresh)
 		}
 		m.Parts = own
 	}
@@ -386,16 +386,19 @@ func isUnchanged(m, was *thread.Message) bool {
 	return m.Frame != nil && was.Frame != nil && m.Index == was.Index && m.Frame.Raw() == was.Frame.Raw() && len(m.Parts) == len(was.Parts)
 }
 
-// currentPart is a part as the client sent it now, if the renderer kept it as it is.
-func currentPart(part thread.Part, was, fresh *thread.Message) thread.Part {
+// currentPart is part i of a message as the client sent it now, if the renderer kept it as it is. It mostly
+// stands where it was: of two equal parts one may have a cache mark.
+func currentPart(i int, part thread.Part, was, fresh *thread.Message) thread.Part {
 	raw := part.From().Raw
+	kept := func(was thread.Part) bool { return was.From().Raw == raw }
 	if raw == "" {
 		return part
 	}
-	for i := range was.Parts {
-		if was.Parts[i].From().Raw == raw {
-			return fresh.Parts[i]
-		}
+	if i >= len(was.Parts) || !kept(was.Parts[i]) {
+		i = slices.IndexFunc(was.Parts, kept)
 	}
-	return part
+	if i < 0 {
+		return part
+	}
+	return fresh.Parts[i]
 }
