@@ -2,6 +2,7 @@ package strategy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -263,37 +264,47 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	if s.state {
 		in.Together = v.Room
 	}
-	// A summary is counted as text of its own; inside the message it can come
-	// out a few tokens larger.
-	var text string
-	for range 3 {
-		asked := in
-		asked.Budget = Uncorrected(in.Budget, v.Correction)
-		sum, err := askOnce(ctx, v, asked)
-		if err != nil {
-			return done, fmt.Errorf("strategy.Summarize: turns %d to %d: %w", p.Span.FirstTurn, p.Span.LastTurn, err)
-		}
-		sum.Artifacts = append(slices.Clip(sum.Artifacts), refs...)
-		record.Summary = sum.Summary
-		text = record.Summary.Render()
-		done.Summaries = append(done.Summaries, sum.Report)
-		if sum.Judged.By != "" {
-			done.Summaries = append(done.Summaries, sum.Judged)
-		}
-		rendered := record // so that it is not rendered again
-		rendered.Stand = []plan.Replacement{{Text: render.SummaryText(p.Span, text)}}
-		record.TokensAfter, _ = v.cost(rendered, at)
-		if record.TokensAfter <= p.Room {
+	if err = v.fitRoom(ctx, in, p.Room, at, refs, &record, &done); err != nil {
+		return done, fmt.Errorf("strategy.Summarize: turns %d to %d: %w", p.Span.FirstTurn, p.Span.LastTurn, err)
+	}
+	return done, nil
+}
+
+// fitRoom asks for a summary until the record with it takes no more than room, a few times. A summary
+// is counted as text of its own; inside the message it can come out a few tokens larger.
+func (v *View) fitRoom(ctx context.Context, in summarize.Input, room int, at []int, refs []summary.ArtifactReference, record *plan.Summarization, done *Executed) error {
+	for n := range 5 {
+		if in.Budget <= 0 { // it would be no limit
 			break
 		}
-		in.Budget -= record.TokensAfter - p.Room
+		asked := in
+		asked.Budget = Uncorrected(in.Budget, v.Correction)
+		made, err := askOnce(ctx, v, asked)
+		if err != nil {
+			return err
+		}
+		made.Artifacts = append(slices.Clip(made.Artifacts), refs...)
+		record.Summary = made.Summary
+		text := record.Summary.Render()
+		done.Summaries = append(done.Summaries, made.Report)
+		if made.Judged.By != "" {
+			done.Summaries = append(done.Summaries, made.Judged)
+		}
+		rendered := *record // so that it is not rendered again
+		rendered.Stand = []plan.Replacement{{Text: render.SummaryText(record.Span, text)}}
+		record.TokensAfter, _ = v.cost(rendered, at)
+		if over := record.TokensAfter - room; over > 0 {
+			in.Budget -= over * max(1, n)
+			continue
+		}
+		if record.TokensAfter < record.TokensBefore {
+			record.SummaryTokens = v.CountText(text)
+			done.Record = *record
+			return nil
+		}
+		break
 	}
-	if record.TokensAfter >= record.TokensBefore {
-		return done, fmt.Errorf("strategy.Summarize: turns %d to %d: %w", p.Span.FirstTurn, p.Span.LastTurn, ErrNoGain)
-	}
-	record.SummaryTokens = v.CountText(text)
-	done.Record = record
-	return done, nil
+	return ErrNoGain
 }
 
 // askOnce asks the summarizer; one that asks no model is not asked the same twice in a row.
@@ -429,19 +440,19 @@ func (s Summarize) giveRoom(ctx context.Context, v *View, span thread.Span, slac
 	for _, i := range at {
 		inside[i] = true
 	}
-	stays := map[*group]bool{} // what does not fit now will not later
+	left, stays := slack, map[*group]bool{} // what does not fit now will not later
 	for _, i := range slices.Backward(at) {
 		if !inside[i] || v.messages[i].IsInstruction() { // what is inside stands again later
 			continue
 		}
 		group := v.linked(i)
-		if stays[group] = stays[group] || group.size > slack || !group.isIn(inside); stays[group] {
-			if slack > v.Room/emptyShare {
+		if stays[group] = stays[group] || group.size > left || !group.isIn(inside); stays[group] {
+			if left > v.Room/emptyShare {
 				continue
 			}
 			break
 		}
-		slack -= group.size
+		left -= group.size
 		for _, i := range group.at {
 			delete(inside, i)
 		}
@@ -449,10 +460,10 @@ func (s Summarize) giveRoom(ctx context.Context, v *View, span thread.Span, slac
 	for _, i := range at { // a reminder below an output means nothing without it
 		if !inside[i] && v.messages[i].IsAdded() && i > 0 && inside[i-1] {
 			inside[i] = true
-			slack += v.Sizes[i]
+			left += v.Sizes[i]
 		}
 	}
-	part, room := v.partly(at, inside, slack, whole.Made().TokensAfter)
+	part, room := v.partly(at, inside, left, whole.Made().TokensAfter)
 	older := slices.DeleteFunc(slices.Clone(at), func(i int) bool { return !inside[i] })
 	if len(older) == len(at) {
 		return
@@ -480,6 +491,9 @@ func (s Summarize) giveRoom(ctx context.Context, v *View, span thread.Span, slac
 	}
 	if err != nil || v.Over() > 0 {
 		v.apply(whole)
+	}
+	if slack -= slack / 4; errors.Is(err, ErrNoGain) && slack > v.Room/emptyShare {
+		s.giveRoom(ctx, v, span, slack) // the ratio allows a longer summary of more
 	}
 }
 

@@ -56,18 +56,23 @@ func TestRunsKeepPairs(t *testing.T) {
 // TestRatioBounds: a summary takes its share of what it replaces and no more, however much
 // room is left over in the end. What it may not use shows more messages as they are.
 func TestRatioBounds(t *testing.T) {
-	th := session(t, 60, 4000)
-	for _, ratio := range []float64{0.05, 0.25} {
-		for _, share := range []int{30, 50, 80} {
-			v := view(t, th, 0, strategy.Bare)
-			v.Room = v.Total() * share / 100
-			for _, r := range climb(t, strategy.Ladder{strategy.Summarize{Keep: cut.LastTurns{N: 3}, Ratio: ratio}, strategy.Drop{}}, v) {
-				if made := r.Made(); r.Action() == plan.Summarize && float64(made.TokensAfter) > ratio*float64(made.TokensBefore)+1 {
-					t.Errorf("%g of a room of %d %%: a summary of %d tokens for %d", ratio, share, made.TokensAfter, made.TokensBefore)
+	for _, k := range []struct {
+		size int
+		full float64
+	}{{4000, 0.9}, {400, 0.7}} { // of small messages there is little left that a summary may replace
+		th := session(t, 60, k.size)
+		for _, ratio := range []float64{0.02, 0.05, 0.25} {
+			for _, share := range []int{30, 50, 80, 98} {
+				v := view(t, th, 0, strategy.Bare)
+				v.Room = v.Total() * share / 100
+				for _, r := range climb(t, strategy.Ladder{strategy.Summarize{Keep: cut.LastTurns{N: 3}, Ratio: ratio}, strategy.Drop{}}, v) {
+					if made := r.Made(); r.Action() == plan.Summarize && float64(made.TokensAfter) > ratio*float64(made.TokensBefore) {
+						t.Errorf("steps of %d bytes, %g of a room of %d %%: a summary of %d tokens for %d", k.size, ratio, share, made.TokensAfter, made.TokensBefore)
+					}
 				}
-			}
-			if used := float64(v.Total()) / float64(v.Room); used < 0.9 {
-				t.Errorf("%g of a room of %d %%: only %.2f of it is used", ratio, share, used)
+				if used := float64(v.Total()) / float64(v.Room); used < k.full {
+					t.Errorf("steps of %d bytes, %g of a room of %d %%: only %.2f of it is used", k.size, ratio, share, used)
+				}
 			}
 		}
 	}
