@@ -143,7 +143,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 		outcomes: map[outcomeKey]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{},
 		edits: map[editKey]*edits{}, flags: map[string]bool{}, failing: map[string][]int{}, progress: map[progressKey]progressCount{},
 	}
-	var left room
+	var left pieceLimit
 	b.facts, left = readSpan(in, of)
 	b.omitted = left.omitted(b.facts)
 	pieces, users, outcomes := 0, 0, 0

@@ -40,10 +40,10 @@ func (s *selection) rankRequests() {
 	slices.SortStableFunc(s.rank, func(a, b int) int { return cmp.Compare(worth[b], worth[a]) })
 }
 
-// room is how many bytes the i-th user message gets if a usual one gets each: the newest,
+// bytesFor is how many bytes the i-th user message gets if a usual one gets each: the newest,
 // the task and the first get more, the text of a slash command only a little, since the user
 // did not write it.
-func (s *selection) room(i, each int) int {
+func (s *selection) bytesFor(i, each int) int {
 	newest := len(s.pool.Requests) - 1
 	if s.pool.requests[i].command && s.budget > 0 {
 		if i == newest { // the assistant works on it
@@ -73,7 +73,7 @@ func (s *selection) trimRequests(tokens int) {
 	size := func(each int) int {
 		n := 0
 		for i := range all {
-			limit := s.room(i, each)
+			limit := s.bytesFor(i, each)
 			if have := len(all[i].Text); have <= limit+littleMore {
 				limit = have
 			}
@@ -94,7 +94,7 @@ func (s *selection) trimRequests(tokens int) {
 		}
 	}
 	cut := func() bool { // without, a smaller each changes nothing
-		return slices.ContainsFunc(s.rank, func(i int) bool { return len(all[i].Text) > s.room(i, each)+littleMore })
+		return slices.ContainsFunc(s.rank, func(i int) bool { return len(all[i].Text) > s.bytesFor(i, each)+littleMore })
 	}
 	for {
 		s.reset(kept, each)

@@ -262,7 +262,7 @@ func (s *selection) reset(kept, each int) {
 	slices.Sort(keep)
 	for _, i := range keep {
 		r, holds := p.Requests[i], p.requests[i].idents
-		if limit := s.room(i, each); len(r.Text) > limit+littleMore {
+		if limit := s.bytesFor(i, each); len(r.Text) > limit+littleMore {
 			if r.Text = s.laid.shorten(&r, limit); r.Text == "" {
 				continue // the list has it
 			}

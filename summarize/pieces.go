@@ -18,15 +18,15 @@ const (
 	bytesOfPiece = 3 << 10
 )
 
-// room is how many pieces of the messages of a span may still be held, the newest first: lines of
+// pieceLimit is how many pieces of the messages of a span may still be held, the newest first: lines of
 // outputs and edits, and of what people and models said. What has no room is not known, as if it
 // had been cleared, and counted.
-type room struct{ said, lines, leftSaid, leftLines int }
+type pieceLimit struct{ said, lines, leftSaid, leftLines int }
 
 // readSpan reads the facts of the messages of a span, as far as there is room for them.
-func readSpan(in *Input, of func(*thread.Message) *facts) (all []*facts, left room) {
+func readSpan(in *Input, of func(*thread.Message) *facts) (all []*facts, left pieceLimit) {
 	n := manyPieces + in.bytes()/bytesOfPiece
-	left, all = room{said: n / 4, lines: n}, make([]*facts, len(in.Messages))
+	left, all = pieceLimit{said: n / 4, lines: n}, make([]*facts, len(in.Messages))
 	for i := len(all) - 1; i >= 0; i-- {
 		all[i] = left.keep(of(&in.Messages[i]))
 	}
@@ -34,7 +34,7 @@ func readSpan(in *Input, of func(*thread.Message) *facts) (all []*facts, left ro
 }
 
 // keep returns the facts of a message, older than those before, without the pieces that have no room.
-func (r *room) keep(f *facts) *facts {
+func (l *pieceLimit) keep(f *facts) *facts {
 	said, lines := len(f.said)+len(f.recap), 0
 	if f.result != nil {
 		said, lines = said+len(f.result.report), len(f.result.idLines)
@@ -42,27 +42,27 @@ func (r *room) keep(f *facts) *facts {
 	for i := range f.calls {
 		lines += len(f.calls[i].changed)
 	}
-	r.said, r.lines = r.said-said, r.lines-lines
-	if (said == 0 || r.said >= 0) && (lines == 0 || r.lines >= 0) {
+	l.said, l.lines = l.said-said, l.lines-lines
+	if (said == 0 || l.said >= 0) && (lines == 0 || l.lines >= 0) {
 		return f
 	}
 	if lines == 0 && f.result == nil && f.userFacts == noUser && f.notice == nil && f.next == "" && len(f.calls) == 0 {
-		r.leftSaid += said
+		l.leftSaid += said
 		return onlySpoke
 	}
 	out, result := *f, resultFacts{}
 	if f.result != nil {
 		result, out.result = *f.result, &result
 	}
-	if r.said < 0 {
-		r.leftSaid += said
+	if l.said < 0 {
+		l.leftSaid += said
 		out.said, result.report = nil, nil
 		if len(f.recap) > 0 {
 			out.userFacts = &userFacts{}
 		}
 	}
-	if r.lines < 0 {
-		r.leftLines += lines
+	if l.lines < 0 {
+		l.leftLines += lines
 		all := result.idLines
 		result.idLines = nil
 		for _, p := range all {
@@ -82,7 +82,7 @@ func (r *room) keep(f *facts) *facts {
 }
 
 // omitted says what of a span no summary can show, as there is no room to hold it; nil if nothing.
-func (r *room) omitted(all []*facts) []summary.Item {
+func (l *pieceLimit) omitted(all []*facts) []summary.Item {
 	files := 0
 	for _, f := range all {
 		for i := range f.calls {
@@ -93,7 +93,7 @@ func (r *room) omitted(all []*facts) []summary.Item {
 	for _, p := range [...]struct {
 		n    int
 		what string
-	}{{r.leftLines, "lines of older outputs and edits"}, {r.leftSaid, "paragraphs of older messages"}, {files, fmt.Sprintf("more files of calls that name over %d", maxFiles)}} {
+	}{{l.leftLines, "lines of older outputs and edits"}, {l.leftSaid, "paragraphs of older messages"}, {files, fmt.Sprintf("more files of calls that name over %d", maxFiles)}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}
