@@ -23,8 +23,8 @@ type conversations struct {
 	asked       *lru.Cache[thread.ID, string] // which model was asked last, by the last message
 	log         store.Log
 	plans       store.Plans
-	openLookups *openLookups
-	beginnings  records[[]string] // conversations by their first message
+	openLookups *lru.Cache[string, bool] // see keepLookups
+	beginnings  records[[]string]        // conversations by their first message
 	lineage     lineage
 }
 
@@ -188,10 +188,9 @@ func (cv *conversations) noteBeginning(ctx context.Context, beginning, base stri
 	})
 }
 
-// openLookups are the logs that end with lookups whose answer did not reach the client, and that no
-// request is at work on. Only this process knows them: elsewhere the same request begins again, in
-// a fork.
-type openLookups = lru.Cache[string, bool]
+// keepLookups keeps a log in mind that ends with lookups whose answer did not reach the client, and that no
+// request is at work on. Only this process knows it: elsewhere the same request begins again, in a fork.
+func (cv *conversations) keepLookups(logID string) { cv.openLookups.Put(logID, true, 1) }
 
 // lineage knows which logs continue others, so that what a client took out of its own history can be
 // found in the log where it stood before. It is safe for concurrent use.

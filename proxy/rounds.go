@@ -28,7 +28,6 @@ type lookups struct {
 	*core
 	stepper     *stepper
 	asker       *asker
-	openLookups *openLookups
 	providerIDs *lru.Cache[string, string]
 	retry       retry.Policy // of further requests
 }
@@ -85,7 +84,7 @@ func (r *rounds) resumeLookups() {
 // keepForRetry lets the client's next try continue from the rounds in the log.
 func (r *rounds) keepForRetry() {
 	if r.loggedCount > 0 {
-		r.openLookups.Put(r.step.logID, true, 1)
+		r.stepper.conversations.keepLookups(r.step.logID)
 	}
 }
 

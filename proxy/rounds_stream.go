@@ -57,7 +57,7 @@ func (s *lookupStream) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inFurtherRound {
-		s.openLookups.Put(s.logID, true, 1)
+		s.stepper.conversations.keepLookups(s.logID)
 	}
 	s.inFurtherRound, s.closed = false, true
 	return s.body.Close()

@@ -109,7 +109,7 @@ func (t *Transport) run(x *received) (*http.Response, decision, error) {
 	d := t.decideOrForward(ctx, x, "prepare", func(ctx context.Context) (decision, error) { return t.stepper.decide(ctx, x) })
 	d, res, _, err := t.asker.ask(ctx, x, d)
 	if (err != nil || res.StatusCode != http.StatusOK) && d.step != nil && len(d.step.openLookups) > 0 {
-		t.conversations.openLookups.Put(d.step.logID, true, 1) // for the next try
+		t.conversations.keepLookups(d.step.logID) // for the next try
 	}
 	if err != nil {
 		if asks && ctx.Err() == nil { // else the client left

@@ -71,7 +71,7 @@ func NewTransport(o *Options) (*Transport, error) {
 	hs := &histories{core: all, conversations: cv, providerIDs: lru.New[string, string](maxProviderIDs), lostConversations: lru.New[string, bool](maxProviderIDs)}
 	st := &stepper{core: all, models: ms, compactors: cs, conversations: cv}
 	a := &asker{core: all, models: ms, stepper: st, histories: hs}
-	ls := &lookups{core: all, stepper: st, asker: a, openLookups: cv.openLookups, providerIDs: hs.providerIDs, retry: o.retry}
+	ls := &lookups{core: all, stepper: st, asker: a, providerIDs: hs.providerIDs, retry: o.retry}
 	t := &Transport{core: all, models: ms, compactors: cs, conversations: cv, histories: hs, stepper: st, asker: a, lookups: ls}
 	if o.Models != nil {
 		t.models.models = *o.Models
