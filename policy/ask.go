@@ -277,7 +277,7 @@ func (a *summaryModel) summarizeStructured(ctx context.Context, in summarize.Inp
 	if summarizer == nil {
 		summarizer = &summarize.Extractive{Counter: a.situation.Counter.Text}
 	}
-	in.Budget, in.Standing = strategy.Uncorrected(in.Budget, a.situation.Correction), standingRoom(a.situation.PromptTokens)
+	in.Budget, in.StandingTokens = strategy.Uncorrected(in.Budget, a.situation.Correction), standingRoom(a.situation.PromptTokens)
 	in.Answers, in.Instructions, in.InstructionsBy = a.situation.Answers, a.situation.Instructions, a.situation.InstructionsBy
 	in.Stands, in.Changes = a.judged.Stands, a.judged.Changes
 	out, err := summarizer.Summarize(ctx, in)

@@ -161,7 +161,7 @@ func (a *summaryModel) judge(ctx context.Context, in summarize.Input) {
 func (a *summaryModel) extractSummary(ctx context.Context, o *oldPart, budget int) (summary.Summary, error) {
 	s := a.situation
 	all := s.Thread.Messages()
-	in := summarize.Input{Log: all, Previous: o.knownSummary, Context: all[o.end:], Budget: budget, Standing: standingRoom(s.PromptTokens), Instructions: s.Instructions}
+	in := summarize.Input{Log: all, Previous: o.knownSummary, Context: all[o.end:], Budget: budget, StandingTokens: standingRoom(s.PromptTokens), Instructions: s.Instructions}
 	hidden := s.Current.Actions()
 	for i, m := range s.Thread.All() {
 		if i < o.end && !m.IsInstruction() && !s.pinned[i] && hidden[m.ID].Action != plan.Summarize {

@@ -135,7 +135,7 @@ func (w *workstreamStep) applyAnswer(ctx context.Context, n workstreamNotes, a *
 // them, and to the state.
 func (w *workstreamStep) addUserWords(ctx context.Context, next workstreamNotes) (workstreamNotes, error) {
 	s := w.situation
-	in := summarize.Input{Messages: w.policy.extractAllowed(w.newMessages), Budget: 1 << 30, Standing: standingRoom(s.PromptTokens), Stands: w.judged.Stands, Changes: w.judged.Changes, Previous: &summary.Summary{CurrentTask: w.prev.summary.CurrentTask, Constraints: w.prev.summary.Constraints, Stated: w.prev.summary.Stated}}
+	in := summarize.Input{Messages: w.policy.extractAllowed(w.newMessages), Budget: 1 << 30, StandingTokens: standingRoom(s.PromptTokens), Stands: w.judged.Stands, Changes: w.judged.Changes, Previous: &summary.Summary{CurrentTask: w.prev.summary.CurrentTask, Constraints: w.prev.summary.Constraints, Stated: w.prev.summary.Stated}}
 	sum, err := (&summarize.Extractive{Counter: s.Counter.Text}).Summarize(ctx, in)
 	if err != nil {
 		return workstreamNotes{}, err

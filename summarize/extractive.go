@@ -27,9 +27,9 @@ type Extractive struct {
 	Counter func(string) int
 	// Memory caches what was read from messages; nil means an own one of 64 MB.
 	Memory *Memory
-	// Standing is the share of a summary's budget, as a ratio, for what the user laid down; 0 means 0.3.
+	// StandingShare is the share of a summary's budget, as a ratio, for what the user laid down; 0 means 0.3.
 	// Beside what a model wrote, which tells of it as well, it is half of that.
-	Standing float64
+	StandingShare float64
 
 	ready sync.Once
 	read  *Memory
@@ -101,7 +101,7 @@ func (e *Extractive) summarize(ctx context.Context, in Input, byModel bool) (Res
 	} else if budget > 0 && omitted != nil {
 		budget -= cost
 	}
-	out, err := choose(p, budget, e.Standing, counting(e.tokens), counting(e.count))
+	out, err := choose(p, budget, e.StandingShare, counting(e.tokens), counting(e.count))
 	out.Facts = append(out.Facts, omitted...)
 	if gone := ctx.Err(); gone != nil {
 		return Result{}, gone

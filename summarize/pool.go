@@ -47,7 +47,7 @@ type pool struct {
 	full     bool              // Input.Full
 	later    bool              // the prompt shows a newer task, so this summary names none
 	together int               // Input.Together
-	standing int               // Input.Standing
+	standing int               // Input.StandingTokens
 	omitted  []summary.Item    // what cannot be shown
 	stands   standingSentences // what the user laid down
 	attempts map[int]*attempt  // the failed attempts, by their index
@@ -182,7 +182,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	if in.Previous != nil {
 		b.previous(in.Previous)
 	}
-	b.together, b.standing = in.Together, in.Standing
+	b.together, b.standing = in.Together, in.StandingTokens
 	b.Span, b.asked = span, stemsOf(in.Instructions)
 	log, _ := b.logged()
 	b.recaps = loggedRecaps(log)

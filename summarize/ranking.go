@@ -173,7 +173,7 @@ var modelFloors = []floor{
 const smallBudget = 4000
 
 // sharesFor returns the shares of a budget in tokens; 0 is no limit. byModel says that a
-// model wrote some of the items: it tells what the user wanted as well. standing is Extractive.Standing.
+// model wrote some of the items: it tells what the user wanted as well. standing is Extractive.StandingShare.
 func sharesFor(budget int, byModel bool, standing float64) shares {
 	s := largeShares
 	if 0 < budget && budget < smallBudget {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	standingShare = 0.30 // the default of Extractive.Standing
+	standingShare = 0.30 // the default of Extractive.StandingShare
 	// mostStanding is how many times that share what surely stands may take.
 	mostStanding = 2
 	// surelyStanding is the score of what needs no weighing: an answer that the user gave to a question

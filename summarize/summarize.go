@@ -46,9 +46,9 @@ type Input struct {
 	State bool
 	// Full fills the budget, also with lines of output that are hardly worth it. Extractive alone reads it.
 	Full bool
-	// Standing is how many tokens what the user laid down may take beyond the budget; 0 gives it
+	// StandingTokens is how many tokens what the user laid down may take beyond the budget; 0 gives it
 	// three tenths of the budget.
-	Standing int
+	StandingTokens int
 	// Together bounds all summaries of the prompt, this one included, in tokens: the state
 	// of the work is told once and gets a share of that. Less than Budget means Budget.
 	Together int

@@ -177,7 +177,7 @@ func (p *Policy) Config(counter *token.Counter) palimpsest.Config {
 	config := palimpsest.Config{
 		Counter: counter, Tools: p.Settings.Registry(), Policy: p.Settings.Policy(nil),
 	}
-	use, code := p.Settings.Summarizer, &summarize.Extractive{Counter: counter.Text, Standing: p.Settings.Summarizer.Standing}
+	use, code := p.Settings.Summarizer, &summarize.Extractive{Counter: counter.Text, StandingShare: p.Settings.Summarizer.Standing}
 	switch {
 	case len(p.models) == 0 && use.Standing > 0:
 		config.Summarizer = code
