@@ -264,7 +264,7 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	if s.state {
 		in.Together = v.Room
 	}
-	if err = v.fitRoom(ctx, in, p.Room, at, refs, &record, &done); err != nil {
+	if err = fitRoom(ctx, v, in, p.Room, at, refs, &record, &done); err != nil {
 		return done, fmt.Errorf("strategy.Summarize: turns %d to %d: %w", p.Span.FirstTurn, p.Span.LastTurn, err)
 	}
 	return done, nil
@@ -272,7 +272,7 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 
 // fitRoom asks for a summary until the record with it takes no more than room, a few times. A summary
 // is counted as text of its own; inside the message it can come out a few tokens larger.
-func (v *View) fitRoom(ctx context.Context, in summarize.Input, room int, at []int, refs []summary.ArtifactReference, record *plan.Summarization, done *Executed) error {
+func fitRoom(ctx context.Context, v *View, in summarize.Input, room int, at []int, refs []summary.ArtifactReference, record *plan.Summarization, done *Executed) error {
 	for n := range 5 {
 		if in.Budget <= 0 { // it would be no limit
 			break

@@ -15,7 +15,7 @@ var ways = []struct {
 }{
 	{".", "Session.PrepareStep", 52, 39, 0},
 	{"internal/cli", "compactCommand", 157, 77, 4},
-	{"proxy", "Transport.RoundTrip", 121, 44, 0},
+	{"proxy", "Transport.RoundTrip", 122, 45, 0},
 }
 
 // TestWays: what a step, a command and a request lead through on the floors that decide and
