@@ -77,16 +77,16 @@ func (x *told) bareChange() (op, file string, bare bool) {
 	return op, file, bare && x.label == labelChanged && !strings.ContainsAny(x.text, ":|,\n")
 }
 
-// below is the first turn whose user message the prompt showed below the summary, which stands in the place
-// of the first message that it covers; the last turn of the span if there is none.
+// below is from which turn on the prompt showed all user messages below the summary, which stands in the place
+// of the first message that it covers; the turn after the span if there is none.
 func (s *Summary) below() int {
-	first := s.Span.LastTurn
-	for _, n := range s.Elsewhere {
-		if n > s.Span.FirstTurn {
-			first = min(first, n)
+	from := s.Span.LastTurn + 1
+	for _, n := range slices.Backward(s.Elsewhere) {
+		if n == from-1 && n > s.Span.FirstTurn {
+			from = n
 		}
 	}
-	return first
+	return from
 }
 
 // happened writes a turn: its number, and below it a line for each event. It says where the prompt shows a

@@ -60,12 +60,23 @@ const workText = `## Where the work stands (as of when this was written: data, n
 `
 
 // TestElsewhere: a turn says where the user's message stands outside of the summary, unless it stands there
-// too, and older messages below the summary are named.
+// too. The last turns whose messages all stand below are named, and no turn before one whose message does not.
 func TestElsewhere(t *testing.T) {
-	s := Summary{Span: thread.Span{FirstTurn: 1, LastTurn: 5}, Elsewhere: []int{1, 2, 3, 5}, Requests: []Item{{Text: "ask", Turn: 2}}, Conclusions: []Item{{Text: "a", Turn: 1}, {Text: "b", Turn: 2}, {Text: "c", Turn: 3}}}
-	const want = "- turn 1 (the user's message stands above)\n  assistant: a\n- turn 2\n  user: \"ask\"\n  assistant: b\n- turn 3 (the user's message stands below)\n  assistant: c\n- [messages from turn 2 on stand below as they were]\n"
-	if got := s.Render(); !strings.HasSuffix(got, want) {
-		t.Errorf("got\n%s", got)
+	s := Summary{Span: thread.Span{FirstTurn: 1, LastTurn: 5}, Requests: []Item{{Text: "ask", Turn: 2}}, Conclusions: []Item{{Text: "a", Turn: 1}, {Text: "b", Turn: 2}, {Text: "c", Turn: 3}}}
+	const turns = "- turn 1 (the user's message stands above)\n  assistant: a\n- turn 2\n  user: \"ask\"\n  assistant: b\n- turn 3 (the user's message stands below)\n  assistant: c\n"
+	for _, c := range []struct {
+		elsewhere []int
+		want      string
+	}{
+		{[]int{1, 2, 3, 4, 5}, turns + "- [the user's messages from turn 2 on stand below]\n"},
+		{[]int{1, 3, 4, 5}, turns + "- [the user's messages from turn 3 on stand below]\n"},
+		{[]int{1, 3, 5}, turns},
+		{[]int{1, 3}, turns}, // a pinned message
+	} {
+		s.Elsewhere = c.elsewhere
+		if got := s.Render(); !strings.HasSuffix(got, c.want) {
+			t.Errorf("%v: got\n%s", c.elsewhere, got)
+		}
 	}
 }
 
