@@ -35,6 +35,8 @@ const (
 	// documentHeadings is from how many headings on a message is a document. Most of a plan or a specification says what
 	// is to be done: only clauses with a score of documentStanding count, and paragraphs of which most stands.
 	documentHeadings, documentStanding = 3, 75
+	// shortStanding is the score, without what was said before, that tells "No mocks." from "No thanks.".
+	shortStanding = 75
 	// shortAnswer is up to how many words a clause is told with the question that it answers.
 	shortAnswer = 8
 	// leastQuotation is the length, in bytes, from which the assistant's words in a message of the user are
@@ -290,7 +292,7 @@ func (b *builder) ownWords(m *thread.Message, f *facts, answer *thread.Message, 
 				}
 			}
 		}
-		if it.Asked == "" && words == 1 && !strings.ContainsFunc(c.Text, wide) || it.Score < standing.Rule && (it.Asked == "" && words == 2 && answers(c.Text) || incomplete(c.Text)) {
+		if it.Asked == "" && words == 1 && !strings.ContainsFunc(c.Text, wide) || it.Asked == "" && c.score < shortStanding && words == 2 && answers(c.Text) || it.Score < standing.Rule && incomplete(c.Text) {
 			continue
 		}
 		if len(c.Text) >= leastQuotation && answer != nil {

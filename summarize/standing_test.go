@@ -229,3 +229,14 @@ func TestPiecesStandNot(t *testing.T) {
 		t.Errorf("the rule is gone:\n%s", s.Render())
 	}
 }
+
+// TestTwoWords: a rule of two words stands, though it begins like an answer; an assent of two does not.
+func TestTwoWords(t *testing.T) {
+	for text, stands := range map[string]bool{"No mocks.": true, "No Docker": true, "No YAML": true, "Ok, tabs": true, "No thanks.": false, "ok go": false, "no need": false, "yes please": false} {
+		k := new(talk).user("Sort the letters of the harbour.").says("Sorted.").user(text).says("Done.")
+		s := summarizeNow(t, Input{Messages: k.done(t)})
+		if got := slices.ContainsFunc(s.Standing(), func(it summary.Item) bool { return it.Text == text }); got != stands {
+			t.Errorf("%q stands: %t", text, got)
+		}
+	}
+}
