@@ -431,6 +431,7 @@ func (c *callFacts) path() string {
 func (b *builder) finish() {
 	b.addEdits()
 	b.addPlan()
+	b.foldPlan()
 	for i := range b.CurrentPlan {
 		base := float32(5)
 		if b.CurrentPlan[i].Status == "completed" {

@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -102,11 +103,12 @@ type taskList struct {
 	// Of a list kept by single calls: the steps that are not gone by their id, and those of which no result
 	// has told the id yet, by the call that made them.
 	byID, byCall map[string]int
+	turn         int // of the last call that changed it
 }
 
 // change applies a call in a message.
 func (l *taskList) change(m *thread.Message, c *callFacts) {
-	if c.todoID != "" {
+	if l.turn = m.Turn; c.todoID != "" {
 		if n, ok := l.byID[c.todoID]; ok {
 			step, to := &l.steps[n], c.todos[0]
 			step.Status, step.Text = cmp.Or(to.status, step.Status), cmp.Or(clip.Brief(to.text, maxSentence), step.Text)
@@ -120,7 +122,7 @@ func (l *taskList) change(m *thread.Message, c *callFacts) {
 		}
 		l.byCall[c.ID] = len(l.steps)
 	} else if len(c.todos) > 0 {
-		*l = taskList{}
+		*l = taskList{turn: m.Turn}
 	}
 	for _, t := range c.todos {
 		l.steps = append(l.steps, summary.Step{Text: clip.Brief(t.text, maxSentence), Status: t.status, Sources: []thread.ID{m.ID}})
@@ -175,4 +177,15 @@ func (b *builder) addPlan() {
 			listed[text], b.CurrentPlan = true, append(b.CurrentPlan, x)
 		}
 	}
+}
+
+// foldPlan makes one step of a plan that was completed in a turn before the newest.
+func (b *builder) foldPlan() {
+	plan, log := b.CurrentPlan, b.in.Log
+	if len(plan) < 2 || len(log) == 0 || b.tasks.turn == log[len(log)-1].Turn || slices.ContainsFunc(plan, func(s summary.Step) bool { return s.Status != "completed" }) {
+		return
+	}
+	last := plan[len(plan)-1]
+	last.Text = fmt.Sprintf("all %d steps, the last: %s", len(plan), last.Text)
+	b.CurrentPlan = []summary.Step{last}
 }

@@ -154,7 +154,8 @@ func TestTaskList(t *testing.T) {
 	plan := func(k *talk) string {
 		k.says("Going on.")
 		var all []string
-		for _, s := range summarizeNow(t, Input{Messages: k.done(t), Budget: 2000}).CurrentPlan {
+		log := k.done(t)
+		for _, s := range summarizeNow(t, Input{Messages: log, Log: log, Budget: 2000}).CurrentPlan {
 			all = append(all, s.Status+" "+s.Text)
 		}
 		return strings.Join(all, "; ")
@@ -162,6 +163,9 @@ func TestTaskList(t *testing.T) {
 	two := func() *talk {
 		k := new(talk).user("Do both of the things, please.")
 		return create(create(k, "1", "write it"), "2", "test it").calls("TaskUpdate", args{"taskId": "1", "status": "in_progress"}, "Updated task #1 status", thread.Success)
+	}
+	done := func() *talk {
+		return two().calls("TaskList", args{}, "#1 [completed] write it\n#2 [completed] test it", thread.Success)
 	}
 	for _, tt := range []struct {
 		name string

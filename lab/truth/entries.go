@@ -2,6 +2,7 @@ package truth
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/plan/state"
@@ -65,9 +66,16 @@ func seenOf(s state.Seen) (list []state.Seen) {
 	return list
 }
 
+// allSteps is what stands before the last step of a plan that is told as one.
+var allSteps = regexp.MustCompile(`^all \d+ steps, the last: `)
+
 // planned looks for a step in the agent's last list, or, where it has none, in its words.
 func planned(x *index, step summary.Step, _ origin) string {
-	words := normal(step.Text)
+	text := allSteps.ReplaceAllString(step.Text, "")
+	if text != step.Text && slices.ContainsFunc(x.todo, func(t todo) bool { return t.status != "completed" && t.status != "deleted" }) {
+		return "not all steps are completed"
+	}
+	words := normal(text)
 	for _, t := range x.todo {
 		if sameLine(words, normal(t.text)) {
 			if t.status == step.Status || t.status == "" {
@@ -79,7 +87,7 @@ func planned(x *index, step summary.Step, _ origin) string {
 	if x.listed {
 		return "the agent's last list does not hold it"
 	}
-	return x.said(step.Text, modelWords, 0, -1, nil)
+	return x.said(text, modelWords, 0, -1, nil)
 }
 
 // hasUserTurn looks for the user's message of a turn.
