@@ -30,6 +30,7 @@ const (
 	wordsOpening   = 2.1 // the first piece of an earlier message: what was just found, or why it failed
 	wordsOnTheWay  = 1.26
 	wordsAnnounced = 0.02 // an announcement of what follows
+	wordsRecapped  = 0.2  // the rest of a message that ended the work of a turn for a while, before another that did
 	wordsAsked     = 0.35 // a question whose content the user's answer repeats
 	wordsBlock     = 0.2  // more than maxShort bytes of code, or of a tree
 	wordsCode      = 0.02 // less: a line of an example
@@ -44,6 +45,8 @@ const (
 	// leastProgress is from how many times in a turn words that differ only in their numbers
 	// are a progress report: "Step 3 of 40". Those of more than maxProgress bytes are none.
 	leastProgress, maxProgress = 3, 120
+	// leastRecap is from how many pieces a message tells how the work went.
+	leastRecap = 3
 	// maxShort is the length, in bytes, of a short line of code.
 	maxShort = 120
 	// fullWords is the length, in bytes, below which a piece is worth less.
@@ -72,6 +75,8 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			base = wordsClosing
 		case final:
 			base = wordsFinal
+		case b.recapped[i] && n > 0:
+			base = wordsRecapped
 		case n == 0:
 			base = wordsOpening
 		}
@@ -207,13 +212,20 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 // lookAhead counts the agent's steps after each message of the span, and looks whether it went on
 // in the last turn after the span: what it left open there, the prompt shows.
 func (b *builder) lookAhead() {
-	b.stepsAfter = make([]int, len(b.messages))
-	steps := 0
-	for i := range slices.Backward(b.messages) {
+	b.stepsAfter, b.recapped = make([]int, len(b.messages)), make([]bool, len(b.messages))
+	steps, recap, next := 0, -1, thread.User
+	if len(b.in.Context) > 0 {
+		next = b.in.Context[0].Role
+	}
+	for i, m := range slices.Backward(b.messages) {
 		b.stepsAfter[i] = steps
-		if b.messages[i].Role == thread.Assistant {
+		if m.Role == thread.Assistant {
 			steps++
+			if n := len(b.facts[i].said); next == thread.User && n >= leastRecap {
+				b.recapped[i], recap = recap == m.Turn, m.Turn
+			}
 		}
+		next = m.Role
 	}
 	for i := range b.in.Context {
 		switch m := &b.in.Context[i]; {
