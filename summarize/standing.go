@@ -33,10 +33,11 @@ const (
 	// likely stand.
 	fewClauses, longStanding = 12, -100
 	// documentHeadings is from how many headings on a message is a document. Most of a plan or a specification says what
-	// is to be done: only clauses with a score of documentStanding count, and paragraphs of which most stands.
-	documentHeadings, documentStanding = 3, 75
-	// shortStanding is the score, without what was said before, that tells "No mocks." from "No thanks.".
-	shortStanding = 75
+	// is to be done: only clauses with a score of likelyRule count, and paragraphs of which most stands.
+	documentHeadings = 3
+	// likelyRule is the score, without what was said before, from which a clause that looks like none may stand: one of a
+	// document, "No mocks." beside "No thanks.", a piece of a quotation.
+	likelyRule = 75
 	// shortAnswer is up to how many words a clause is told with the question that it answers.
 	shortAnswer = 8
 	// leastQuotation is the length, in bytes, from which the assistant's words in a message of the user are
@@ -60,7 +61,7 @@ func readClauses(live *effort.Budget, text string) []clause {
 	every := standing.Clauses(text, "")
 	long, headings := len(every) > fewClauses, 0
 	for _, c := range every {
-		if c.Text[0] == '#' {
+		if strings.HasPrefix(c.Text, "##") { // one mark is a remark in a script too
 			headings++
 		}
 	}
@@ -124,7 +125,7 @@ func rulesIn(paragraph []clause) []clause {
 	if sum >= 0 {
 		return paragraph
 	}
-	return slices.DeleteFunc(paragraph, func(c clause) bool { return c.score < documentStanding && !unweighed(c.Text) })
+	return slices.DeleteFunc(paragraph, func(c clause) bool { return c.score < likelyRule && !unweighed(c.Text) })
 }
 
 // pasted reports whether a sentence was copied from a screen: it has a quotation mark of a
@@ -292,7 +293,7 @@ func (b *builder) ownWords(m *thread.Message, f *facts, answer *thread.Message, 
 				}
 			}
 		}
-		if it.Asked == "" && words == 1 && !strings.ContainsFunc(c.Text, wide) || it.Asked == "" && c.score < shortStanding && words == 2 && answers(c.Text) || it.Score < standing.Rule && incomplete(c.Text) {
+		if it.Asked == "" && words == 1 && !strings.ContainsFunc(c.Text, wide) || c.score < likelyRule && (it.Asked == "" && words == 2 && answers(c.Text) || incomplete(c.Text)) {
 			continue
 		}
 		if len(c.Text) >= leastQuotation && answer != nil {
