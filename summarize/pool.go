@@ -290,12 +290,16 @@ func same(a, b *thread.Message) bool {
 	return a.ID == b.ID && a.Role == b.Role && a.Kind == b.Kind && len(a.Parts) > 0 && len(a.Parts) == len(b.Parts) && &a.Parts[0] == &b.Parts[0]
 }
 
-// elsewhere notes of which turns of the span the prompt shows the user's message: above the summary, or
-// below it, so that a reader meets the answer first and an older message after newer ones.
+// elsewhere notes of which turns of the span the prompt shows messages: the user's above the summary or below it, and
+// what the model said between the span's messages. There a reader meets them after newer ones.
 func (b *builder) elsewhere() {
 	shown := b.in.shown()
 	for i := range shown {
-		if m := &shown[i]; m.StartsTurn() && 0 < m.Turn && b.Span.FirstTurn <= m.Turn && m.Turn <= b.Span.LastTurn && !slices.Contains(b.Elsewhere[max(0, len(b.Elsewhere)-1):], m.Turn) {
+		m, first, last := &shown[i], b.Span.FirstTurn, b.Span.LastTurn
+		if !m.StartsTurn() {
+			first, last = first+1, last-1
+		}
+		if by := m.Author(); (by == thread.ByPerson || by == thread.ByModel) && max(1, first) <= m.Turn && m.Turn <= last && !slices.Contains(b.Elsewhere[max(0, len(b.Elsewhere)-1):], m.Turn) {
 			b.Elsewhere = append(b.Elsewhere, m.Turn)
 		}
 	}

@@ -176,6 +176,9 @@ func TestTaskList(t *testing.T) {
 		{"as shown", two().calls("TaskList", args{}, "#1 [completed] write it\n#2 [pending] test it", thread.Success), "completed write it; pending test it"},
 		{"one is gone", two().calls("TaskList", args{}, "#2 [pending] test it", thread.Success), "pending test it"},
 		{"none", two().calls("TaskList", args{}, "No tasks found", thread.Success), ""},
+		{"all done in this turn", done(), "completed write it; completed test it"},
+		{"all done before", done().user("Now something else, please."), "completed all 2 steps, the last: test it"},
+		{"not all done before", two().user("Now something else, please."), "in_progress write it; pending test it"},
 		{"numbers begin anew", create(two(), "1", "ship it"), "pending ship it"},
 	} {
 		if got := plan(tt.log); got != tt.want {
@@ -283,13 +286,18 @@ func TestAnswersFit(t *testing.T) {
 }
 
 // TestShownElsewhere: the summary knows of which of its turns the user's message stands
-// beside it.
+// beside it, and what the model said between them.
 func TestShownElsewhere(t *testing.T) {
 	k := (&talk{}).user("Move the retry code of the carrier client.").says("Moved.").user("Now write the changelog entry.").says("Written.")
 	all := k.done(t)
 	s := summarizeNow(t, Input{Messages: all[1:2], Shown: []thread.Message{all[0], all[2]}, Budget: 400})
 	if want := []int{1}; !slices.Equal(s.Elsewhere, want) {
 		t.Errorf("elsewhere %v, want %v", s.Elsewhere, want)
+	}
+	all = k.user("And push it.").says("Pushed.").done(t)
+	s = summarizeNow(t, Input{Messages: slices.Concat(all[:3], all[4:5]), Shown: []thread.Message{all[3], all[5]}, Budget: 400})
+	if want := []int{2}; !slices.Equal(s.Elsewhere, want) {
+		t.Errorf("elsewhere of the model's words: %v, want %v", s.Elsewhere, want)
 	}
 }
 

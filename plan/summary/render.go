@@ -82,8 +82,8 @@ func (s Summary) write() (string, []Section) {
 		headStory = headReports
 	}
 	out = section(out, w, headStory, s.story(), func(w *writer, turn []told) { w.happened(turn, &s) })
-	if from := s.below(); from < s.Span.LastTurn && len(out) > 0 {
-		w.raw(fmt.Sprintf("- [the user's messages from turn %d on stand below]\n", from))
+	if len(out) > 0 {
+		w.raw(s.below())
 	}
 	out = section(out, w, headFiles, s.Files, (*writer).file)
 	out = section(out, w, headOutcomes, s.ToolOutcomes, (*writer).outcome)

@@ -2,6 +2,7 @@ package summary
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,16 +78,29 @@ func (x *told) bareChange() (op, file string, bare bool) {
 	return op, file, bare && x.label == labelChanged && !strings.ContainsAny(x.text, ":|,\n")
 }
 
-// below is from which turn on the prompt showed all user messages below the summary, which stands in the place
-// of the first message that it covers; the turn after the span if there is none.
-func (s *Summary) below() int {
-	from := s.Span.LastTurn + 1
-	for _, n := range slices.Backward(s.Elsewhere) {
-		if n == from-1 && n > s.Span.FirstTurn {
-			from = n
+// below says of which turns, but for the last of the span, the prompt showed messages below the summary, which stands in
+// the place of the first message that it covers; "" for none.
+func (s *Summary) below() string {
+	var runs []string // of turns
+	for i, from := 0, 0; i < len(s.Elsewhere); i++ {
+		n := s.Elsewhere[i]
+		if n <= s.Span.FirstTurn || n >= s.Span.LastTurn {
+			continue
 		}
+		if from > 0 && s.Elsewhere[i-1] == n-1 {
+			runs[len(runs)-1] = fmt.Sprintf("%d to %d", from, n)
+			continue
+		}
+		from, runs = n, append(runs, strconv.Itoa(n))
 	}
-	return from
+	switch turns := strings.Join(runs, ", "); {
+	case turns == "":
+		return ""
+	case len(runs) == 1 && !strings.Contains(turns, " "):
+		return "- [messages of turn " + turns + " stand below]\n"
+	default:
+		return "- [messages of turns " + turns + " stand below]\n"
+	}
 }
 
 // happened writes a turn: its number, and below it a line for each event. It says where the prompt shows a
@@ -95,11 +109,11 @@ func (w *writer) happened(turn []told, s *Summary) {
 	if n := turn[0].turn; n > 0 {
 		w.raw("turn " + strconv.Itoa(n))
 		if turn[0].label != labelUser && slices.Contains(s.Elsewhere, n) {
-			place := "above"
+			place := "the user's message stands above"
 			if n > s.Span.FirstTurn {
-				place = "below"
+				place = "messages of it stand below"
 			}
-			w.raw(" (the user's message stands " + place + ")")
+			w.raw(" (" + place + ")")
 		}
 	} else {
 		w.raw("earlier")

@@ -25,8 +25,8 @@ type Summary struct {
 	Work state.Work `json:"work,omitzero"`
 	// Requests are the user's messages, in order, in the user's words.
 	Requests []Item `json:"requests,omitempty"`
-	// Elsewhere are turns whose user message the prompt showed outside of this summary
-	// when it was made.
+	// Elsewhere are turns of which the prompt showed the user's message, or what the model said, outside of
+	// this summary when it was made.
 	Elsewhere []int `json:"elsewhere,omitempty"`
 	// Constraints are rules and preferences, in the user's words.
 	Constraints []Item `json:"constraints,omitempty"`

@@ -59,23 +59,23 @@ const workText = `## Where the work stands (as of when this was written: data, n
 - canceled (turn 6): update_reservation id=4 | a call beside it failed
 `
 
-// TestElsewhere: a turn says where the user's message stands outside of the summary, unless it stands there
-// too. The last turns whose messages all stand below are named, and no turn before one whose message does not.
+// TestElsewhere: a turn says where messages of it stand outside of the summary, unless the user's stands there
+// too, and older messages below the summary are named.
 func TestElsewhere(t *testing.T) {
-	s := Summary{Span: thread.Span{FirstTurn: 1, LastTurn: 5}, Requests: []Item{{Text: "ask", Turn: 2}}, Conclusions: []Item{{Text: "a", Turn: 1}, {Text: "b", Turn: 2}, {Text: "c", Turn: 3}}}
-	const turns = "- turn 1 (the user's message stands above)\n  assistant: a\n- turn 2\n  user: \"ask\"\n  assistant: b\n- turn 3 (the user's message stands below)\n  assistant: c\n"
-	for _, c := range []struct {
+	const told = "- turn 1%s\n  assistant: a\n- turn 2\n  user: \"ask\"\n  assistant: b\n- turn 3%s\n  assistant: c\n%s"
+	for _, tt := range []struct {
 		elsewhere []int
-		want      string
+		want      []any
 	}{
-		{[]int{1, 2, 3, 4, 5}, turns + "- [the user's messages from turn 2 on stand below]\n"},
-		{[]int{1, 3, 4, 5}, turns + "- [the user's messages from turn 3 on stand below]\n"},
-		{[]int{1, 3, 5}, turns},
-		{[]int{1, 3}, turns}, // a pinned message
+		{nil, []any{"", "", ""}},
+		{[]int{1, 5}, []any{" (the user's message stands above)", "", ""}},
+		{[]int{3, 5}, []any{"", " (messages of it stand below)", "- [messages of turn 3 stand below]\n"}},
+		{[]int{2, 3}, []any{"", " (messages of it stand below)", "- [messages of turns 2 to 3 stand below]\n"}},
+		{[]int{2, 4}, []any{"", "", "- [messages of turns 2, 4 stand below]\n"}},
 	} {
-		s.Elsewhere = c.elsewhere
-		if got := s.Render(); !strings.HasSuffix(got, c.want) {
-			t.Errorf("%v: got\n%s", c.elsewhere, got)
+		s := Summary{Span: thread.Span{FirstTurn: 1, LastTurn: 5}, Elsewhere: tt.elsewhere, Requests: []Item{{Text: "ask", Turn: 2}}, Conclusions: []Item{{Text: "a", Turn: 1}, {Text: "b", Turn: 2}, {Text: "c", Turn: 3}}}
+		if got := s.Render(); !strings.HasSuffix(got, fmt.Sprintf(told, tt.want...)) {
+			t.Errorf("elsewhere %v: got\n%s", tt.elsewhere, got)
 		}
 	}
 }
