@@ -436,7 +436,7 @@ func (c *callFacts) path() string {
 func (b *builder) finish() {
 	b.addEdits()
 	b.addPlan()
-	b.foldPlan()
+	b.CurrentPlan = folded(b.CurrentPlan, b.tasks.turn, b.in.Log)
 	for i := range b.CurrentPlan {
 		base := float32(5)
 		if b.CurrentPlan[i].Status == "completed" {

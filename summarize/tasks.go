@@ -179,13 +179,12 @@ func (b *builder) addPlan() {
 	}
 }
 
-// foldPlan makes one step of a plan that was completed in a turn before the newest.
-func (b *builder) foldPlan() {
-	plan, log := b.CurrentPlan, b.in.Log
-	if len(plan) < 2 || len(log) == 0 || b.tasks.turn == log[len(log)-1].Turn || slices.ContainsFunc(plan, func(s summary.Step) bool { return s.Status != "completed" }) {
-		return
+// folded makes one step of a plan that was completed, last changed in a turn before the newest of the log.
+func folded(plan []summary.Step, changed int, log []thread.Message) []summary.Step {
+	if len(plan) < 2 || len(log) == 0 || changed == log[len(log)-1].Turn || slices.ContainsFunc(plan, func(s summary.Step) bool { return s.Status != "completed" }) {
+		return plan
 	}
 	last := plan[len(plan)-1]
 	last.Text = fmt.Sprintf("all %d steps, the last: %s", len(plan), last.Text)
-	b.CurrentPlan = []summary.Step{last}
+	return []summary.Step{last}
 }
