@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -254,12 +255,27 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 			f.addLine(row, n, 0)
 		}
 	}
+	if f.records {
+		f.idLines = onlyValues(f.idLines)
+	}
 	f.readTasks(s)
 	if class := toolclass.ClassOf(r.Tool); class == toolclass.Shell || r.Tool == "" {
 		f.Why, _ = f.why(" ; ")
 	}
 	return f
 }
+
+// onlyValues leaves out of rows of a JSON document the identifiers in the names of members, and rows with no others.
+func onlyValues(rows []piece) []piece {
+	for i := range rows {
+		rows[i].idents = mentions(nil, memberNames.ReplaceAllString(rows[i].text, "$1"))
+	}
+	return slices.DeleteFunc(rows, func(p piece) bool { return p.score == 0 && len(p.idents) == 0 })
+}
+
+// memberNames are the names in front of values, as jsonrows writes them: one with digits is a key, and itself a value.
+// A template of an address is none.
+var memberNames = regexp.MustCompile(`(^|, |: |\()[A-Za-z_.-]+ (?:https?:[^ ,]*\{[^ ]*)?`)
 
 // quotes reports whether an output is text of files, which says nothing of the call.
 func (f *resultFacts) quotes() bool { return f.source == inRead || f.source == inSearch }

@@ -156,3 +156,20 @@ func TestWhatRan(t *testing.T) {
 		}, []string{"func addedName"}, []string{"restored by git", "unknown since"}},
 	})
 }
+
+// TestMemberNames: in a row of a JSON document values count, and neither the names of members nor templates.
+func TestMemberNames(t *testing.T) {
+	for row, want := range map[string]bool{
+		`{"site_admin":false,"start_side":"RIGHT"}`:                                  false,
+		`{"gists_url":"https://api.example.org/users/ann/gists{/gist_id}"}`:          false,
+		`{"user":{"node_type":"User","is_owner":true}}`:                              false,
+		`{"commit_id":"86b53171a5b18785b2dcd8e2f7167f3c656e326b","site_admin":true}`: true,
+		`{"html_url":"https://example.org/r/pull/7"}`:                                true,
+		`{"methods":{"gift_card_8190333":{"source":"gift","amount":true}}}`:          true,
+	} {
+		r := readResult(nil, thread.ToolResult{Tool: "Bash", Outcome: thread.Success, Content: []thread.Part{thread.Text{Text: row}}})
+		if got := len(r.idLines) > 0; got != want {
+			t.Errorf("%s: told %v, want %v: %+v", row, got, want, r.idLines)
+		}
+	}
+}
