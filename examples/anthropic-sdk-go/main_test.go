@@ -1,16 +1,27 @@
 package main
 
-import "testing"
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
 
-func TestRun(t *testing.T) {
-	if report, err := run(t.Context(), false); err == nil {
-		t.Errorf("without Palimpsest the window does not overflow: %v", report)
-	}
-	report, err := run(t.Context(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !report.Found() || report.Refused > 0 || report.Lookups == 0 {
-		t.Error(report)
-	}
+	"github.com/anthropics/anthropic-sdk-go"
+
+	"github.com/palimpsest-ai/palimpsest/examples/internal/provider"
+	"github.com/palimpsest-ai/palimpsest/internal/test/adaptertest"
+)
+
+func TestAgent(t *testing.T) {
+	provider.TestTask(t, func(t *testing.T, url string, over http.RoundTripper) (string, error) {
+		t.Setenv("ANTHROPIC_BASE_URL", url)
+		t.Setenv("ANTHROPIC_API_KEY", "none")
+		client, request := newClient(over), newRequest(adaptertest.Task)
+		var takes anthropic.ToolInputSchemaParam
+		if err := json.Unmarshal([]byte(adaptertest.ReadPartTakes), &takes); err != nil {
+			t.Fatal(err)
+		}
+		request.Tools[0].OfTool.Name, request.Tools[0].OfTool.InputSchema = adaptertest.ReadPart, takes
+		request.MaxTokens = adaptertest.Output
+		return agent(t.Context(), &client, request, provider.ReadPart)
+	})
 }

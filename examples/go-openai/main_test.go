@@ -1,16 +1,22 @@
 package main
 
-import "testing"
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
 
-func TestRun(t *testing.T) {
-	if report, err := run(t.Context(), false); err == nil {
-		t.Errorf("without Palimpsest the window does not overflow: %v", report)
-	}
-	report, err := run(t.Context(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !report.Found() || report.Refused > 0 || report.Lookups == 0 {
-		t.Error(report)
-	}
+	"github.com/palimpsest-ai/palimpsest/examples/internal/provider"
+	"github.com/palimpsest-ai/palimpsest/internal/test/adaptertest"
+)
+
+func TestAgent(t *testing.T) {
+	provider.TestTask(t, func(t *testing.T, url string, over http.RoundTripper) (string, error) {
+		t.Setenv("OPENAI_BASE_URL", url+"/v1")
+		t.Setenv("OPENAI_API_KEY", "none")
+		request := newRequest(adaptertest.Task)
+		tool := request.Tools[0].Function
+		tool.Name, tool.Parameters = adaptertest.ReadPart, json.RawMessage(adaptertest.ReadPartTakes)
+		request.MaxCompletionTokens = adaptertest.Output
+		return agent(t.Context(), newClient(over), request, provider.ReadPart)
+	})
 }
