@@ -59,7 +59,7 @@ const overtime = (() => {
     if (priced) plot($('money'), steps, [{ values: whole, colour: 'kept' }, { values: sent, colour: 'externalize', fill: true }], (n) => n ? money(n) : '0');
     if (at >= 0 && steps[at]) {
       const s = steps[at];
-      $('step').textContent = 'Request ' + (at + 1) + ' of ' + steps.length + (at === steps.length - 1 ? ', the next: ' + number(s.sent) + ' tokens to be sent, ' : ': ' + number(s.sent) + ' tokens sent, ') + number(s.whole) + ' with nothing removed' + (priced ? '; so far ' + money(sent[at]) + ' instead of ' + money(whole[at]) : '');
+      $('step').textContent = 'Request ' + (at + 1) + ' of ' + steps.length + (at === steps.length - 1 ? ', the next: ' + number(s.sent) + ' tokens to be sent, ' : ': ' + number(s.sent) + ' tokens sent, ') + number(s.whole) + ' with nothing removed' + (priced ? '; so far ' + money(sent[at]) + ', ' + money(whole[at]) + ' had nothing been compacted' : '');
     } else $('step').textContent = 'Point at a request, or use ← and →.';
     $('tokens').setAttribute('aria-label', plural(steps.length, 'request') + '; the newest takes ' + number(v.tokens_after) + ' tokens, ' + number(v.tokens_before) + ' with nothing removed');
   }
