@@ -15,7 +15,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
 // reader stands for a model: it reads twenty files, one a step, and is done. Its
@@ -83,7 +85,27 @@ func Example() {
 	// compacted 3 times
 }
 
-// TestLibraryExample: the example of docs/library.md is the one that runs.
+// One conversation is fitted into a budget once, without a loop.
+func ExampleCompactor_Compact() {
+	f, err := transcript.Open("testdata/sessions/fix-retry.claude-code.jsonl", nil) // a session of an agent, or a request
+	must(err)
+	t := f.Transcripts[0] // of your own messages: thread.New("ticket-4711").Append(messages...)
+	c, err := palimpsest.New(palimpsest.Config{})
+	must(err)
+	res, err := c.Compact(context.Background(), palimpsest.Request{
+		Thread: t.Thread,
+		Base:   &prompt.Prompt{Model: t.Model, System: t.System, Tools: t.Tools},
+		Budget: 16_000, Profile: render.For(wire.Anthropic),
+	})
+	must(err) // policy.ErrOverBudget: the budget cannot be met
+	body, err := anthropic.Codec{}.Encode(res.Prompt)
+	must(err)
+	fmt.Println(res.Before <= 16_000, res.After <= 16_000, len(body) > 0)
+	// Output:
+	// false true true
+}
+
+// TestLibraryExample: the examples of docs/library.md are those that run.
 func TestLibraryExample(t *testing.T) {
 	source, err := os.ReadFile("example_test.go")
 	if err != nil {
@@ -93,19 +115,22 @@ func TestLibraryExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, body, _ := strings.Cut(string(source), "\nfunc Example() {\n")
-	body, _, ok := strings.Cut(body, "\t// Output:\n")
-	if !ok {
-		t.Fatal("the example has no output")
-	}
-	var want strings.Builder
-	for line := range strings.Lines(body) {
-		want.WriteString(strings.TrimPrefix(line, "\t"))
-	}
-	_, got, _ := strings.Cut(string(page), "```go\n")
-	got, _, _ = strings.Cut(got, "```\n")
-	if got != want.String() {
-		t.Errorf("docs/library.md shows\n%s\nthe example is\n%s", got, want.String())
+	rest := string(page)
+	for _, name := range []string{"Example", "ExampleCompactor_Compact"} {
+		_, body, _ := strings.Cut(string(source), "\nfunc "+name+"() {\n")
+		body, _, ok := strings.Cut(body, "\t// Output:\n")
+		if !ok {
+			t.Fatalf("%s has no output", name)
+		}
+		var want strings.Builder
+		for line := range strings.Lines(body) {
+			want.WriteString(strings.TrimPrefix(line, "\t"))
+		}
+		_, got, _ := strings.Cut(rest, "```go\n")
+		got, rest, _ = strings.Cut(got, "```\n")
+		if got != want.String() {
+			t.Errorf("docs/library.md shows\n%s\n%s is\n%s", got, name, want.String())
+		}
 	}
 }
 
@@ -122,7 +147,7 @@ func TestDocFitsAScreen(t *testing.T) {
 }
 
 // A ladder of rungs of your own goes into a policy.
-func ExampleCompactor_Compact() {
+func ExampleCompactor_Compact_rungs() {
 	c, err := palimpsest.New(palimpsest.Config{Policy: policy.Custom{
 		PolicyName: "results-first",
 		Ladder:     strategy.Ladder{strategy.Externalize{Threshold: 500}, strategy.Drop{}},
