@@ -97,8 +97,8 @@ func ExampleCompactor_Compact() {
 		Base:   &prompt.Prompt{Model: t.Model, System: t.System, Tools: t.Tools},
 		Budget: 16_000, Profile: render.For(wire.Anthropic),
 	})
-	must(err) // policy.ErrOverBudget: the budget cannot be met
-	body, err := anthropic.Codec{}.Encode(res.Prompt)
+	must(err)                                         // policy.ErrOverBudget: the budget cannot be met
+	body, err := anthropic.Codec{}.Encode(res.Prompt) // of wire/anthropic; other APIs have theirs beside it
 	must(err)
 	fmt.Println(res.Before <= 16_000, res.After <= 16_000, len(body) > 0)
 	// Output:
