@@ -123,10 +123,10 @@ func planCommand(s Streams) *cobra.Command {
 		Use:   "plan FILE",
 		Short: "Show what compact would do: each record, its reason and what it frees",
 		Long: `Plan is a dry run: it takes the flags of compact that decide what is removed, lists
-every record, largest first, and writes no prompt and no session (--output, --into) and
-nothing to a store (--store, --tenant). --plan-out writes the plan itself, to compare
-("palimpsest diff") or to apply ("palimpsest render").`,
-		Example: "  palimpsest plan session.jsonl --budget 32000\n  palimpsest plan session.jsonl --budget 32000 --plan-out plan.json",
+every record, largest first, and writes no prompt, no session (--into) and nothing to a
+store (--store, --tenant). --output writes the plan itself, to compare ("palimpsest diff")
+or to apply ("palimpsest render").`,
+		Example: "  palimpsest plan session.jsonl --budget 32000\n  palimpsest plan session.jsonl --budget 32000 -o plan.json",
 		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkOutputs(conv.files(args[0]), planOut); err != nil {
@@ -153,7 +153,8 @@ nothing to a store (--store, --tenant). --plan-out writes the plan itself, to co
 	conv.addFlags(c)
 	conv.addPolicyFlags(c)
 	c.Flags().Lookup("json").Usage = "write the report as one JSON object"
-	c.Flags().StringVar(&planOut, "plan-out", "", "write the plan to `PLAN.json`")
+	c.Flags().StringVarP(&planOut, "output", "o", "", "write the plan to `PLAN.json`")
+	c.Flags().StringVar(&planOut, "plan-out", "", "as --output, by the name that compact has for it: `PLAN.json`")
 	return c
 }
 

@@ -49,3 +49,14 @@ func TestPromptSaysHowToRead(t *testing.T) {
 		t.Errorf("render points to what it has not kept:\n%s", shown)
 	}
 }
+
+// TestPlanOutput: the output of plan is the plan.
+func TestPlanOutput(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "plan.json")
+	if status, _, told := run(t, "plan", smallSession, "--budget", "3000", "-o", out); status != exitDone {
+		t.Fatal(told)
+	}
+	if p, err := readPlan(out); err != nil || p.Empty() {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
