@@ -18,12 +18,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
+	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -232,8 +234,15 @@ func budgetText(err error, over *policy.BudgetError) string {
 	return b.String()
 }
 
-// flagError replaces the message of package strconv by a plain one.
-func flagError(_ *cobra.Command, err error) error {
+// flagError replaces the message of package strconv by a plain one, and asks whether a like flag was meant.
+func flagError(c *cobra.Command, err error) error {
+	if name, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {
+		var known []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		if name = suggest.Name(name, known); name != "" {
+			err = fmt.Errorf("%w%s", err, didYouMean("--"+name))
+		}
+	}
 	text, _, cut := strings.Cut(err.Error(), ": strconv.")
 	if cut {
 		return fmt.Errorf("%w: %s: want a whole number", errUsage, text)

@@ -151,3 +151,16 @@ func TestInterruptWhileWaiting(t *testing.T) {
 		w.Close()
 	}
 }
+
+// TestLikeFlag: a mistyped flag is told with the one that is like it, of the command and of a command below another.
+func TestLikeFlag(t *testing.T) {
+	for args, want := range map[string]string{
+		"plan x.jsonl --bugdet 8000": "unknown flag: --bugdet (did you mean --budget?)",
+		"artifact list --tred x":     "unknown flag: --tred (did you mean --thread?)",
+		"plan x.jsonl --zzzzzz":      "unknown flag: --zzzzzz\n",
+	} {
+		if status, _, told := run(t, strings.Fields(args)...); status != exitUsage || !strings.Contains(told, want) {
+			t.Errorf("%s: status %d, told %q", args, status, told)
+		}
+	}
+}
