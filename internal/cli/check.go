@@ -15,27 +15,32 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 func checkCommand(s Streams) *cobra.Command {
 	var to string
 	c := &cobra.Command{
-		Use:   "check FILE --to API",
+		Use:   "check FILE",
 		Short: "Check a request body against the rules of an API, and say what it would refuse",
 		Long: `Check reads a request body and lists what the API would refuse, by JSON path, and
 what is likely a mistake although the API would accept it ("advice"). The rules follow
-the provider's documentation and are independent of the code that writes requests.`,
+the provider's documentation and are independent of the code that writes requests.
+Without --to it is the API that the body looks like one of.`,
 		Example: "  palimpsest check prompt.json --to anthropic\n  palimpsest compact session.jsonl --budget 32000 --to gemini | palimpsest check - --to gemini",
 		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			codec := apicodec.For(to)
-			if codec == nil {
-				return fmt.Errorf("%w: --to %s: say which API reads it: %s", errUsage, cmp.Or(to, "is missing"), strings.Join(targets[:len(targets)-1], ", "))
-			}
 			body, err := readBody(args[0], s.In)
 			if err != nil {
 				return err
+			}
+			if file, err := transcript.Read(bytes.NewReader(body), nil); err == nil {
+				to = cmp.Or(to, file.Format.API()) // as compact detects it
+			}
+			codec := apicodec.For(to)
+			if codec == nil {
+				return fmt.Errorf("%w: --to %s: say which API reads it: %s", errUsage, cmp.Or(to, "is missing"), strings.Join(targets[:len(targets)-1], ", "))
 			}
 			problems := append([]wire.Problem{}, codec.Validate(body)...)
 			broken := len(brokenRules(problems))
@@ -57,7 +62,7 @@ the provider's documentation and are independent of the code that writes request
 			return err
 		},
 	}
-	c.Flags().StringVar(&to, "to", "", "check against the rules of `API`: anthropic, openai, responses, gemini")
+	c.Flags().StringVar(&to, "to", "", "check against the rules of `API`: anthropic, openai, responses, gemini (default: what the body looks like)")
 	c.Flags().Bool("json", false, "write the problems as a JSON array")
 	return c
 }

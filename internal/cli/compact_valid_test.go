@@ -96,3 +96,21 @@ func TestLargeSessionIsCompacted(t *testing.T) {
 		t.Errorf("%v, %d results", err, strings.Count(string(data), "tool_result"))
 	}
 }
+
+// TestCheckDetects: without --to a body is checked by the API that it looks like one of, and one that looks like none is told.
+func TestCheckDetects(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"model":"m","max_tokens":9,"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"Hi."}]}]}`: "valid for the anthropic API",
+		`{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":"Hi."}]}`:                      "valid for the openai API",
+		`{"model":"m","input":[{"role":"user","content":"Hi."}]}`:                                                         "valid for the responses API",
+		`{"contents":[{"role":"user","parts":[{"text":"Hi."}]}]}`:                                                         "valid for the gemini API",
+		`{"contents":[{"role":"user","parts":[{"functionResponse":{"id":"c","name":"f","response":{}}}]}]}`:               "the gemini API would refuse it",
+		`{}`: "--to is missing: say which API",
+	} {
+		file := filepath.Join(t.TempDir(), "body.json")
+		putFile(t, file, body, 0o600)
+		if _, said, told := run(t, "check", file); !strings.Contains(said+told, want) {
+			t.Errorf("%s: %s%s", body, said, told)
+		}
+	}
+}
