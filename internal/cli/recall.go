@@ -147,6 +147,11 @@ func recallCommand(s Streams) *cobra.Command {
 			if o.Limit < 1 {
 				return fmt.Errorf("%w: --limit %d: want a number of hits above 0", errUsage, o.Limit)
 			}
+			query := strings.Join(args, " ")
+			words := strings.Fields(query)
+			if last := words[len(words)-1]; strings.HasSuffix(last, ":") && strings.Contains(" "+rehydrate.QueryHelp, " "+strings.ToLower(last)) {
+				return fmt.Errorf("%w: %s wants a value behind it, without a space; %s", errUsage, last, rehydrate.QueryHelp)
+			}
 			search := func(such listing, s Streams) ([]recall.Hit, error) {
 				entries, err := store.entries(c.Context(), &o.ThreadID, such, s)
 				if err != nil {
@@ -156,7 +161,7 @@ func recallCommand(s Streams) *cobra.Command {
 				if err != nil {
 					return nil, err
 				}
-				return append([]recall.Hit{}, index.Search(strings.Join(args, " "), &o)...), nil
+				return append([]recall.Hit{}, index.Search(query, &o)...), nil
 			}
 			note := ""
 			hits, err := search(recall.Removed, s)

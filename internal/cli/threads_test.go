@@ -281,3 +281,17 @@ func TestNameOfOtherKind(t *testing.T) {
 		}
 	}
 }
+
+// TestFilterWithoutValue: the name of a filter at the end of a query wants a value; elsewhere and in quotes it is a word.
+func TestFilterWithoutValue(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "store.db")
+	if status, _, told := run(t, "compact", smallSession, "--budget", "3000", "--store", store, "-o", filepath.Join(t.TempDir(), "p.json")); status != exitDone {
+		t.Fatal(told)
+	}
+	for query, refused := range map[string]bool{"file:": true, "retry before:": true, "FROM:": true, "note:": false, "file: client": false, `"file:"`: false} {
+		status, _, told := run(t, "recall", query, "--store", store)
+		if wrong := status == exitUsage && strings.Contains(told, "wants a value behind it"); wrong != refused {
+			t.Errorf("%s: status %d, told %q", query, status, told)
+		}
+	}
+}
