@@ -117,6 +117,9 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	if _, err := exec.LookPath(args[0]); errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) { // before anything is opened
 		return fmt.Errorf("%s: %w", args[0], errNoProgram)
 	}
+	if w := r.options.Window; w > 0 && w < 1000 { // no model has less
+		return fmt.Errorf("%w: --window %d: want 1,000 tokens or more", errUsage, w)
+	}
 	silenceHTTPLog()
 	chosen, err := r.choosePolicy()
 	if err != nil {

@@ -395,3 +395,10 @@ func (o *oneByOne) Write(p []byte) (int, error) {
 	defer o.mu.Unlock()
 	return o.w.Write(p)
 }
+
+// TestLeastWindow: a window that no model has is refused before anything runs.
+func TestLeastWindow(t *testing.T) {
+	if status, _, told := run(t, "run", "--window", "1", "--", os.Args[0], "-test.run=^$"); status != exitUsage || !strings.Contains(told, "--window 1: want 1,000 tokens or more") {
+		t.Errorf("status %d, told %q", status, told)
+	}
+}
