@@ -269,6 +269,9 @@ func (out *inspection) print(p *printer) {
 	p.sectionUpTo("tools", []string{"tool", ">calls", ">failed", ">arguments", ">results", "results are"}, mapSlice(out.ByTool, func(t toolRow) []string {
 		return []string{toolName(t.Name), number(t.Calls), number(t.Failed), number(t.Arguments), number(t.Results), t.Durable}
 	}), maxToolRows, "more tool")
+	if len(out.ByTool) > 0 {
+		p.text("cleared: ephemeral whole, anchoring but key fields, replayable if unchanged, non_replayable never")
+	}
 	p.section("largest messages", []string{">tokens", ">turn", "role", "~what", "out of date because"}, mapSlice(out.Largest, func(l largeRow) []string {
 		return []string{number(l.Tokens), fmt.Sprint(l.Turn), string(l.Role), l.What, l.Stale}
 	}))
