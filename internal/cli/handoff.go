@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/secret"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -105,7 +107,9 @@ func (c *conversation) handoffText(ctx context.Context, next string) (string, er
 		}
 	}
 	all := log.Messages()
-	in := summarize.Input{Messages: all[:n], Log: all, Context: all[n:], Budget: max(1, c.budget-max(headTokens, c.counter.Text(head))), Instructions: next}
+	end, shown := lastWords(all[:n], next, c.budget)
+	in := summarize.Input{Messages: all[:n], Log: all, Context: all[n:], Shown: slices.Concat(shown, all[n:]), Instructions: next}
+	in.Budget = max(1, c.budget-max(headTokens, c.counter.Text(head))-c.counter.Text(end))
 	var by summarize.Summarizer = &summarize.Extractive{Counter: c.counter.Text}
 	if c.writes != nil {
 		by = c.writes
@@ -115,11 +119,28 @@ func (c *conversation) handoffText(ctx context.Context, next string) (string, er
 		err = fmt.Errorf("%w: raise --budget", err)
 	}
 	masks, failed := settingsMask()
-	text := head + made.Summary.Render()
+	text := head + made.Summary.Render() + end
 	if masks { // as writePrompt does it, so that what is shown is what is written
 		text = secret.Mask(text)
 	}
 	return text, cmp.Or(err, failed)
+}
+
+// lastWords is what the assistant said last, if the user said nothing since, such as what it asks: in about an eighth of
+// the budget, with its end. Where the user says what comes next, only a question counts. shown is its message, as it stands there.
+func lastWords(log []thread.Message, next string, budget int) (words string, shown []thread.Message) {
+	for _, m := range slices.Backward(log) {
+		said := strings.TrimSpace(m.Text())
+		if m.StartsTurn() || said != "" && next != "" && !strings.HasSuffix(said, "?") {
+			break
+		}
+		if m.Role == thread.Assistant && said != "" {
+			said = clip.HeadAndTail(said, budget*3/8) // in bytes, which an eighth of the tokens has in any language
+			m.Parts = []thread.Part{thread.Text{Text: said}}
+			return "\n## What the assistant said last\n> " + strings.ReplaceAll(said, "\n", "\n> ") + "\n", []thread.Message{m}
+		}
+	}
+	return "", nil
 }
 
 // userMessage is a message of the user.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -165,5 +166,26 @@ func TestHandoffReadsBeforeCompactions(t *testing.T) {
 		if made, told := handingOff(t, "--into", name); !strings.Contains(made.Text, strings.TrimSuffix(rule, ".")) {
 			t.Errorf("%s: %s\n%s", name, told, made.Text)
 		}
+	}
+}
+
+// TestHandoffLastWords: what the assistant asked last is in the text, however long the message is and small the budget, also
+// beside what comes next; what the user answered already is not what came last.
+func TestHandoffLastWords(t *testing.T) {
+	sampleFolder(t)
+	table := strings.Repeat("| a fix of the parser | it reads the empty field |\\n", 200)
+	lines := `{"type":"user","uuid":"u","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"Fix what the review found."}}
+{"type":"assistant","uuid":"a","parentUuid":"u","sessionId":"s","message":{"role":"assistant","id":"a","content":[{"type":"text","text":"All is fixed.\n` + table + `Ready to commit these changes?"}]}}
+`
+	for i, budget := range []string{"500", "6000", "6000"} {
+		putFile(t, "session.jsonl", lines, 0o600)
+		made, told := handingOff(t, append([]string{"--budget", budget, "-o", strconv.Itoa(i) + ".jsonl"}, []string{"", "", "Yes, commit."}[i])...)
+		if !strings.HasSuffix(strings.TrimSpace(made.Text), " Ready to commit these changes?") || !strings.Contains(made.Text, "## What the assistant said last\n> All is fixed.") || budget == "500" && made.Tokens > 500 || made.Tokens > 6000 {
+			t.Errorf("%s: %d tokens, %s\n%s", budget, made.Tokens, told, made.Text)
+		}
+	}
+	putFile(t, "session.jsonl", lines+`{"type":"user","uuid":"v","parentUuid":"a","sessionId":"s","message":{"role":"user","content":"Yes, commit."}}`+"\n", 0o600)
+	if made, told := handingOff(t, "-o", "answered.jsonl"); made.Text == "" || strings.Contains(made.Text, "What the assistant said last") {
+		t.Errorf("%s\n%s", told, made.Text)
 	}
 }
