@@ -354,6 +354,9 @@ func (w *writer) codex(messages []thread.Message) {
 	}
 	write := func(at time.Time, kind string, payload any) { w.line(codexLine{timestamp(at), kind, payload}) }
 	write(w.first, "session_meta", meta{w.session.ID, timestamp(begun), w.session.Dir, "palimpsest", codexVersion, "cli", w.session.Provider})
+	if w.session.Title != "" {
+		write(w.first, "event_msg", map[string]string{"type": "thread_name_updated", "thread_id": w.session.ID, "thread_name": w.session.Title})
+	}
 	for i := range messages {
 		m := &messages[i]
 		at := w.timeOf(m)

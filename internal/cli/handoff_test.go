@@ -189,3 +189,49 @@ func TestHandoffLastWords(t *testing.T) {
 		t.Errorf("%s\n%s", told, made.Text)
 	}
 }
+
+// TestWrittenSessions: what handoff and --into wrote has a title that says so, and is no session of the user until an agent goes on with it.
+func TestWrittenSessions(t *testing.T) {
+	sampleFolder(t)
+	for _, agent := range transcript.Writers() {
+		made, told := handingOff(t, "--into", string(agent))
+		if made.Session == nil {
+			t.Fatal(told)
+		}
+		other := "of-" + string(agent) + ".jsonl"
+		if status, _, told := run(t, "compact", "session.jsonl", "--budget", "9000", "--into", string(agent), "--store", "memory:", "-o", other); status != exitDone {
+			t.Fatal(told)
+		}
+		for _, path := range []string{made.Session.Path, other} {
+			if f, err := transcript.Open(path, nil); err != nil || agent != "kimi-code" && !strings.HasPrefix(f.Transcripts[0].Title, "[palimpsest] We had a bad night") {
+				t.Errorf("%s, %s: %v, title %q", agent, path, err, f.Transcripts[0].Title)
+			}
+		}
+	}
+	finder, err := localFinder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := finder.Find("")
+	if used := finder.InUse(all, 5); err != nil || len(all) < 4 || len(used) > 0 {
+		t.Errorf("%v: of %d sessions %+v are used", err, len(all), used)
+	}
+	if _, out, _ := run(t); !strings.Contains(out, "No sessions of agents were found") {
+		t.Error(out)
+	}
+	if status, _, told := run(t, "lost"); status != exitUsage {
+		t.Error(told)
+	}
+	made, _ := handingOff(t)
+	f, err := os.OpenFile(made.Session.Path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteString(`{"type":"assistant","uuid":"z","parentUuid":null,"sessionId":"` + made.Session.ID + `","message":{"role":"assistant","id":"z","content":[{"type":"text","text":"On it."}],"usage":{"input_tokens":9,"output_tokens":2}}}` + "\n")
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if all, err = finder.Find(""); err != nil || len(finder.InUse(all, 5)) != 1 {
+		t.Errorf("%v: %+v", err, finder.InUse(all, 5))
+	}
+}

@@ -69,7 +69,8 @@ func (c *conversation) writePrompt(p prompt.Prompt, out string) (*resumedSession
 	if err != nil {
 		return nil, err
 	}
-	title, notes, err := maskSession(&p, c.in.Title)
+	about := cmp.Or(strings.TrimSpace(strings.TrimPrefix(c.in.Title, sessions.WrittenTitle)), shorten(sessions.FirstRequest(c.in.Thread), maxFirstWords))
+	title, notes, err := maskSession(&p, strings.TrimSpace(sessions.WrittenTitle+" "+about))
 	if err != nil {
 		return nil, err
 	}

@@ -96,6 +96,7 @@ func (in *input) loadOrNewest(ctx context.Context, names []string, stdin io.Read
 		return tellThread(ctx, names[0], in.load(names[0], stdin))
 	}
 	all, err := findSessions()
+	all = new(sessions.Finder).InUse(all, 1)
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("%w: no sessions were found on this machine: name a FILE", errUsage)
 	}
@@ -209,7 +210,8 @@ func runOverview(c *cobra.Command, s Streams) error {
 		return err
 	}
 	warnUnread(s, unread)
-	o := &overview{Sessions: numbered(finder, all, latest), Sample: len(all) == 0}
+	used := finder.InUse(all, latest)
+	o := &overview{Sessions: numbered(finder, used, latest), Sample: len(used) == 0}
 	if o.Sample {
 		var file *transcript.File
 		if file, err = transcript.Read(strings.NewReader(sample), &transcript.Options{Name: "sample"}); err == nil {

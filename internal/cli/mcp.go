@@ -104,7 +104,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	seen := map[string]bool{}
 	var all []mcp.Session
 	for _, f := range files {
-		if seen[f.ID] {
+		if seen[f.ID] || f.Unused() {
 			continue // an id means its newest session
 		}
 		seen[f.ID] = true
