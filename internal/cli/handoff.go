@@ -31,17 +31,17 @@ type handedOff struct {
 const handoffTokens = 6000
 
 func handoffCommand(s Streams) *cobra.Command {
-	conv := conversation{policy: "auto", budget: handoffTokens, intoOwn: true}
+	conv := conversation{policy: "auto", budget: handoffTokens}
 	var out string
-	var edit bool
+	var edit, dry bool
 	c := &cobra.Command{
 		Use:   "handoff SESSION [\"WHAT COMES NEXT\"]",
 		Short: "Begin a fresh session with what matters of another one for what comes next",
 		Long: `Handoff writes a fresh session that begins with a text: what matters of SESSION, a file or
 what "palimpsest sessions" lists, in at most --budget tokens. What comes next weighs as
 the latest request when the text is made, and is the last message of the session. The
-text is shown; --edit opens it in $VISUAL or $EDITOR before anything is written, and an empty
-one writes nothing. Nothing starts by itself: the report says how to resume the session.
+text is shown; --dry-run writes no session; --edit opens the text in $VISUAL or $EDITOR before
+anything is written, and an empty one writes nothing. Nothing starts by itself: the report says how to resume the session.
 
 The original stays as it was, and the text names its file. To go on with the newest
 messages as they are, use compact --into.`,
@@ -51,6 +51,7 @@ messages as they are, use compact --into.`,
 			if err := conv.checkOutputs(args[0], &storeFlag{}, out, ""); err != nil {
 				return err
 			}
+			conv.intoOwn = !dry
 			if err := conv.open(args[0], s); err != nil {
 				return err
 			}
@@ -65,10 +66,13 @@ messages as they are, use compact --into.`,
 				}
 			}
 			made.Tokens = conv.counter.Text(made.Text)
-			if made.Session, err = conv.writeHandoff(made, out); err != nil {
+			if !dry {
+				made.Session, err = conv.writeHandoff(made, out)
+			}
+			if err != nil {
 				return err
 			}
-			if made.Tokens > conv.budget { // as it was edited
+			if !dry && made.Tokens > conv.budget { // as it was edited
 				made.Session.Notes = append(made.Session.Notes, fmt.Sprintf("the edited text has %s tokens, more than --budget %s", number(made.Tokens), number(conv.budget)))
 			}
 			conv.in.printWarnings(newPrinter(s.Err))
@@ -82,6 +86,7 @@ messages as they are, use compact --into.`,
 	f.StringVar((*string)(&conv.into), "into", "", "write a session of `AGENT` (default: the one of SESSION): "+writerNames())
 	f.StringVarP(&out, "output", "o", "", "write the session to `OUT` (default: where its agent looks for it)")
 	f.BoolVar(&edit, "edit", false, "open the text in an editor first")
+	f.BoolVar(&dry, "dry-run", false, "show the text and write no session")
 	f.BoolVar(&conv.asJSON, "json", false, "write the text and where the session is as JSON")
 	return c
 }
@@ -198,7 +203,7 @@ func (h *handedOff) print(p *printer) {
 	p.line("")
 	p.text("%s tokens; nothing was started.", number(h.Tokens))
 	h.Session.print(p)
-	if h.Next != "" {
+	if h.Next != "" && h.Session != nil {
 		p.text("The session ends with what comes next: once it is resumed, say \"go on\".")
 	}
 }

@@ -235,3 +235,19 @@ func TestWrittenSessions(t *testing.T) {
 		t.Errorf("%v: %+v", err, finder.InUse(all, 5))
 	}
 }
+
+// TestHandoffDryRun: nothing is written, also for a file whose agent's sessions cannot be written.
+func TestHandoffDryRun(t *testing.T) {
+	sampleFolder(t)
+	if status, out, told := run(t, "handoff", "session.jsonl", "--dry-run", "what next"); status != exitDone || !strings.Contains(out, "never touch the public API") || strings.Contains(out, "resume:") {
+		t.Errorf("%s%s", out, told)
+	}
+	putFile(t, "session.jsonl", `{"model":"m","messages":[{"role":"user","content":"Keep to Go 1.22."}]}`, 0o600)
+	if made, told := handingOff(t, "--dry-run"); made.Session != nil || !strings.Contains(made.Text, "Go 1.22") {
+		t.Errorf("%+v, %s", made, told)
+	}
+	finder, _ := localFinder()
+	if all, err := finder.Find(""); err != nil || len(all) > 0 {
+		t.Errorf("%v, %+v", err, all)
+	}
+}
