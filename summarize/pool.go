@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -61,6 +62,8 @@ type pool struct {
 	effort *effort.Budget  // of all of it
 	asked  map[string]bool // stems of Input.Instructions
 	terms  terms
+	// requested are the stems of what the person wrote.
+	requested map[string]bool
 }
 
 // request is what is known of a user message: its identifiers, and whether it is the text of
@@ -185,8 +188,12 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	}
 	b.together, b.standing = in.Together, in.StandingTokens
 	b.Span, b.asked = span, stemsOf(in.Instructions)
-	log, _ := b.logged()
+	log, ofLog := b.logged()
 	b.recaps = loggedRecaps(log)
+	b.requested = map[string]bool{}
+	for i := range log {
+		maps.Copy(b.requested, stemsOf(ofLog(&log[i]).user))
+	}
 	for i, f := range b.facts {
 		if !b.effort.Live(messageEffort) {
 			return b.pool // it is dropped

@@ -60,6 +60,7 @@ type selection struct {
 	workTokens     int
 	laid           laidDown // what the user laid down
 	task           string
+	marked         []int // candidates: the lines of results that the person asked for
 	taken          []int // candidates, in the order taken
 	isTaken        []bool
 	covered        []bool                // by identifier
@@ -207,27 +208,44 @@ func (s *selection) renderEntries() {
 
 // askedWeight is added to the base value of a candidate for each word of the user's
 // instructions in it, up to mostAsked words. Two of them make a line of output worth as much
-// as the last words of a turn.
+// as the last words of a turn. markedWeight is for each word that marks a line (see weighAsked);
+// such lines come first, up to markedShare of the room.
 const (
-	askedWeight = 2
-	mostAsked   = 3
+	askedWeight, markedWeight = 2, 50
+	mostAsked                 = 3
+	markedShare               = 0.7
 )
 
-// weighAsked raises what holds words of the user's instructions.
+// weighAsked raises what holds words of the user's instructions, and the lines that the requests want collected
+// ("each has a TOTAL, keep all"): those with a word of theirs that stands in half of the results, but hardly twice in one.
 func (s *selection) weighAsked() {
-	if len(s.pool.asked) == 0 {
-		return
-	}
-	for i := range s.pool.candidates {
-		c := &s.pool.candidates[i]
+	p, in := s.pool, map[string][]int{}
+	for i := range p.candidates {
+		c := &p.candidates[i]
 		held := 0
 		for w := range stems(s.text(c)) {
-			if s.pool.asked[w] {
+			if p.asked[w] {
 				held++
+			}
+			if p.requested[w] && c.section == secSnippet && !c.dead {
+				in[w] = append(in[w], i)
 			}
 		}
 		c.base += askedWeight * float32(min(held, mostAsked))
 	}
+	for _, lines := range in {
+		results := map[int]bool{}
+		for _, i := range lines {
+			results[p.candidates[i].entry] = true
+		}
+		if n := len(results); n >= max(5, len(p.groups[secSnippet])/2) && 4*len(lines) <= 5*n {
+			for _, i := range lines {
+				p.candidates[i].base += markedWeight
+			}
+			s.marked = append(s.marked, lines...)
+		}
+	}
+	s.marked = slices.Compact(slices.Sorted(slices.Values(s.marked)))
 }
 
 // text is what taking a candidate adds to the rendering.
@@ -290,6 +308,7 @@ func (s *selection) takeFloors(limit int) {
 	room := limit - s.spent
 	s.inFloors = true
 	defer func() { s.inFloors = false }()
+	s.fill(s.marked, s.spent+int(markedShare*float32(room)))
 	for _, f := range s.shares.floors {
 		s.fill(bySection[f.section], min(limit, s.spent+int(f.share*float32(room))))
 	}
