@@ -183,7 +183,7 @@ func (b *builder) applyEdit(x *exchange) {
 func (b *builder) addLines(x *exchange, base float32) {
 	c, r := x.call, x.result
 	if c == nil {
-		b.snippet(x.at, x.told, c, label(c, r.tool, x.failed()), r.plain(), base)
+		b.snippet(x.at, x.told, c, label(c, r.tool, x.failed()), r.plain(c), base)
 		return
 	}
 	b.applyEdit(x)
@@ -202,7 +202,7 @@ func (b *builder) addLines(x *exchange, base float32) {
 	}
 	from := len(b.candidates)
 	o, whole := b.originOf(x)
-	lines := r.plain()
+	lines := r.plain(c)
 	if o != nil {
 		b.dropStale(o, lines, whole, true)
 	}
@@ -240,7 +240,7 @@ func (b *builder) applyLater() {
 		default:
 			b.applyEdit(x)
 			if o, whole := b.originOf(x); o != nil {
-				b.dropStale(o, f.result.plain(), whole, false)
+				b.dropStale(o, f.result.plain(x.call), whole, false)
 			}
 		}
 	}

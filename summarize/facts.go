@@ -287,9 +287,9 @@ func (f *resultFacts) addLine(text string, line int, score float32) {
 	}
 }
 
-// plain are the lines that report no failure: attempts tell of the others.
-func (f *resultFacts) plain() []piece {
-	if !f.Failing || f.quotes() {
+// plain are the lines that report no failure: attempts tell of the others, unless the command only prints.
+func (f *resultFacts) plain(c *callFacts) []piece {
+	if !f.Failing || f.quotes() || c != nil && c.onlyPrints {
 		return f.idLines
 	}
 	return slices.DeleteFunc(slices.Clone(f.idLines), func(p piece) bool { return p.score > 0 })

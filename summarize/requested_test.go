@@ -13,6 +13,7 @@ import (
 var requestedLines = []struct{ request, line string }{
 	{"Read the reports r01 to r30 in order and note the TOTAL of each; you will need all of them.", "TOTAL: %d.50 EUR"},
 	{"Read the notes one by one. Each has one line with a MARKER value; keep all of them in mind.", "The value for this note is MARKER-%d-x7."},
+	{"Collect all error codes of the logs, please.", "the gateway gave error code E%d-44"},
 	{"Lies alle Berichte. In jedem steht eine Kundennummer; merke dir jede davon.", "Die Kundennummer lautet K%d-B."},
 }
 
