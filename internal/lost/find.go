@@ -101,7 +101,9 @@ func (f *finder) addSentences(ctx context.Context) {
 		if it.Asked != "" {
 			l.Kind, l.Why = Decision, "the answer to: "+it.Asked
 		}
-		changed := func(later summary.Item) bool { return standing.Changes(standing.Read(later.Text), standing.Read(it.Text)) > 0 }
+		changed := func(later summary.Item) bool {
+			return standing.Changes(standing.Read(later.Text), standing.Read(it.Text)) > 0
+		}
 		f.add(l, it.Sources, func(s *seen) bool {
 			return s.sentence(it.Text) || it.Asked != "" && s.sentence(it.Asked+" "+it.Text) || ctx.Err() != nil || slices.ContainsFunc(f.said[i+1:], changed)
 		})
