@@ -238,7 +238,7 @@ func (s *selection) weighAsked() {
 		for _, i := range lines {
 			results[p.candidates[i].entry] = true
 		}
-		if n := len(results); n >= max(5, len(p.groups[secSnippet])/2) && 4*len(lines) <= 5*n {
+		if n := len(results); n >= max(8, len(p.groups[secSnippet])/2) && 4*len(lines) <= 5*n {
 			for _, i := range lines {
 				p.candidates[i].base += markedWeight
 			}
