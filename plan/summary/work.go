@@ -53,7 +53,9 @@ func FitWork(w state.Work, tokens int, count func(string) int) state.Work {
 		cut := w
 		cut.Commits = newestOf(w.Commits, c.commits, &cut.Omitted.Commits)
 		cut.Edited = newestOf(w.Edited, c.edited, &cut.Omitted.Edited)
-		cut.Checks = failedOf(w.Checks, c.checks, func(c *state.Check) bool { return c.Outcome == thread.Failure }, &cut.Omitted.Checks)
+		cut.Checks = failedOf(w.Checks, c.checks, func(c *state.Check) bool { // a command that was cut may have passed since
+			return c.Outcome == thread.Failure && !strings.HasSuffix(c.Command, "…")
+		}, &cut.Omitted.Checks)
 		cut.Refused = newestOf(w.Refused, c.refused, &cut.Omitted.Refused)
 		cut.Running = newestOf(w.Running, c.running, &cut.Omitted.Running)
 		cut.Operations = operationsOf(w.Operations, c.operations, &cut.Omitted.Operations)
