@@ -135,16 +135,23 @@ func (w *writer) happened(turn []told, s *Summary) {
 	}
 }
 
-// Unsaid is what of Stated no request and no refusal shows whole: only that is rendered under
-// its heading.
+// likelyRule is the score from which what the user said to a call that was not allowed is more than how to go on then.
+const likelyRule = 75
+
+// Unsaid is what of Stated no request shows whole, and no refusal if it is hardly a rule: only that is
+// rendered under its heading.
 func (s *Summary) Unsaid() []Item {
-	shown := make(map[thread.ID]string, len(s.Requests))
-	for _, r := range slices.Concat(s.Requests, s.FailedAttempts) {
-		for _, id := range r.Sources {
-			shown[id] += r.Text + "\n"
+	texts := func(list []Item) map[thread.ID]string {
+		all := make(map[thread.ID]string, len(list))
+		for _, it := range list {
+			for _, id := range it.Sources {
+				all[id] += it.Text + "\n"
+			}
 		}
+		return all
 	}
+	asked, refused := texts(s.Requests), texts(s.FailedAttempts)
 	return slices.DeleteFunc(slices.Clone(s.Stated), func(it Item) bool {
-		return len(it.Sources) > 0 && strings.Contains(shown[it.Sources[0]], it.Text)
+		return len(it.Sources) > 0 && (strings.Contains(asked[it.Sources[0]], it.Text) || it.Score < likelyRule && strings.Contains(refused[it.Sources[0]], it.Text))
 	})
 }

@@ -424,15 +424,16 @@ func TestStated(t *testing.T) {
 		Stated: []Item{
 			{Text: "Tabs, please.", Turn: 1, Sources: ids("m1")}, {Text: "Ada decides about names.", Turn: 2, Sources: ids("m2")},
 			{Text: "B", Asked: "A or B?", Turn: 3, Sources: ids("m3")}, {Text: "wait for Ada", Turn: 3, Sources: ids("m5")},
+			{Text: "never push on Friday", Turn: 3, Sources: ids("m5"), Score: 200},
 		},
-		FailedAttempts: []Item{{Text: "Bash git push => the user said: wait for Ada", Turn: 3, Sources: ids("m4", "m5")}},
+		FailedAttempts: []Item{{Text: "Bash git push => the user said: wait for Ada, never push on Friday", Turn: 3, Sources: ids("m4", "m5")}},
 		Unlisted:       2,
 	}
-	want := "## The user also said (the user's words; may still hold)\n- (turn 2) \"Ada decides about names.\"\n- (turn 3) \"B\" (asked: \"A or B?\")\n- [2 more sentences of the user may still hold and are not shown here]\n"
+	want := "## The user also said (the user's words; may still hold)\n- (turn 2) \"Ada decides about names.\"\n- (turn 3) \"B\" (asked: \"A or B?\")\n- (turn 3) \"never push on Friday\"\n- [2 more sentences of the user may still hold and are not shown here]\n"
 	if text := s.Render(); !strings.Contains(text, want) {
 		t.Errorf("no\n%s\nin\n%s", want, text)
 	}
-	if all := s.Standing(); len(all) != 4 {
+	if all := s.Standing(); len(all) != 5 {
 		t.Errorf("%d stand, want all of them", len(all))
 	}
 }
