@@ -268,7 +268,7 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9896},
+		{Of: "floor 0", Floor: 0, Most: 9903},
 		{Of: "floor 1", Floor: 1, Most: 21189},
 		{Of: "floor 2", Floor: 2, Most: 23450},
 		{Of: "floor 3", Floor: 3, Most: 11485},
@@ -276,7 +276,7 @@ var ceilings = &arch.Ceilings{
 		{Of: "floor 5", Floor: 5, Most: 10159},
 		{Of: "floor 6", Floor: 6, Most: 12160},
 		{Of: "floor 7", Floor: 7, Most: 21251},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13949},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13956},
 	},
 	Packages: 101, Public: 45, Names: 750,
 	Methods: 25, Types: map[string]int{
