@@ -3,6 +3,7 @@ module github.com/palimpsest-ai/palimpsest
 go 1.26.0
 
 require (
+	github.com/blevesearch/snowballstem v0.9.0
 	github.com/clipperhouse/uax29/v2 v2.7.0
 	github.com/coder/websocket v1.8.15
 	github.com/goccy/go-yaml v1.19.2

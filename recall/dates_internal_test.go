@@ -48,17 +48,18 @@ func TestStem(t *testing.T) {
 		"retri":    {"retry", "retries", "retried"},
 		"hope":     {"hope", "hoped", "hoping", "hopes"},
 		"hop":      {"hop", "hopped", "hopping"},
-		"bui":      {"buy", "buys", "bought"},
+		"buy":      {"buy", "buys", "bought"},
 		"child":    {"child", "children"},
 		"adopt":    {"adopt", "adoption", "adopted"},
 		"relat":    {"relate", "relational", "relation"},
 		"control":  {"control", "controlled", "controlling"},
 		"agr":      {"agree", "agreed"},
-		"focu":     {"focus", "focused", "focusing"},
+		"focus":    {"focus", "focused", "focusing"},
 		"v1.2.3":   {"v1.2.3"},
 		"größe":    {"größe"},
 		"is":       {"is"},
 		"m4ngled_": {"m4ngled_"},
+		"ошибк":    {"ошибка", "ошибки", "ошибку", "ошибками"},
 	} {
 		for _, form := range forms {
 			if got := stem(form); got != want {

@@ -77,7 +77,6 @@ func (x *Index) buildHits(r *ranking, o *Options) []Hit {
 	}
 	x.spread(found, scores)
 	weights := make([]float64, len(x.entries))
-	paths := pathsIn(r.text)
 	said := map[string]int{}
 	also := map[int][]thread.ID{}
 	var shown []int
@@ -94,9 +93,6 @@ func (x *Index) buildHits(r *ranking, o *Options) []Hit {
 		weights[i] = minEntryWeight + (1-minEntryWeight)*math.Sqrt(scores[i]/scores[found[0]])
 		if e.Tool != "" {
 			weights[i] *= resultWeight
-		}
-		if slices.ContainsFunc(paths, func(path string) bool { return strings.Contains(e.Call, path) }) {
-			weights[i] *= namedCallWeight
 		}
 	}
 	isShort := len(terms) <= fewTerms
@@ -125,9 +121,6 @@ func (x *Index) buildHits(r *ranking, o *Options) []Hit {
 		}
 	}
 	spans = c.growAll(spans)
-	if !isShort {
-		c.moveWidestFirst(spans)
-	}
 	hits := make([]Hit, len(spans))
 	if isShort {
 		c.tokensLeft = c.addNeighbors(hits, spans, beside+max(0, c.tokensLeft))
@@ -256,26 +249,4 @@ func callAround(text string, at int) string {
 		return inside >= len(value.Raw)
 	})
 	return call
-}
-
-const (
-	// shortestPath and longestPath are the lengths in bytes of a path that identifies a file,
-	// and maxPaths is how many paths of a question count.
-	shortestPath, longestPath = 11, 199
-	maxPaths                  = 64
-)
-
-// pathsIn lists the paths in a question. A path has at least two slashes; many other words
-// have one.
-func pathsIn(query string) []string {
-	var paths []string
-	for field := range strings.FieldsFuncSeq(query, func(r rune) bool { return strings.ContainsRune(" \n\t\"'`(),;:", r) }) {
-		if len(field) < shortestPath || len(field) > longestPath || strings.Count(field, "/") < 2 || slices.Contains(paths, field) {
-			continue
-		}
-		if paths = append(paths, field); len(paths) == maxPaths {
-			break
-		}
-	}
-	return paths
 }

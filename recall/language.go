@@ -1,6 +1,12 @@
 package recall
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/blevesearch/snowballstem"
+	"github.com/blevesearch/snowballstem/english"
+	"github.com/blevesearch/snowballstem/russian"
+)
 
 // stopWords are the words of a question that say nothing about what is sought, by language.
 var stopWords = wordSet(
@@ -61,152 +67,27 @@ func formTable(table string) map[string]string {
 	return first
 }
 
-// The endings of the stemmer of Porter, "An algorithm for suffix stripping" (1980): what the ending
-// becomes where the rest has a syllable (derived), and what falls where it has two (endings). Of
-// several that fit the longest counts.
-var (
-	derived = [2][][2]string{
-		{{"ational", "ate"}, {"ization", "ize"}, {"iveness", "ive"}, {"fulness", "ful"}, {"ousness", "ous"}, {"tional", "tion"}, {"biliti", "ble"}, {"entli", "ent"},
-			{"ousli", "ous"}, {"ation", "ate"}, {"alism", "al"}, {"aliti", "al"}, {"iviti", "ive"}, {"enci", "ence"}, {"anci", "ance"}, {"izer", "ize"}, {"abli", "able"},
-			{"alli", "al"}, {"ator", "ate"}, {"eli", "e"}},
-		{{"icate", "ic"}, {"ative", ""}, {"alize", "al"}, {"iciti", "ic"}, {"ical", "ic"}, {"ness", ""}, {"ful", ""}},
-	}
-	endings = strings.Fields("ement ance ence able ible ment ant ent sion tion ism ate iti ous ive ize al er ic ou")
-)
-
-// stem returns what the forms of an English word in small letters have in common: "decided" and
-// "deciding" give "decid". Other words, and anything with a figure or another letter, stay as they are.
-// A stem is its own, so that "focused" meets "focus", which looks like a plural itself.
+// stem returns what the forms of an English or a Russian word in small letters have in common: "decided" and
+// "deciding" give "decid". Other words, and anything with a figure, stay as they are. A stem is its own.
 func stem(word string) string {
-	for first := true; ; first = false {
-		w := stemOnce(word)
-		if !first && len(w) >= len(word) {
-			return w
-		}
-		word = w
-	}
-}
-
-func stemOnce(word string) string {
 	if first, is := irregular[word]; is {
 		word = first
 	}
-	for i := range len(word) {
-		if word[i] < 'a' || word[i] > 'z' {
+	stemmer := english.Stem
+	for _, r := range word {
+		switch {
+		case 'a' <= r && r <= 'z':
+		case 'а' <= r && r <= 'ё':
+			stemmer = russian.Stem
+		default:
 			return word
 		}
 	}
-	if len(word) < 3 {
-		return word
+	env := snowballstem.NewEnv(word)
+	for before := len(word) + 1; len(env.Current()) < before; {
+		before = len(env.Current())
+		env.SetCurrent(env.Current())
+		stemmer(env)
 	}
-	w := stemPlural(word)
-	w = stemVerb(w)
-	if rest, is := strings.CutSuffix(w, "y"); is && hasVowel(rest) {
-		w = rest + "i"
-	}
-	for _, table := range derived {
-		for _, d := range table {
-			if rest, is := strings.CutSuffix(w, d[0]); is {
-				if syllables(rest) > 0 {
-					w = rest + d[1]
-				}
-				break
-			}
-		}
-	}
-	for _, ending := range endings {
-		if rest, is := strings.CutSuffix(w, ending); is {
-			if strings.HasSuffix(ending, "ion") {
-				rest += ending[:1]
-			}
-			if syllables(rest) > 1 {
-				w = rest
-			}
-			break
-		}
-	}
-	if rest, is := strings.CutSuffix(w, "e"); is {
-		if n := syllables(rest); n > 1 || n == 1 && !isShort(rest) {
-			w = rest
-		}
-	}
-	if strings.HasSuffix(w, "ll") && syllables(w) > 1 {
-		w = w[:len(w)-1]
-	}
-	return w
-}
-
-func stemPlural(w string) string {
-	switch {
-	case strings.HasSuffix(w, "sses"), strings.HasSuffix(w, "ies"):
-		return w[:len(w)-2]
-	case strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss"):
-		return w[:len(w)-1]
-	}
-	return w
-}
-
-// stemVerb takes "ed" and "ing" off, and mends what is left: hoping, hop and hope.
-func stemVerb(w string) string {
-	if rest, is := strings.CutSuffix(w, "eed"); is {
-		if syllables(rest) > 0 {
-			return rest + "ee"
-		}
-		return w
-	}
-	rest, is := strings.CutSuffix(w, "ed")
-	if !is {
-		rest, is = strings.CutSuffix(w, "ing")
-	}
-	if !is || !hasVowel(rest) {
-		return w
-	}
-	n := len(rest)
-	switch {
-	case strings.HasSuffix(rest, "at"), strings.HasSuffix(rest, "bl"), strings.HasSuffix(rest, "iz"):
-		return rest + "e"
-	case n > 1 && rest[n-1] == rest[n-2] && isConsonant(rest, n-1) && !strings.Contains("lsz", rest[n-1:]):
-		return rest[:n-1]
-	case syllables(rest) == 1 && isShort(rest):
-		return rest + "e"
-	}
-	return rest
-}
-
-func isConsonant(w string, i int) bool {
-	switch w[i] {
-	case 'a', 'e', 'i', 'o', 'u':
-		return false
-	case 'y':
-		return i == 0 || !isConsonant(w, i-1)
-	}
-	return true
-}
-
-func hasVowel(w string) bool {
-	for i := range len(w) {
-		if !isConsonant(w, i) {
-			return true
-		}
-	}
-	return false
-}
-
-// syllables counts the vowels of a word that a consonant follows, those beside each other as one.
-func syllables(w string) int {
-	n, before := 0, true
-	for i := range len(w) {
-		c := isConsonant(w, i)
-		if c && !before {
-			n++
-		}
-		before = c
-	}
-	return n
-}
-
-// isShort reports whether a word ends like "hop": its last vowel between consonants.
-func isShort(w string) bool {
-	n := len(w)
-	return n > 2 && isConsonant(w, n-1) && !isConsonant(w, n-2) && isConsonant(w, n-3) && !strings.Contains("wxy", w[n-1:])
+	return env.Current()
 }

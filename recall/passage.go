@@ -58,9 +58,8 @@ const (
 	// a file or a call: there the few terms of hardly any rows say where to look.
 	rarityPower = 2.5
 	// minEntryWeight is the weight of a passage in an entry that hardly matches as a whole.
-	// Results of tools count more than what was said about them by resultWeight, and results
-	// of calls that name a path of the question by namedCallWeight.
-	minEntryWeight, resultWeight, namedCallWeight = 0.15, 2, 1.3
+	// Results of tools count more than what was said about them by resultWeight.
+	minEntryWeight, resultWeight = 0.15, 2
 	// seedBytes is the least size of a passage before the next one is chosen; of the best message of
 	// a short question it is three times that, of the next one twice: they most likely answer it.
 	seedBytes = 300
@@ -75,8 +74,6 @@ const (
 	// hitTokens is about the size of a hit without call and excerpt, furtherExcerptTokens the
 	// text around each further excerpt of the same message.
 	hitTokens, furtherExcerptTokens = 45, 5
-	// openedBytes is how much is seen around a match when it is opened.
-	openedBytes = 5600
 )
 
 // passageChooser chooses the passages that are shown for a question: those that match most
@@ -243,12 +240,12 @@ func (c *passageChooser) sameEntry(i, other int) bool {
 }
 
 // uncountedWorth adds up the worth of the terms in a row that were not counted yet.
-func (c *passageChooser) uncountedWorth(i int, worth []float64) float64 {
+func (c *passageChooser) uncountedWorth(i int) float64 {
 	sum := 0.0
 	for _, k := range c.rowTerms[c.rowTermStarts[i]:c.rowTermStarts[i+1]] {
 		if c.lastCounted[k] != c.counting {
 			c.lastCounted[k] = c.counting
-			sum += worth[k]
+			sum += c.remainingWorth[k]
 		}
 	}
 	return sum
@@ -260,13 +257,13 @@ func (c *passageChooser) passageValue(mid int) float64 {
 		return 0
 	}
 	c.counting++
-	sum := c.uncountedWorth(mid, c.remainingWorth)
+	sum := c.uncountedWorth(mid)
 	weight := 1.0
 	for n := 1; n <= neighborReach; n++ {
 		weight *= neighborFade
 		for _, i := range [2]int{mid + n, mid - n} {
 			if c.sameEntry(i, mid) && !c.usedRows[i] {
-				sum += weight * c.uncountedWorth(i, c.remainingWorth)
+				sum += weight * c.uncountedWorth(i)
 			}
 		}
 	}
@@ -458,30 +455,4 @@ func (c *passageChooser) growAll(spans []span) []span {
 		}
 	}
 	return spans
-}
-
-// moveWidestFirst moves to the front the passage that shows most of the question when it is
-// opened.
-func (c *passageChooser) moveWidestFirst(spans []span) {
-	best, most := 0, 0.0
-	for n, s := range spans {
-		c.counting++
-		sum := 0.0
-		mid := (c.rows[s.from].from + c.rows[s.to].to) / 2
-		for i := s.from; c.sameEntry(i, s.from) && c.rows[i].from < mid+openedBytes/2; i++ {
-			sum += c.uncountedWorth(i, c.termWorth)
-		}
-		for i := s.from - 1; c.sameEntry(i, s.from) && c.rows[i].to > mid-openedBytes/2; i-- {
-			sum += c.uncountedWorth(i, c.termWorth)
-		}
-		if sum *= c.entryWeight[c.rows[s.from].entry]; sum > most {
-			best, most = n, sum
-		}
-	}
-	if best > 0 {
-		first := spans[best]
-		first.score = spans[0].score
-		copy(spans[1:best+1], spans[:best])
-		spans[0] = first
-	}
 }

@@ -13,6 +13,7 @@ const (
 	tiktoken   = "github.com/tiktoken-go/tokenizer"
 	uax29      = "github.com/clipperhouse/uax29/v2"
 	shsyntax   = "mvdan.cc/sh/v3"
+	snowball   = "github.com/blevesearch/snowballstem"
 	cobra      = "github.com/spf13/cobra"
 	pflag      = "github.com/spf13/pflag"
 	otel       = "go.opentelemetry.io/otel"
@@ -115,7 +116,7 @@ var floors = map[string]arch.Package{
 	// 2: contracts and portable types.
 	"artifact":   {Floor: 2, Same: []string{"store/keyring"}},
 	"transcript": {Floor: 2, External: []string{gjson, zstd}},
-	"recall":     {Floor: 2, Same: []string{"artifact", "event", "internal/failsafe"}, External: []string{gjson}},
+	"recall":     {Floor: 2, Same: []string{"artifact", "event", "internal/failsafe"}, External: []string{gjson, snowball}},
 	"store":      {Floor: 2, Same: []string{"store/apikey", "artifact", "event", "store/keyring"}},
 	"event":      {Floor: 2},
 	"job":        {Floor: 2},

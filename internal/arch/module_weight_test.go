@@ -14,6 +14,7 @@ var light = []string{
 	gjson, "github.com/tidwall/match", "github.com/tidwall/pretty",
 	"github.com/tidwall/sjson",                         // the codecs: no plan comes into force whose request the API would refuse
 	"mvdan.cc/sh/v3/syntax", "mvdan.cc/sh/v3/fileutil", // summaries say what commands did
+	"github.com/blevesearch/snowballstem", "github.com/blevesearch/snowballstem/english", "github.com/blevesearch/snowballstem/russian", // a search finds other forms of a word
 }
 
 // heavy are packages of the standard library that would make such a program large
