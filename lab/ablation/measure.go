@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+	"github.com/palimpsest-ai/palimpsest/internal/setup"
+	"github.com/palimpsest-ai/palimpsest/lab/eval/exam"
+	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
+	"github.com/palimpsest-ai/palimpsest/lab/relay"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// figures are in percent, but for the rules.
+type figures struct {
+	own, sixteen  float64 // words of the keys of exams in prompts of the agent's own size, of 16k
+	recall, tenth float64 // identifiers, at 8k and at 10 %
+	desk          float64 // of short sessions, at 20 %
+	rules         int     // of what people laid down, at 4k, 8k and 16k together, less those out of date
+}
+
+// measuring is what all rows are measured on.
+type measuring struct {
+	exams   []*exam.Session
+	moments []*references.Moment
+	chats   []relay.Chat
+	counter *token.Counter
+}
+
+// measure prints the table.
+func measure(ctx context.Context, shared string, names *regexp.Regexp) error {
+	m, err := load(ctx, shared)
+	if err != nil {
+		return err
+	}
+	base, err := m.figures(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("| off | lines | own words | 16k words | recall 8k | 10 %% | desk 20 %% | rules | what it is for |\n|---|---:|---:|---:|---:|---:|---:|---:|---|\n")
+	fmt.Printf("| nothing | | %.2f | %.2f | %.1f | %.1f | %.1f | %d | |\n", base.own, base.sixteen, base.recall, base.tenth, base.desk, base.rules)
+	for _, r := range rows {
+		if !names.MatchString(r.name) {
+			continue
+		}
+		os.Setenv(switched, r.name)
+		f, err := m.figures(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+		fmt.Printf("| %s | %d | %+.2f | %+.2f | %+.1f | %+.1f | %+.1f | %+d | %s |\n", r.name, r.lines, f.own-base.own, f.sixteen-base.sixteen, f.recall-base.recall, f.tenth-base.tenth, f.desk-base.desk, f.rules-base.rules, r.why)
+	}
+	return nil
+}
+
+func load(ctx context.Context, shared string) (m *measuring, err error) {
+	m = &measuring{}
+	folders, err := filepath.Glob(filepath.Join(shared, "reader/*/exam.json"))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range folders {
+		s, err := exam.Open(filepath.Dir(f))
+		if err != nil {
+			return nil, err
+		}
+		m.exams = append(m.exams, s)
+	}
+	if m.chats, err = relay.Read("relay/chats"); err != nil {
+		return nil, err
+	}
+	if m.counter, err = token.New("chars/4", nil); err != nil {
+		return nil, err
+	}
+	set, err := references.Load(ctx, []string{filepath.Join(shared, "transcripts")}, m.counter, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range set.OfSplit(references.Test, 0) {
+		for _, at := range []int{3, 5} {
+			if step := len(s.Steps) * at / 6; step > 0 {
+				if moment := s.Moment(step); len(moment.Needs) > 0 {
+					m.moments = append(m.moments, moment)
+				}
+			}
+		}
+	}
+	return m, nil
+}
+
+func (m *measuring) figures(ctx context.Context) (f figures, err error) {
+	if f.own, f.sixteen, err = m.words(ctx); err != nil {
+		return f, err
+	}
+	if f.recall, f.tenth, f.desk, err = m.recall(ctx); err != nil {
+		return f, err
+	}
+	f.rules, err = m.rules(ctx)
+	return f, err
+}
+
+// words is how many of the words that the keys of the exams want stand in the prompts.
+func (m *measuring) words(ctx context.Context) (own, sixteen float64, err error) {
+	dir, err := os.MkdirTemp("", "exam")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer os.RemoveAll(dir)
+	profile := render.For("text")
+	profile.Reach = render.Command
+	auto := exam.Contender{Name: "auto", Make: func(ctx context.Context, s *exam.Session, budget int) (*exam.Made, error) {
+		chosen, err := setup.Open("auto", &setup.Options{Summarizer: policyfile.Extractive})
+		if err != nil {
+			return nil, err
+		}
+		config := chosen.Config(m.counter)
+		config.Now = func() time.Time { return time.Time{} }
+		c, err := palimpsest.New(config)
+		if err != nil {
+			return nil, err
+		}
+		r, err := c.Compact(ctx, palimpsest.Request{Thread: s.Transcript.Thread, Base: &prompt.Prompt{Model: s.Transcript.Model}, Budget: budget, Profile: profile, Note: render.RemovedNote + "]"})
+		if err != nil {
+			return nil, err
+		}
+		return &exam.Made{Prompt: r.Prompt}, nil
+	}}
+	k, err := exam.Write(ctx, dir, m.exams, &exam.Options{Contenders: []exam.Contender{auto}, Budgets: []string{exam.Own, "16k"}, Counter: m.counter})
+	if err != nil {
+		return 0, 0, err
+	}
+	sums, n := map[string]float64{}, map[string]float64{}
+	for _, r := range k.Readers {
+		text, err := os.ReadFile(filepath.Join(dir, "readers", r.Number, "prompt.txt"))
+		if err != nil {
+			return 0, 0, err
+		}
+		in := wordsOf(string(text))
+		for _, s := range k.Sessions {
+			for _, q := range s.Questions {
+				if wanted := wantedWords(q); s.Name == r.Session && len(wanted) > 0 {
+					n[r.Budget]++
+					sums[r.Budget] += float64(len(slices.DeleteFunc(slices.Clone(wanted), func(w string) bool { return !in[w] }))) / float64(len(wanted))
+				}
+			}
+		}
+	}
+	return 100 * sums[exam.Own] / n[exam.Own], 100 * sums["16k"] / n["16k"], nil
+}
+
+// frameWords say in keys how to grade.
+var frameWords = scan.WordSet("the of and or to in on for with that this it is are was were be by as at from not no none full half otherwise one both two either any all each named names name without " +
+	"wrong missing anything else only part other must its their which what who when how why than then into out has have had do does did but if so e.g i.e etc user agent naming gives states says mention mentions an")
+
+var word = regexp.MustCompile(`[\w./-]*\w`)
+
+func wordsOf(text string) map[string]bool {
+	all := map[string]bool{}
+	for _, w := range word.FindAllString(strings.ToLower(text), -1) {
+		if len(w) > 1 && !frameWords[w] {
+			all[w] = true
+		}
+	}
+	return all
+}
+
+// wantedWords are the words of a full answer that the question does not hold.
+func wantedWords(q exam.Question) (all []string) {
+	full := regexp.MustCompile(`\bHalf\b`).Split(q.Key, 2)[0]
+	asked := wordsOf(q.Question)
+	for w := range wordsOf(full) {
+		if !asked[w] {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// recall is how many of the identifiers that agents wrote later stand in prompts, with what binds them.
+func (m *measuring) recall(ctx context.Context) (eightK, tenth, desk float64, err error) {
+	contenders, err := references.Contenders(ctx, m.counter)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	auto := contenders[slices.IndexFunc(contenders, func(c references.Contender) bool { return c.Name == references.AutoName })]
+	var sums, n [3]float64
+	for _, moment := range m.moments {
+		whole := moment.Size + moment.Session.Fixed
+		for k, budget := range [...]int{8000, whole / 10, whole / 5} {
+			long := moment.Session.Total >= 10_000
+			if long == (k == 2) || moment.Rest > budget*3/4 || moment.Size < budget*3/2 {
+				continue
+			}
+			bound := 0
+			for _, found := range moment.Scan(auto.Fit(moment, budget)) {
+				if found.Bound {
+					bound++
+				}
+			}
+			sums[k] += float64(bound) / float64(len(moment.Needs))
+			n[k]++
+		}
+	}
+	for k := range sums {
+		sums[k] *= 100 / n[k]
+	}
+	return sums[0], sums[1], sums[2], nil
+}
+
+// rules is how many of the rules of the relay are known, at three sizes together.
+func (m *measuring) rules(ctx context.Context) (known int, err error) {
+	for _, budget := range []int{4000, 8000, 16000} {
+		for _, c := range m.chats {
+			var messages []thread.Message
+			if messages, err = c.Messages(5, 24_000*4); err != nil {
+				return 0, err
+			}
+			s, err := relay.Summaries(ctx, &summarize.Extractive{}, messages, 5, budget)
+			if err != nil {
+				return 0, err
+			}
+			score := c.Judge(s.Render(), s.Constraints)
+			known += score.Known - score.Outdated
+		}
+	}
+	return known, nil
+}
