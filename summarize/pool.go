@@ -129,9 +129,8 @@ type builder struct {
 	// agent went on behind the span in the same turn.
 	stepsAfter []int
 	goesOn     bool
-	progress   map[progressKey]progressCount // the assistant's words that have numbers
-	seen       map[seenText]struct{}         // texts taken, so that nothing is said twice
-	entries    [sections]int                 // how many plain entries have a candidate
+	seen       map[seenText]struct{} // texts taken, so that nothing is said twice
+	entries    [sections]int         // how many plain entries have a candidate
 }
 
 // outcomeKey is what a call asked for.
@@ -145,24 +144,18 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	b := &builder{
 		pool: &pool{task: -1, attempts: map[int]*attempt{}, effort: effort.New(ctx, in.bytes())}, in: in, read: of, messages: in.Messages, calls: map[string]asking{}, fileAt: map[string]int{},
 		outcomes: map[outcomeKey]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{},
-		edits: map[editKey]*edits{}, flags: map[string]bool{}, failing: map[string][]int{}, progress: map[progressKey]progressCount{},
+		edits: map[editKey]*edits{}, flags: map[string]bool{}, failing: map[string][]int{},
 	}
 	var left pieceLimit
 	b.facts, left = readSpan(in, of)
 	b.omitted = left.omitted(b.facts)
 	pieces, users, outcomes := 0, 0, 0
-	for i, f := range b.facts {
+	for _, f := range b.facts {
 		b.countOrigins(f)
 		if f.user != "" {
 			users++
 		}
 		pieces += len(f.said)
-		for _, p := range f.said {
-			if text := withoutNumbers(p.text); text != "" {
-				key := progressKey{in.Messages[i].Turn, text}
-				b.progress[key] = progressCount{b.progress[key].times + 1, i}
-			}
-		}
 		if f.result != nil {
 			pieces += len(f.result.idLines)
 			switch f.result.source {

@@ -42,9 +42,6 @@ const (
 	wordsOffered = 3.5
 	// wordsPicked is for the option that the user chose by its letter or its number.
 	wordsPicked = 7
-	// leastProgress is from how many times in a turn words that differ only in their numbers
-	// are a progress report: "Step 3 of 40". Those of more than maxProgress bytes are none.
-	leastProgress, maxProgress = 3, 120
 	// leastRecap is from how many pieces a message tells how the work went.
 	leastRecap = 3
 	// maxShort is the length, in bytes, of a short line of code.
@@ -58,7 +55,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	final := b.lastText(i)
 	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
 	for n, p := range f.said {
-		if !p.substantial() || b.oldProgress(i, p.text) || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && !final && p.cues&reasonCue == 0 && !turnsBack(p.text) || !b.unseen(seenWords, p.text) {
+		if !p.substantial() || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && !final && p.cues&reasonCue == 0 && !turnsBack(p.text) || !b.unseen(seenWords, p.text) {
 			continue
 		}
 		base := float32(wordsOnTheWay)
@@ -251,33 +248,4 @@ func (b *builder) decision(i int, m *thread.Message, p piece) {
 // substantial reports whether a piece of the assistant's words is long enough to be of use.
 func (p *piece) substantial() bool {
 	return len(p.text) >= 4 && (!p.code || len(p.text) >= 12 && len(p.idents) > 0)
-}
-
-// progressKey is what is said in a turn, with its numbers masked.
-type progressKey struct {
-	turn int
-	text string
-}
-
-// progressCount is how often it was said, and in which message last.
-type progressCount struct{ times, last int }
-
-// withoutNumbers is a text with its numbers masked; empty if it has none or is long.
-func withoutNumbers(s string) string {
-	if len(s) > maxProgress || !strings.ContainsAny(s, "0123456789") {
-		return ""
-	}
-	return strings.Map(func(r rune) rune {
-		if '0' <= r && r <= '9' {
-			return '#'
-		}
-		return r
-	}, s)
-}
-
-// oldProgress reports whether the message at i reports progress, and is not the last of its
-// turn that does in these words.
-func (b *builder) oldProgress(i int, text string) bool {
-	c := b.progress[progressKey{b.messages[i].Turn, withoutNumbers(text)}]
-	return c.times >= leastProgress && i < c.last
 }

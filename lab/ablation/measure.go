@@ -29,7 +29,7 @@ type figures struct {
 	own, sixteen  float64 // words of the keys of exams in prompts of the agent's own size, of 16k
 	recall, tenth float64 // identifiers, at 8k and at 10 %
 	desk          float64 // of short sessions, at 20 %
-	rules         int     // of what people laid down, at 4k, 8k and 16k together, less those out of date
+	rules         int     // of what people laid down, at 4k and 8k together, less those out of date
 }
 
 // measuring is what all rows are measured on.
@@ -37,6 +37,7 @@ type measuring struct {
 	exams   []*exam.Session
 	moments []*references.Moment
 	chats   []relay.Chat
+	said    [][]thread.Message // in the chats
 	counter *token.Counter
 }
 
@@ -82,6 +83,13 @@ func load(ctx context.Context, shared string) (m *measuring, err error) {
 	if m.chats, err = relay.Read("relay/chats"); err != nil {
 		return nil, err
 	}
+	for _, c := range m.chats {
+		messages, err := c.Messages(5, 24_000*4)
+		if err != nil {
+			return nil, err
+		}
+		m.said = append(m.said, messages)
+	}
 	if m.counter, err = token.New("chars/4", nil); err != nil {
 		return nil, err
 	}
@@ -90,7 +98,7 @@ func load(ctx context.Context, shared string) (m *measuring, err error) {
 		return nil, err
 	}
 	for _, s := range set.OfSplit(references.Test, 0) {
-		for _, at := range []int{3, 5} {
+		for _, at := range []int{4} {
 			if step := len(s.Steps) * at / 6; step > 0 {
 				if moment := s.Moment(step); len(moment.Needs) > 0 {
 					m.moments = append(m.moments, moment)
@@ -220,15 +228,12 @@ func (m *measuring) recall(ctx context.Context) (eightK, tenth, desk float64, er
 	return sums[0], sums[1], sums[2], nil
 }
 
-// rules is how many of the rules of the relay are known, at three sizes together.
+// rules is how many of the rules of the relay are known, at 4k and at 8k.
 func (m *measuring) rules(ctx context.Context) (known int, err error) {
-	for _, budget := range []int{4000, 8000, 16000} {
-		for _, c := range m.chats {
-			var messages []thread.Message
-			if messages, err = c.Messages(5, 24_000*4); err != nil {
-				return 0, err
-			}
-			s, err := relay.Summaries(ctx, &summarize.Extractive{}, messages, 5, budget)
+	var e summarize.Extractive // it keeps what it has read
+	for k, c := range m.chats {
+		for _, budget := range []int{4000, 8000} {
+			s, err := relay.Summaries(ctx, &e, m.said[k], 5, budget)
 			if err != nil {
 				return 0, err
 			}
