@@ -13,7 +13,7 @@ type cue uint8
 
 const (
 	openCue   cue = 1 << iota // something is left to do
-	reasonCue                 // a reason follows
+	reasonCue                 // a reason follows, or something is undone
 	choiceCue                 // the assistant says that it chose
 )
 
@@ -28,7 +28,7 @@ var phrases = func() map[[2]byte][]phrase {
 			"decidí|elegí|he decidido",
 		openCue: "todo|to do:|next step|remaining|still need|left to do|not yet|follow-up|follow up|open question|pending|blocked|would you like|do you want|" +
 			"should i |shall i |noch offen|reste à|queda por|falta ",
-		reasonCue: "because |since |so that |due to |as it |weil |parce que|porque ",
+		reasonCue: "because |since |so that |due to |as it |weil |parce que|porque |revert|undo |roll back|rolling back|back out|start over",
 	} {
 		for text := range strings.SplitSeq(list, "|") {
 			key := [2]byte{text[0], text[1]}
@@ -43,23 +43,21 @@ type phrase struct {
 	cue  cue
 }
 
-// cuesOf returns the cues of a sentence, and where its reason begins; 0 if it gives none, or begins with it.
-func cuesOf(s string) (found cue, reason int) {
+// cuesOf returns the cues of a sentence.
+func cuesOf(s string) (found cue) {
 	start := true
 	for i := 0; i+1 < len(s); i++ {
 		c := scan.Lower(s[i])
 		if start {
 			for _, p := range phrases[[2]byte{c, scan.Lower(s[i+1])}] {
 				if scan.MatchPhrase(s[i:], p.text) {
-					if found |= p.cue; p.cue == reasonCue && reason == 0 {
-						reason = i
-					}
+					found |= p.cue
 				}
 			}
 		}
 		start = !(c >= 0x80 || scan.IsLetter(c) || scan.IsDigit(c) || c == '\'' || c == '_')
 	}
-	return found, reason
+	return found
 }
 
 // lastAnnouncement is the last sentence of a message if it says what the assistant will do.

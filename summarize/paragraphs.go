@@ -39,7 +39,7 @@ func paragraphs(work *effort.Budget, s string) []piece {
 		line++
 		p.idents, p.terms = mentionsWhile(work, nil, p.text), termsOf(p.text)
 		if !code {
-			p.cues, p.reason = cuesOf(p.text)
+			p.cues = cuesOf(p.text)
 		}
 		out = append(out, p)
 	}

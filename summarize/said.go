@@ -55,7 +55,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	final := b.lastText(i)
 	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
 	for n, p := range f.said {
-		if !p.substantial() || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && !final && p.cues&reasonCue == 0 && !turnsBack(p.text) || !b.unseen(seenWords, p.text) {
+		if !p.substantial() || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && !final && p.cues&reasonCue == 0 || !b.unseen(seenWords, p.text) {
 			continue
 		}
 		base := float32(wordsOnTheWay)
@@ -64,7 +64,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			base = wordsBlock
 		case p.code:
 			base = wordsCode
-		case narration(p.text) && (!final || leadsOn(p.text)) && !turnsBack(p.text):
+		case narration(p.text) && (!final || leadsOn(p.text)) && p.cues&reasonCue == 0:
 			base = wordsAnnounced
 		case p.text[len(p.text)-1] == '?' && b.replied[i]:
 			base = wordsAsked
@@ -116,13 +116,6 @@ func (b *builder) plan(i int, m *thread.Message, text string) {
 		b.piece(secSaid, &g, i, base, p).terms = b.terms.add(i, p.terms)
 	}
 	b.groups[secSaid] = append(b.groups[secSaid], g)
-}
-
-// turnsBack reports whether a piece says that something is undone: without it the edits of both
-// ways look like steps forward.
-func turnsBack(s string) bool {
-	low := strings.ToLower(s)
-	return slices.ContainsFunc([]string{"revert", "undo ", "roll back", "rolling back", "back out", "start over"}, func(w string) bool { return strings.Contains(low, w) })
 }
 
 // offers reports whether a piece holds an item of a list, perhaps below its heading.
@@ -236,12 +229,7 @@ func (b *builder) lookAhead() {
 }
 
 func (b *builder) decision(i int, m *thread.Message, p piece) {
-	d := summary.Decision{Decision: p.text, Turn: m.Turn, Time: m.Time, Sources: []thread.ID{m.ID}}
-	if p.reason > 20 && p.reason < len(p.text) && strings.HasPrefix(strings.ToLower(p.text[p.reason:]), "because ") {
-		d.Decision = strings.TrimRight(p.text[:p.reason], " ,")
-		d.Rationale = p.text[p.reason+len("because "):]
-	}
-	b.Decisions = append(b.Decisions, d)
+	b.Decisions = append(b.Decisions, summary.Decision{Decision: p.text, Turn: m.Turn, Time: m.Time, Sources: []thread.ID{m.ID}})
 	b.entry(secDecision, i, 2.5, p.idents).choice = true
 }
 
