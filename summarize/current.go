@@ -9,11 +9,9 @@ import (
 
 // origin is something that is asked more than once: a file, or a call that is repeated with
 // the same arguments. Its last answer is what is true now. A line of an earlier answer
-// that the last one lacks would pass for the present, so its candidate is dropped.
-type origin struct {
-	held []int          // the candidates of its lines, answer after answer; some of them dropped
-	at   map[string]int // of each line that holds, its candidate
-}
+// that is gone would pass for the present, so its candidate is dropped. It holds the candidate
+// of each line that is there.
+type origin map[string]int
 
 // originKey names an origin: a file by its path, a call by its tool and input.
 type originKey struct{ tool, input string }
@@ -41,17 +39,17 @@ func (b *builder) countOrigins(f *facts) {
 }
 
 // origin returns the origin of a key, which may be new; nil if it comes up only once.
-func (b *builder) origin(key originKey) *origin {
+func (b *builder) origin(key originKey) origin {
 	o := b.origins[key]
 	if o == nil && b.uses[key] > 1 {
-		o = &origin{at: map[string]int{}}
+		o = origin{}
 		b.origins[key] = o
 	}
 	return o
 }
 
 // originOf returns the origin that a call asks, or nil, and whether its answer is whole.
-func (b *builder) originOf(x *exchange) (o *origin, whole bool) {
+func (b *builder) originOf(x *exchange) (o origin, whole bool) {
 	if x.result.Unanswered() || x.result.Claim != "" {
 		return nil, false
 	}
@@ -76,82 +74,62 @@ func (x *exchange) failed() bool {
 }
 
 // drop drops the candidate of a line.
-func (b *builder) drop(o *origin, line string) {
-	if at, ok := o.at[line]; ok {
-		delete(o.at, line)
+func (b *builder) drop(o origin, line string) {
+	if at, ok := o[line]; ok {
+		delete(o, line)
 		delete(b.seen, seenText{seenLine, line}) // a later answer may bring it again
 		b.candidates[at].dead = true
 	}
 }
 
 // dropAll drops all lines of an origin.
-func (b *builder) dropAll(o *origin) {
-	for _, at := range o.held {
-		b.drop(o, b.candidates[at].text)
+func (b *builder) dropAll(o origin) {
+	for line := range o {
+		b.drop(o, line)
 	}
-	o.held = nil
 }
 
-// nearby is how far apart, beyond twice their old distance, two lines may be in a new
-// reading so that the lines between them count as read again.
-const nearby = 10
-
-// dropStale drops the lines that a new answer of an origin has made out of date. If the
-// answer is whole, that is every line that it lacks. If it is a part of a file, it is the
-// lines that it lacks between two lines that it has, if those are about as near to each
-// other as before. With says, lines that it has are dropped too: their new candidates follow.
-func (b *builder) dropStale(o *origin, lines []piece, whole, says bool) {
-	if whole && says || !b.effort.Spend(8*len(o.held)) { // else which of its lines hold is not known
+// dropStale drops the lines that a new answer of an origin has made out of date: those that it lacks, if it is
+// whole. With says, those that it has are dropped too: their new candidates follow.
+func (b *builder) dropStale(o origin, lines []piece, whole, says bool) {
+	switch {
+	case whole && says, !b.effort.Spend(8 * len(o)): // or which of its lines hold is not known
 		b.dropAll(o)
-	}
-	if len(o.held) == 0 {
-		return
-	}
-	where := make(map[string]int, len(lines)) // -1 for several places
-	for n := range lines {
-		line := lines[n].text
-		if _, twice := where[line]; twice {
-			n = -1
-		}
-		where[line] = n
-	}
-	var held []int
-	answer, since := -1, 0  // the answer of the line before, and where in held its lines after the anchor begin
-	anchor, place := -1, -1 // the last line of it that both have: its place in the old and the new one
-	for n, at := range o.held {
-		c := &b.candidates[at]
-		if c.dead {
-			continue
-		}
-		if c.entry != answer {
-			answer, anchor, since = c.entry, -1, len(held)
-		}
-		now, has := where[c.text]
-		if has && now >= 0 {
-			if anchor >= 0 && now > place && now-place <= 2*(n-anchor)+nearby {
-				for _, between := range held[since:] {
-					b.drop(o, b.candidates[between].text)
+	case says: // and of each earlier answer what stood between two lines that it has
+		between := map[int][2]int{}
+		for n := range lines {
+			if at, ok := o[lines[n].text]; ok {
+				entry := b.candidates[at].entry
+				span, again := between[entry]
+				if !again {
+					span = [2]int{at, at}
 				}
+				between[entry] = [2]int{min(span[0], at), max(span[1], at)}
 			}
-			anchor, place = n, now
 		}
-		if has && says || !has && whole {
-			b.drop(o, c.text)
-		} else {
-			held = append(held, at)
+		for line, at := range o {
+			if span, again := between[b.candidates[at].entry]; again && span[0] <= at && at <= span[1] {
+				b.drop(o, line)
+			}
 		}
-		if has {
-			since = len(held)
+	case whole:
+		now := make(map[string]bool, len(lines))
+		for n := range lines {
+			now[lines[n].text] = true
+		}
+		for line := range o {
+			if !now[line] {
+				b.drop(o, line)
+			}
 		}
 	}
-	o.held = held
 }
 
 // track makes the candidates from a position on the newest answer of an origin.
-func (b *builder) track(o *origin, from int) {
+func (b *builder) track(o origin, from int) {
 	for at := from; at < len(b.candidates); at++ {
 		if c := &b.candidates[at]; c.section == secSnippet {
-			o.at[c.text], o.held = at, append(o.held, at)
+			o[c.text] = at
 		}
 	}
 }

@@ -116,7 +116,7 @@ type builder struct {
 	latest   []int               // the candidate of each outcome
 	failing  map[string][]int    // failed attempts that did not succeed later, by work.Call.Same
 	flags    map[string]bool     // tools of which a failure was flagged
-	origins  map[originKey]*origin
+	origins  map[originKey]origin
 	uses     map[originKey]int  // how often each origin is asked or changed
 	edits    map[editKey]*edits // what was changed, by turn and file
 	edited   []editKey          // in the order of the first change
@@ -143,7 +143,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	in = &unfolded
 	b := &builder{
 		pool: &pool{task: -1, attempts: map[int]*attempt{}, effort: effort.New(ctx, in.bytes())}, in: in, read: of, messages: in.Messages, calls: map[string]asking{}, fileAt: map[string]int{},
-		outcomes: map[outcomeKey]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{},
+		outcomes: map[outcomeKey]int{}, origins: map[originKey]origin{}, uses: map[originKey]int{}, based: map[string][]string{},
 		edits: map[editKey]*edits{}, flags: map[string]bool{}, failing: map[string][]int{},
 	}
 	var left pieceLimit
