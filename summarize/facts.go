@@ -210,7 +210,7 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 		s = r.Structured
 	}
 	s = withoutReminders(s)
-	f.Result = work.ReadResult(live, &r, s)
+	f.Result, s = work.ReadResult(live, &r, s)
 	if f.Claim != "" {
 		f.lines, f.First = 1, f.Claim
 		f.idLines = []piece{{text: clip.Brief(f.Claim, maxLine), idents: mentions(nil, f.Claim)}}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
-	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -253,7 +252,7 @@ func (r *resultFacts) why(between string) (text string, idents []mention) {
 	var lines []string
 	for n := range r.idLines {
 		p := &r.idLines[n]
-		if r.telltale(p) < best || shell.StatusLine(p.text) {
+		if r.telltale(p) < best || statusLine(p.text) {
 			continue
 		}
 		line := clip.Brief(p.text, maxReasonLine)
@@ -274,12 +273,15 @@ func (r *resultFacts) why(between string) (text string, idents []mention) {
 		}
 	}
 	for _, line := range []string{r.First, r.Last} {
-		if line != "" && !shell.StatusLine(line) && line != "(no output)" {
+		if line != "" && !statusLine(line) {
 			return clip.Brief(line, maxReasonLine), nil
 		}
 	}
 	return "", nil
 }
+
+// statusLine reports whether a line says nothing but how a program ended that another ran.
+func statusLine(line string) bool { return strings.HasPrefix(line, "exit status ") }
 
 // ownError is what a tool for files says of its own failure, in its first line: the lines below may
 // quote the file. It is empty for programs, which print their errors anywhere.

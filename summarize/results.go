@@ -234,7 +234,7 @@ func (x *exchange) fields() (fields thread.Fields, told string) {
 		}
 	case toolclass.Shell, toolclass.Other, toolclass.Question:
 		name := "output"
-		if r.Last != "" && len(r.Last) <= 110 && (r.lines <= 3 || sumsUp(r.Last)) {
+		if r.Last != "" && len(r.Last) <= 110 && (r.lines <= 3 || sumsUp(r.Last) && !(x.call != nil && x.call.onlyPrints)) {
 			if told = clip.Brief(r.Last, 110); r.lines > 1 {
 				name = "last"
 			}

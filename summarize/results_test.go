@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -112,6 +113,19 @@ func TestStoppedCommand(t *testing.T) {
 			}, []string{"failed: bash go test ./... => " + line, "bash go test ./... => partial"}, []string{"passed", "=> ok", "succeeded"}}})
 		}
 	}
+}
+
+// TestHarnessLines: what a harness writes around an output is none of its lines.
+func TestHarnessLines(t *testing.T) {
+	const head = "Chunk ID: 05c894\nWall time: 0.0000 seconds\nProcess exited with code %d\nOriginal token count: 15\nOutput:\n"
+	rows := "row token_budget=7\nb\nc\nd\nthe token is spent"
+	runProved(t, []provedCase{
+		{"Codex", func(k *talk) { k.shell("./count --all", fmt.Sprintf(head, 0)+"TOTAL-ROWS-7781") }, []string{"output=TOTAL-ROWS-7781"}, []string{"05c894", "Wall time", "exited with"}},
+		{"Codex, failed", func(k *talk) { k.shell("go test ./...", fmt.Sprintf(head, 1)+"--- FAIL: TestRows_7781") }, []string{"--- FAIL: TestRows_7781"}, []string{"05c894", "Wall time", "exited with"}},
+		{"nothing printed", func(k *talk) { k.shell("./count --all", fmt.Sprintf(head, 0)) }, nil, []string{"05c894", "Output:"}},
+		{"a file that is printed", func(k *talk) { k.shell("cat notes/one.md", rows) }, nil, []string{"last="}},
+		{"a program", func(k *talk) { k.shell("./count --all", rows) }, []string{"last=the token is spent"}, nil},
+	})
 }
 
 // TestExitStatusInText: an exit status counts where a harness writes it, and nowhere else.

@@ -30,14 +30,7 @@ var (
 	codexStatus  = lazyregexp.New(`(?:^Exit code: |Process exited with code )\s*(-?[0-9]+)`)
 	codexHead    = lazyregexp.New(`^(?:Exit code: |Chunk ID: |Wall time: )`)
 	runsOn       = lazyregexp.New(`Process running with session ID ([^\n]*)`)
-	otherStatus  = lazyregexp.New(`^(?:Exit code: |Process exited with code |exit status )`)
 )
-
-// StatusLine reports whether a line says nothing but an exit status, in the words of a harness or of
-// a program that ran another.
-func StatusLine(line string) bool {
-	return firstStatus().MatchString(line) || lastStatus().MatchString(line) || otherStatus().MatchString(line)
-}
 
 // background begins the first line of a result that says that a command goes on in the background; named is how
 // it names the process.

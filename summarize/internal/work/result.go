@@ -62,10 +62,10 @@ const (
 	maxComplaints = 16
 )
 
-// ReadResult reads a result; text is what it holds, terminal escapes taken out. What
-// the text says of a failure is for the caller to note: First, Last, Failing, Why. It is not whole where
-// the work ended.
-func ReadResult(live *effort.Budget, r *thread.ToolResult, text string) (w Result) {
+// ReadResult reads a result; text is what it holds, terminal escapes taken out, and output is the text
+// without what a harness wrote around it. What it says of a failure is for the caller to note: First, Last,
+// Failing, Why. It is not whole where the work ended.
+func ReadResult(live *effort.Budget, r *thread.ToolResult, text string) (w Result, output string) {
 	w.CallID, w.Outcome, w.code, w.details = r.CallID, r.Outcome, -1, &details{}
 	defer func() {
 		if reflect.ValueOf(w.details).Elem().IsZero() {
@@ -74,22 +74,26 @@ func ReadResult(live *effort.Budget, r *thread.ToolResult, text string) (w Resul
 	}()
 	head := strings.TrimSpace(text[:min(len(text), maxHead)])
 	if w.readDenial(r, head); w.Unanswered() || w.Claim != "" {
-		return w
+		return w, text
 	}
 	class := toolclass.ClassOf(r.Tool)
+	switch class {
+	case toolclass.Shell, toolclass.Edit, toolclass.Write, toolclass.Other:
+		if output = w.readHarness(text); output != "" || !w.halted {
+			text, head = output, strings.TrimSpace(output[:min(len(output), maxHead)])
+		}
+	}
 	switch {
 	case class == toolclass.Shell || class == toolclass.Other && r.Tool == "":
-		w.readOutput(live, text)
+		w.readOutput(live, output)
 	case class == toolclass.Edit || class == toolclass.Write:
-		w.readEdited(text)
+		w.readEdited(output)
 	case class == toolclass.Agent && strings.HasPrefix(head, "Async agent launched successfully"):
 		_, id, _ := strings.Cut(head, "agentId: ")
 		w.Started = scan.FirstWord(id)
 	case class == toolclass.Poll:
 		state, _ := enclosed(head, "<status>", "</status>")
 		w.ended = is("ended", strings.TrimSpace(state))
-	case class == toolclass.Other:
-		w.readHarness(text)
 	}
 	switch class {
 	case toolclass.Edit, toolclass.Write, toolclass.Read: // an editor may also show a file
@@ -104,7 +108,7 @@ func ReadResult(live *effort.Budget, r *thread.ToolResult, text string) (w Resul
 			}
 		})
 	}
-	return w
+	return w, text
 }
 
 // Unanswered reports whether the call was not allowed or was broken off: its result tells nothing
@@ -153,7 +157,6 @@ const lineEffort = 32
 
 // readOutput reads the output of a command.
 func (w *Result) readOutput(live *effort.Budget, s string) {
-	s = w.readHarness(s)
 	for _, p := range scan.Lines(s) {
 		line := s[p.From:p.To]
 		if !live.Live(lineEffort * (1 + len(line))) {
@@ -204,7 +207,7 @@ func (w *Result) readHarness(s string) string {
 
 // readEdited reads the result of a tool that edits.
 func (w *Result) readEdited(s string) {
-	first, _, _ := strings.Cut(strings.TrimSpace(w.readHarness(s)), "\n")
+	first, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	w.firstLine = clip.Brief(first, maxQuote)
 	first = strings.ToLower(first)
 	w.fileCreated = strings.Contains(first, "created successfully at") || strings.HasPrefix(first, "file created") || strings.Contains(first, "created and wrote to new file")

@@ -13,7 +13,7 @@ import (
 func TestNoProcess(t *testing.T) {
 	for _, text := range []string{"Command running in background with ID: \nmore", "Command was manually backgrounded as background task \nmore"} {
 		r := thread.ToolResult{CallID: "c", Tool: "Bash", Content: []thread.Part{thread.Text{Text: text}}}
-		if w := ReadResult(nil, &r, text); w.Started != "" || !w.halted {
+		if w, _ := ReadResult(nil, &r, text); w.Started != "" || !w.halted {
 			t.Errorf("%q: %+v", text, w)
 		}
 	}
@@ -34,7 +34,7 @@ func TestUnreadFile(t *testing.T) {
 		// An editor with a command "view" has the class Edit.
 		for _, tool := range []string{"read", "str_replace_editor"} {
 			r := thread.ToolResult{Tool: tool, Outcome: thread.Success}
-			w := ReadResult(nil, &r, text)
+			w, _ := ReadResult(nil, &r, text)
 			if did, _ := c.Did(&w); len(did) != want {
 				t.Errorf("%s %q: %v", tool, text, did)
 			}
