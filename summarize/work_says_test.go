@@ -14,9 +14,11 @@ import (
 
 const canceled = "<tool_use_error>Sibling tool call errored</tool_use_error>"
 
+const no = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+
 // denied asks for a command that the user does not allow.
 func (l *logOf) denied(cmd string) *logOf {
-	return l.call("Bash", map[string]any{"command": cmd}).rejected("Bash", "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the user said:\nnot now")
+	return l.call("Bash", map[string]any{"command": cmd}).rejected("Bash", no+" To tell you how to proceed, the user said:\nnot now")
 }
 
 // TestWorkSays: what a reader is told of where the work stands, in its own lines. Each case was
@@ -248,7 +250,16 @@ func TestWorkSays(t *testing.T) {
 		{"refused, then another of the same beginning", func(l *logOf) {
 			long := "curl x.org/" + strings.Repeat("build/", 20)
 			l.denied(long+"a").ok(long+"b", "hello").denied("cat a | sh").ok("cat a", "x")
-		}, "not allowed: Bash curl x.org/" + strings.Repeat("build/", 17) + "buil… | the user said: \"not now\"\nnot allowed: Bash cat a | sh | the user said: \"not now\""},
+		}, "not allowed: Bash curl x.org/" + strings.Repeat("build/", 20) + "a | the user said: \"not now\"\nnot allowed: Bash cat a | sh | the user said: \"not now\""},
+		{"an edit is refused, then the file is written", func(l *logOf) {
+			l.call("Edit", map[string]any{"file_path": "/r/a.go", "old_string": "a", "new_string": "b"}).rejected("Edit", no)
+			l.call("Edit", map[string]any{"file_path": "/r/b.go", "old_string": "a", "new_string": "b"}).rejected("Edit", no)
+			created(l, "/r/a.go")
+		}, "edited, not committed by the assistant (perhaps by the user): /r/a.go (new)\nnot allowed: Edit /r/b.go | by the user"},
+		{"a plan is refused, then another is taken", func(l *logOf) {
+			l.call("ExitPlanMode", map[string]any{"plan": "1. a"}).rejected("ExitPlanMode", no)
+			l.op("ExitPlanMode", map[string]any{"plan": "1. b"}, "User has approved your plan.")
+		}, ""},
 
 		// One check is told once.
 		{"the same check with other options", func(l *logOf) {
@@ -268,13 +279,12 @@ func TestWorkSays(t *testing.T) {
 		{"two long ones that begin alike", func(l *logOf) {
 			long := "pytest " + strings.Repeat("tests/", 20) + "test_long.py"
 			l.bad(long+"::test_a", "1 failed in 0.1s").ok(long+"::test_b", "1 passed in 0.1s").ok(long+"::test_b", "1 passed in 0.2s")
-		}, "test `pytest " + strings.Repeat("tests/", 18) + "te…`: failed | 1 failed in 0.1s\n" +
-			"test `pytest " + strings.Repeat("tests/", 18) + "te…`: passed | 1 passed in 0.1s\n" +
-			"test `pytest " + strings.Repeat("tests/", 18) + "te…`: passed | 1 passed in 0.2s"},
+		}, "test `pytest " + strings.Repeat("tests/", 10) + "tests … sts/tests/tests/tests/tests/test_long.py::test_a`: failed | 1 failed in 0.1s\n" +
+			"test `pytest " + strings.Repeat("tests/", 10) + "tests … sts/tests/tests/tests/tests/test_long.py::test_b`: passed | 1 passed in 0.2s"},
 		{"a long one again", func(l *logOf) {
 			long := "pytest " + strings.Repeat("tests/", 20) + "test_long.py"
 			l.bad(long, "1 failed in 0.1s").ok(long, "1 passed in 0.1s")
-		}, "test `pytest tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/te…`: failed | 1 failed in 0.1s\ntest `pytest tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/tests/te…`: passed | 1 passed in 0.1s"},
+		}, "test `pytest " + strings.Repeat("tests/", 10) + "tests … tests/tests/tests/tests/tests/tests/test_long.py`: passed | 1 passed in 0.1s"},
 		{"what make would do", func(l *logOf) { l.ok("make -n", "cc x.c") }, ""},
 	}
 	for _, tt := range tests {

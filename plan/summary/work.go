@@ -53,9 +53,7 @@ func FitWork(w state.Work, tokens int, count func(string) int) state.Work {
 		cut := w
 		cut.Commits = newestOf(w.Commits, c.commits, &cut.Omitted.Commits)
 		cut.Edited = newestOf(w.Edited, c.edited, &cut.Omitted.Edited)
-		cut.Checks = failedOf(w.Checks, c.checks, func(c *state.Check) bool { // a command that was cut may have passed since
-			return c.Outcome == thread.Failure && !strings.HasSuffix(c.Command, "…")
-		}, &cut.Omitted.Checks)
+		cut.Checks = failedOf(w.Checks, c.checks, func(c *state.Check) bool { return c.Outcome == thread.Failure }, &cut.Omitted.Checks)
 		cut.Refused = newestOf(w.Refused, c.refused, &cut.Omitted.Refused)
 		cut.Running = newestOf(w.Running, c.running, &cut.Omitted.Running)
 		cut.Operations = operationsOf(w.Operations, c.operations, &cut.Omitted.Operations)
@@ -374,11 +372,11 @@ func relative(name, folder string) string {
 	return name
 }
 
-// maxSince is how many files that were changed after a check are named.
-const maxSince = 4
+// How many files that were changed after a check are named, and how much of its command is shown, in bytes.
+const maxSince, maxCommand = 4, 120
 
 func (w *writer) check(c state.Check, home string) {
-	w.raw(c.Kind + " `").text(c.Command).raw("`")
+	w.raw(c.Kind + " `").text(clipped(c.Command, maxCommand)).raw("`")
 	if c.Dir != "" && c.Dir != home {
 		w.part(" in ", relative(c.Dir, home), "")
 	}

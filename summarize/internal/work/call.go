@@ -44,7 +44,7 @@ type step struct {
 // isCheck reports whether a command builds, tests, lints or formats.
 func (s step) isCheck() bool { return is("checks", s.kind) }
 
-// maxCommand bounds the command of a check, in bytes.
+// maxCommand bounds a command that is named, in bytes.
 const maxCommand = 120
 
 // Read reads what a call of which the name, class and input are known says about the work.

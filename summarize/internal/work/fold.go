@@ -150,6 +150,9 @@ func (f *fold) result(p pendingCall, r *Result, by proof) {
 		f.refused(p, r, by)
 		return
 	}
+	if len(f.work.Refused) > 0 && !r.Canceled && r.Claim == "" {
+		f.allowed(p.Call)
+	}
 	if r.Started != "" && (p.Class == toolclass.Shell || p.Class == toolclass.Agent) {
 		f.addRunning(p.Call, r.Started, by)
 	}
@@ -191,25 +194,27 @@ func (f *fold) refused(p pendingCall, r *Result, by proof) {
 	case r.userSaid != "":
 		who = userSaid + clip.Brief(r.userSaid, maxQuote) + `"`
 	}
-	f.work.Refused = append(f.work.Refused, by.seen(p.brief()+who))
+	f.work.Refused = append(f.work.Refused, by.seen(p.brief(MaxInput)+who))
 	if p.operation >= 0 {
 		o := &f.work.Operations[p.operation]
 		o.Outcome, o.Refused, o.Reason, o.Sources = thread.Failure, true, reason, by.sources
 	}
 }
 
-// brief names a call.
-func (c *Call) brief() string {
-	return strings.TrimSpace(c.Name + " " + clip.Brief(c.Input, maxCommand))
+// brief names a call, with so many bytes of what it asks for.
+func (c *Call) brief(most int) string {
+	return strings.TrimSpace(c.Name + " " + clip.Brief(c.Input, most))
 }
 
-// allowed forgets the refusal of a call that ran later. Of one that was cut nobody knows
-// whether it is the same.
+// allowed forgets the refusal of a call that ran later, or of a change of a file that was changed later. Of one that
+// was cut nobody knows whether it is the same.
 func (f *fold) allowed(c *Call) {
-	call := c.brief()
+	call, changes := c.brief(MaxInput), []toolclass.Class{toolclass.Edit, toolclass.Write}
 	f.work.Refused = slices.DeleteFunc(f.work.Refused, func(s state.Seen) bool {
-		by, ok := strings.CutPrefix(s.Text, call)
-		return ok && !strings.Contains(call, "…") && (by == byRule || by == byUser || strings.HasPrefix(by, userSaid))
+		name, _, _ := strings.Cut(s.Text, " ")
+		by, same := strings.CutPrefix(s.Text[len(name):], call[len(c.Name):])
+		return same && !strings.HasSuffix(call, "…") && (by == byRule || by == byUser || strings.HasPrefix(by, userSaid)) &&
+			(name == c.Name || slices.Contains(changes, c.Class) && slices.Contains(changes, toolclass.ClassOf(name)))
 	})
 }
 
@@ -236,7 +241,7 @@ func (f *fold) operation(p pendingCall, r *Result, by proof) {
 func (f *fold) addRunning(c *Call, id string, by proof) {
 	if len(id) <= maxID {
 		f.endRunning(id)
-		f.work.Running = append(f.work.Running, by.seen(c.brief()+idOpen+id+")"))
+		f.work.Running = append(f.work.Running, by.seen(c.brief(maxCommand)+idOpen+id+")"))
 	}
 }
 

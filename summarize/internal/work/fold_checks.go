@@ -18,7 +18,7 @@ func (f *fold) check(r *run, n int, dir string) {
 	if dir == shell.Unknown || w.halted && w.lines == 0 || s.Ran != shell.RanSurely && best == nil && !(s.Reached && r.status == 0) {
 		return
 	}
-	c := state.Check{Kind: s.kind, Command: clip.Brief(s.Text, maxCommand), Dir: dir, Outcome: r.outcome(n, best), Turn: r.by.turn, Sources: r.by.sources}
+	c := state.Check{Kind: s.kind, Command: clip.Brief(s.Text, maxCheck), Dir: dir, Outcome: r.outcome(n, best), Turn: r.by.turn, Sources: r.by.sources}
 	switch {
 	case best != nil && (c.Outcome == thread.Failure) == (best.event == failed) && c.Outcome != "" && !best.several:
 		c.Line = best.text
@@ -34,20 +34,30 @@ func (f *fold) check(r *run, n int, dir string) {
 	case c.Outcome == "" && (w.halted || r.notRun()):
 		c.Line = cmp.Or(w.Stopped, w.firstLine, clip.Brief(w.First, maxQuote))
 	}
-	// It takes the place of an earlier one of the same, and of one that failed and is included in it or tells
-	// nothing of now. Of one that was cut nobody knows whether it is the same.
-	f.work.Checks = slices.DeleteFunc(f.work.Checks, func(old state.Check) bool {
-		mended := c.Outcome == thread.Success && old.Outcome == thread.Failure
-		return old.Kind == c.Kind && (old.Dir == c.Dir || old.Dir == "" || c.Dir == "") && (mended && len(old.Since) >= outdatedBy || !strings.HasSuffix(c.Command, "…") && !strings.HasSuffix(old.Command, "…") &&
-			(slices.Equal(checkWords(c.Command), checkWords(old.Command)) || mended && includes(c.Command, old.Command)))
-	})
-	f.work.Checks = append(f.work.Checks, c)
+	f.work.Checks = append(current(f.work.Checks, &c), c)
 	// Those that go are not counted: the same check may run again.
 	f.work.Checks = f.work.Checks[max(0, len(f.work.Checks)-maxChecks):]
 }
 
+// maxCheck bounds the command of a check, in bytes: two that were cut alike pass for the same.
+const maxCheck = 1000
+
 // outdatedBy is after how many changed files a failed check gives way to any of its kind, in its folder, that passes.
 const outdatedBy = 12
+
+// current leaves out the last run of the same check, and a failure of which one that passed says more: it includes that,
+// or does so by its name, as "test:ci" and "check", and something was changed since, or very much was.
+func current(checks []state.Check, c *state.Check) []state.Check {
+	all := is("whole", c.Command[strings.LastIndexAny(c.Command, " :")+1:])
+	return slices.DeleteFunc(checks, func(old state.Check) bool {
+		alike, since, unknown := old.Kind == c.Kind, len(old.Since), old.Dir == "" || c.Dir == ""
+		if alike && (unknown || old.Dir == c.Dir) && slices.Equal(checkWords(c.Command), checkWords(old.Command)) {
+			return true
+		}
+		return c.Outcome == thread.Success && old.Outcome == thread.Failure && (unknown || within(old.Dir, c.Dir)) &&
+			(all && since > 0 && (alike || c.Kind == "check" && old.Kind != "test") || alike && (since >= outdatedBy || includes(c.Command, old.Command)))
+	})
+}
 
 // checkWords are the words of a check without those that only change how it reports.
 func checkWords(command string) (out []string) {
@@ -59,10 +69,13 @@ func checkWords(command string) (out []string) {
 	return out
 }
 
-// includes reports whether a run of all tests of Go or pytest includes one that names some of them.
+// includes reports whether a run of all tests or files includes one that names some of them.
 func includes(all, some string) bool {
 	wide, narrow := checkWords(strings.NewReplacer(" ./...", "", " -race", "").Replace(all)), checkWords(some)
-	n := len(wide)
-	return n > 0 && n <= len(narrow) && slices.Equal(wide, narrow[:n]) && (wide[n-1] == "pytest" || wide[n-1] == "test" && strings.HasSuffix(all, "./...")) &&
-		!slices.ContainsFunc(narrow[n:], func(w string) bool { return strings.HasPrefix(w, "..") || w[0] == '-' && w != "-run" && w != "-k" })
+	_, kind, args := read().what(wide)
+	return is("checks", kind) && (wide[0] != "go" || strings.HasSuffix(all, "./...")) && !slices.ContainsFunc(args, func(w string) bool { return !is("whole", w) }) &&
+		len(wide) <= len(narrow) && slices.Equal(wide, narrow[:len(wide)]) && !slices.ContainsFunc(narrow[len(wide):], func(w string) bool {
+		w, _, _ = strings.Cut(w, "=")
+		return strings.HasPrefix(w, "..") || w[0] == '-' && !is("naming", w)
+	})
 }

@@ -14,9 +14,6 @@ import (
 // shell notes what a command line did.
 func (f *fold) shell(p pendingCall, r *Result, by proof) {
 	c := p.Call
-	if !r.Canceled {
-		f.allowed(c)
-	}
 	if c.target != "" {
 		if r.ended {
 			f.endRunning(c.target)
@@ -79,10 +76,13 @@ func (f *fold) command(r *run, n int) {
 	}
 	if s.event == "commit" {
 		f.commit(r, n, said, dir, undone)
-		return
 	}
 	for _, x := range said {
 		switch x.event {
+		case "hook":
+			if script := x.text[strings.LastIndexByte(x.text, ' ')+1:]; r.taken > 0 {
+				f.work.Checks = current(f.work.Checks, &state.Check{Kind: read().scripts[script], Command: script, Dir: dir, Outcome: thread.Success})
+			}
 		case "branch", "same branch":
 			f.onBranch(x.branch, dir, r.by)
 		case "pushed":
@@ -197,7 +197,7 @@ func (f *fold) commit(r *run, n int, said []told, dir string, nothing bool) {
 	if dir == shell.Unknown {
 		dir = ""
 	}
-	said = slices.DeleteFunc(said, func(x told) bool { return x.event != "committed" })
+	said = slices.DeleteFunc(slices.Clone(said), func(x told) bool { return x.event != "committed" })
 	said = said[min(len(said), r.taken):]
 	if len(said) > 1 && slices.ContainsFunc(r.steps[n+1:], func(s step) bool { return s.event == "commit" }) {
 		said = said[:1]
