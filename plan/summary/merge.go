@@ -13,11 +13,11 @@ var operations = []string{"read", "created", "edited", "deleted"}
 
 // Merge joins two summaries of one thread, of which b is the later. Code does it, so
 // nothing is lost in a rewrite: what is said twice is kept once, with the sources of both;
-// of plan, statuses, files and the state of the work the later wins; requests, constraints
+// of plan, statuses, files, the state of the work and what stands elsewhere the later wins; requests, constraints
 // and decisions only add up. Merging the same content again changes nothing. The inputs
 // are not changed.
 func Merge(a, b Summary) Summary {
-	out := Summary{Span: mergeSpans(a.Span, b.Span), CurrentTask: b.CurrentTask, CurrentPlan: slices.Clone(b.CurrentPlan)}
+	out := Summary{Span: mergeSpans(a.Span, b.Span), CurrentTask: b.CurrentTask, CurrentPlan: slices.Clone(b.CurrentPlan), Elsewhere: slices.Clone(b.Elsewhere)}
 	requests := a.Requests
 	switch {
 	case b.CurrentTask == "":
@@ -31,7 +31,6 @@ func Merge(a, b Summary) Summary {
 	}
 
 	out.Requests = mergeItems(requests, b.Requests)
-	out.Elsewhere = union(a.Elsewhere, b.Elsewhere)
 	out.Constraints = mergeItems(a.Constraints, b.Constraints)
 	out.Stated = mergeItems(a.Stated, b.Stated)
 	out.Unlisted = a.Unlisted + b.Unlisted

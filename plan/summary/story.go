@@ -78,8 +78,8 @@ func (x *told) bareChange() (op, file string, bare bool) {
 	return op, file, bare && x.label == labelChanged && !strings.ContainsAny(x.text, ":|,\n")
 }
 
-// below says of which turns, but for the last of the span, the prompt showed messages below the summary, which stands in
-// the place of the first message that it covers; "" for none.
+// below says of which turns, but for the last of the span, the prompt showed messages below the summary, which stands
+// in the place of the first message that it covers; "" for none.
 func (s *Summary) below() string {
 	var runs []string // of turns
 	for i, from := 0, 0; i < len(s.Elsewhere); i++ {
@@ -93,14 +93,11 @@ func (s *Summary) below() string {
 		}
 		from, runs = n, append(runs, strconv.Itoa(n))
 	}
-	switch turns := strings.Join(runs, ", "); {
-	case turns == "":
+	if len(runs) == 0 {
 		return ""
-	case len(runs) == 1 && !strings.Contains(turns, " "):
-		return "- [messages of turn " + turns + " stand below]\n"
-	default:
-		return "- [messages of turns " + turns + " stand below]\n"
 	}
+	// These words hold too when a later summary takes the place of the messages.
+	return "- [below stands more of turn " + strings.Join(runs, ", ") + "]\n"
 }
 
 // happened writes a turn: its number, and below it a line for each event. It says where the prompt shows a
@@ -111,7 +108,7 @@ func (w *writer) happened(turn []told, s *Summary) {
 		if turn[0].label != labelUser && slices.Contains(s.Elsewhere, n) {
 			place := "the user's message stands above"
 			if n > s.Span.FirstTurn {
-				place = "messages of it stand below"
+				place = "below stands more of it"
 			}
 			w.raw(" (" + place + ")")
 		}

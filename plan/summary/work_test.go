@@ -69,9 +69,9 @@ func TestElsewhere(t *testing.T) {
 	}{
 		{nil, []any{"", "", ""}},
 		{[]int{1, 5}, []any{" (the user's message stands above)", "", ""}},
-		{[]int{3, 5}, []any{"", " (messages of it stand below)", "- [messages of turn 3 stand below]\n"}},
-		{[]int{2, 3}, []any{"", " (messages of it stand below)", "- [messages of turns 2 to 3 stand below]\n"}},
-		{[]int{2, 4}, []any{"", "", "- [messages of turns 2, 4 stand below]\n"}},
+		{[]int{3, 5}, []any{"", " (below stands more of it)", "- [below stands more of turn 3]\n"}},
+		{[]int{2, 3}, []any{"", " (below stands more of it)", "- [below stands more of turn 2 to 3]\n"}},
+		{[]int{2, 4}, []any{"", "", "- [below stands more of turn 2, 4]\n"}},
 	} {
 		s := Summary{Span: thread.Span{FirstTurn: 1, LastTurn: 5}, Elsewhere: tt.elsewhere, Requests: []Item{{Text: "ask", Turn: 2}}, Conclusions: []Item{{Text: "a", Turn: 1}, {Text: "b", Turn: 2}, {Text: "c", Turn: 3}}}
 		if got := s.Render(); !strings.HasSuffix(got, fmt.Sprintf(told, tt.want...)) {
