@@ -76,15 +76,15 @@ func (f *folded) index(s string) int {
 
 // inWord reports whether a text contains the phrase with nothing of a word beside it.
 func (f *folded) inWord(text string) bool {
-	for {
-		at := f.index(text)
+	for from := 0; ; from++ {
+		at := f.index(text[from:])
 		if at < 0 {
 			return false
 		}
-		end := at + len(f.phrase)
-		if (at == 0 || classOf(text[at-1]) != letter) && (end == len(text) || classOf(text[end]) != letter) {
+		from += at
+		end := from + len(f.phrase)
+		if (from == 0 || classOf(text[from-1]) != letter) && (end == len(text) || classOf(text[end]) != letter) {
 			return true
 		}
-		text = text[at+1:]
 	}
 }

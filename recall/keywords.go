@@ -55,7 +55,7 @@ func AddKeywords(entries []Entry) {
 		clear(found)
 		each(i, func(text string) {
 			eachWhole(text, func(from, to int, _ bool) {
-				token := strings.ToLower(text[from:to])
+				token := lower(text[from:to])
 				if len(token) < minKeyword || len(token) > maxKeyword {
 					return
 				}

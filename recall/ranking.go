@@ -356,7 +356,7 @@ func innerWord(x *Index, phrase string) (rarest []int32, narrowed bool) {
 		if to-from > maxToken {
 			return // not indexed
 		}
-		ids, _ := x.lookUp(stem(strings.ToLower(inner[from:to])))
+		ids, _ := x.lookUp(stem(lower(inner[from:to])))
 		if !narrowed || x.holders(ids) < x.holders(rarest) {
 			rarest, narrowed = ids, true
 		}

@@ -91,4 +91,13 @@ func TestFolded(t *testing.T) {
 			t.Fatalf("%q in %q: %d, want %d", phrase, s, got, want)
 		}
 	}
+	sought := newFolded("lint")
+	for s, want := range map[string]bool{"lint {": true, "splint LINT": true, "splint": false, "llint": false, "splints": false, "": false} {
+		if sought.inWord(s) != want {
+			t.Errorf("%q has the word: %t", s, !want)
+		}
+	}
+	if a := newFolded("a"); a.inWord("xaa") {
+		t.Error("a letter behind a letter is no word")
+	}
 }

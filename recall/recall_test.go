@@ -50,6 +50,8 @@ func TestSearch(t *testing.T) {
 		/* 12 */ "서버가 느립니다",
 		/* 13 */ "сервера ошибка", // the words, but not the phrase
 		/* 14 */ "バ サ ー",
+		/* 15 */ "στην οδός Ερμού εδώ",
+		/* 16 */ "ΕΡΜΟΎ ΣΤΗΝ ΟΔΌΣ", // the words, but not the phrase
 	), recall.Entry{ThreadID: "u", MessageID: "u9", Tool: "Read", Role: thread.Tool, Summary: "Read shipq.conf: port", Text: "port = 7433"}))
 	tests := []struct {
 		query string
@@ -73,6 +75,7 @@ func TestSearch(t *testing.T) {
 		{"v1.2.3", []thread.ID{"m5"}},
 		{"GRÖSSE größe", []thread.ID{"m6"}},
 		{"étiquettes", []thread.ID{"m6"}},
+		{`"ΣΤΗΝ ΟΔΌΣ ΕΡΜΟΎ"`, []thread.ID{"m15"}},
 		{"abelReject", []thread.ID{"m0"}},
 		{"a != nil && b", []thread.ID{"m8"}},
 		{"y[i]", []thread.ID{"m8"}},

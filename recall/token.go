@@ -92,13 +92,22 @@ func eachWhole(s string, yield func(from, to int, compound bool)) {
 func tokensOf(s string, from, to int, compound bool, yield func(token string, g grain, start, end int)) {
 	put := func(from, to int, g grain) {
 		if to-from <= maxToken && (to-from > 1 || g == wholeToken) {
-			yield(strings.ToLower(s[from:to]), g, from, to)
+			yield(lower(s[from:to]), g, from, to)
 		}
 	}
 	put(from, to, wholeToken)
 	if compound {
 		split(s, from, to, put)
 	}
+}
+
+// lower is a word in lower case. A Greek one may end in a sigma of its own, which has no other in upper case.
+func lower(word string) string {
+	word = strings.ToLower(word)
+	if begin, ends := strings.CutSuffix(word, "ς"); ends {
+		return begin + "σ"
+	}
+	return word
 }
 
 func trimJoiners(s string, from, to int) (int, int) {

@@ -180,7 +180,7 @@ func withoutOutput(item string) (rest, text string) {
 	}
 	v := gjson.Get(item, "output")
 	after := item[v.Index+len(v.Raw):]
-	if v.Type != gjson.String || len(v.Raw) < longOutput || strings.Contains(after, `"output"`) || !rawjson.IsQuoted(v.Raw) {
+	if v.Type != gjson.String || len(v.Raw) < longOutput || strings.Contains(after, `"output"`) || strings.Contains(after, `\u`) || !rawjson.IsQuoted(v.Raw) {
 		return item, ""
 	}
 	if text = v.Str; len(text)+len(`""`) == len(v.Raw) { // a part of the line

@@ -70,6 +70,7 @@ func TestLongOutputs(t *testing.T) {
 		"with the client's": {`{"metadata":{"output":"x"},"type":"function_call_output","call_id":"c","output":` + quoted + `,"internal_chat_message_metadata_passthrough":{"turn_id":"t"},"status":"completed"}`, `{"type":"function_call_output","call_id":"c","output":` + quoted + `,"status":"completed"}`},
 		"other escapes":     {`{"type":"function_call_output","call_id":"c","output":` + strings.ReplaceAll(quoted, "line", `l\u0069ne`) + `}`, ""},
 		"twice":             {`{"type":"function_call_output","call_id":"c","output":` + quoted + `,"output":"last"}`, ""},
+		"twice, escaped":    {`{"type":"function_call_output","call_id":"c","output":` + quoted + `,"\u006futput":"last"}`, ""},
 		"parts":             {`{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":` + quoted + `}]}`, ""},
 		"of a custom tool":  {`{"type":"custom_tool_call_output","call_id":"c","output":` + quoted + `}`, ""},
 	} {
