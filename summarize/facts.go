@@ -68,7 +68,7 @@ type userFacts struct {
 	command bool      // the text of a slash command, which the user did not write
 	clauses []clause  // of it, as far as they may stand
 	idents  []mention // of it
-	recap   []piece   // the lines of a summary by the agent's own compaction
+	recap   []piece   // the paragraphs of a summary by the agent's own compaction
 	// artifacts are pointers in such a summary. Those in tool output do not count: a web page could plant them.
 	artifacts []artifactMention
 }
@@ -118,7 +118,10 @@ func readWhile(live *effort.Budget, m *thread.Message) *facts {
 	switch m.Author() {
 	case thread.ByCompaction:
 		text := scan.Clean(m.Text())
-		f.userFacts = &userFacts{recap: lines(live, text), artifacts: mentionedArtifacts(text)}
+		if analysis, told, ok := strings.Cut(text, "\nSummary:\n"); ok && strings.Contains(analysis, "\nAnalysis:\n") { // it says the same twice
+			text = told
+		}
+		f.userFacts = &userFacts{recap: paragraphs(live, text), artifacts: mentionedArtifacts(text)}
 	case thread.ByPerson:
 		user := strings.TrimSpace(scan.Clean(injected.UserWords(m)))
 		f.userFacts = &userFacts{user: user, clauses: readClauses(live, user), idents: mentionsWhile(live, nil, user)}

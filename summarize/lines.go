@@ -23,22 +23,6 @@ func textLines(live *effort.Budget, s string) iter.Seq2[int, scan.Span] {
 	}
 }
 
-// lines splits text into lines.
-func lines(work *effort.Budget, s string) []piece {
-	var out []piece
-	fenced := false
-	for _, at := range textLines(work, s) {
-		line := s[at.From:at.To]
-		if strings.HasPrefix(line, "```") {
-			fenced = !fenced
-			continue
-		}
-		code := fenced || isDrawing(line) || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "---")
-		out = append(out, piece{text: line, idents: mentionsWhile(work, nil, line), code: code, place: place{line: len(out)}})
-	}
-	return out
-}
-
 // isDrawing reports whether a line is part of a tree or a frame.
 func isDrawing(s string) bool {
 	first, _ := utf8.DecodeRuneInString(s)

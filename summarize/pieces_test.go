@@ -33,18 +33,18 @@ func TestReminderBelowOutput(t *testing.T) {
 // what they sum up.
 func TestLoggedRecap(t *testing.T) {
 	recap := func(k *talk) *talk {
-		k.add(thread.Message{Role: thread.User, Kind: thread.Recap, Parts: []thread.Part{thread.Text{Text: "This session is being continued from a previous conversation.\nThe limit commit_scan_limit was set to 50."}}})
+		k.add(thread.Message{Role: thread.User, Kind: thread.Recap, Parts: []thread.Part{thread.Text{Text: "This session is being continued from a previous conversation.\nAnalysis:\nThe limit was raised.\n\nSummary:\nThe limit commit_scan_limit was set to 50."}}})
 		return k
 	}
 	k := recap((&talk{}).user("Set the limit."))
-	if s := summarizeNow(t, Input{Messages: k.says("Now on to the tests of it.").done(t)}); !strings.Contains(s.Render(), "commit_scan_limit was set") {
+	if s := summarizeNow(t, Input{Messages: k.says("Now on to the tests of it.").done(t)}); !strings.Contains(s.Render(), "commit_scan_limit was set") || strings.Contains(s.Render(), "raised") {
 		t.Errorf("without its log: %s", s.Render())
 	}
 	k = (&talk{}).user("Set the limit.")
 	for range freshSteps + 1 {
-		k.calls("Edit", args{"file_path": "/r/a.go", "old_string": "a", "new_string": "b"}, "ok", thread.Success)
+		k.calls("Edit", args{"file_path": "/r/a.go", "old_string": "commit_scan_limit = 10", "new_string": "commit_scan_limit = 50"}, "ok", thread.Success)
 	}
-	if s := summarizeNow(t, Input{Messages: recap(k).says("Now on to the tests of it.").done(t)}); strings.Contains(s.Render(), "commit_scan_limit") {
+	if s := summarizeNow(t, Input{Messages: recap(k).says("Now on to the tests of it.").done(t)}); strings.Contains(s.Render(), "earlier summary") {
 		t.Errorf("with its log: %s", s.Render())
 	}
 }

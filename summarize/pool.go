@@ -182,7 +182,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	b.together, b.standing = in.Together, in.StandingTokens
 	b.Span, b.asked = span, stemsOf(in.Instructions)
 	log, ofLog := b.logged()
-	b.recaps = loggedRecaps(log)
+	b.recaps = loggedRecaps(log, b.read)
 	b.requested = map[string]bool{}
 	for i := range log {
 		maps.Copy(b.requested, stemsOf(ofLog(&log[i]).user))
@@ -386,7 +386,7 @@ func (b *builder) call(i int, m *thread.Message, c *callFacts) {
 	}
 	b.tasks.change(m, c)
 	if c.proposed != "" {
-		b.plan(i, m, c.proposed)
+		b.document(i, m, "proposed plan", paragraphs(nil, c.proposed))
 	}
 }
 

@@ -173,33 +173,17 @@ func normalized(s string) string { return strings.TrimRight(oneLine(s), ".") }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// recap adds the lines of a summary that the agent itself wrote, as facts, unless the log holds
-// what it sums up: the log is more exact and says how it went on.
+// recap adds a summary that the agent itself wrote, as its words, unless the log holds what it sums up: the log is
+// more exact and says how it went on.
 func (b *builder) recap(i int, m *thread.Message, f *facts) {
-	g := group{label: "the agent's earlier summary", turn: m.Turn, sources: []thread.ID{m.ID}}
 	past := b.stepsAfter[i] > freshSteps
-	passed := false // below a heading such as "Next steps", and the agent has gone on
-	recap := f.recap
-	if b.recaps[m.ID] {
-		recap = nil
-	}
-	for _, p := range recap {
-		if heading(p.text) {
-			passed = past && toDo(p.text)
-			if !strings.ContainsAny(strings.TrimLeft(p.text, "0123456789. #"), "`/_.(") {
-				continue // it says nothing without the lines below it
-			}
+	passed := b.recaps[m.ID] // or below a heading such as "Next steps", and the agent has gone on
+	b.document(i, m, "the agent's earlier summary", slices.DeleteFunc(slices.Clone(f.recap), func(p piece) bool {
+		if first, _, _ := strings.Cut(p.text, "\n"); heading(first) && !b.recaps[m.ID] {
+			passed = past && toDo(first)
 		}
-		if passed || len(p.text) < 4 || b.quoted(p.text) || !b.unseen(seenLine, p.text) {
-			continue
-		}
-		base := recapWorth * min(1, float32(len(p.text))/60)
-		if p.code || narration(p.text) {
-			base *= 0.2
-		}
-		b.piece(secFact, &g, i, base, p)
-	}
-	b.groups[secFact] = append(b.groups[secFact], g)
+		return passed || b.quoted(p.text)
+	}))
 	for _, a := range f.artifacts {
 		if b.unseen(seenArtifact, a.id) {
 			b.Artifacts = append(b.Artifacts, summary.ArtifactReference{ArtifactID: a.id, Description: a.description, Turn: m.Turn, Sources: []thread.ID{m.ID}})
@@ -208,22 +192,45 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 	}
 }
 
-// recapWorth is the base value of a line of the agent's own summary.
-const recapWorth = 0.84
-
-// loggedRecaps finds the agent's own summaries; the value says whether the log holds the
-// messages that they sum up.
-func loggedRecaps(log []thread.Message) map[thread.ID]bool {
+// loggedRecaps finds the agent's own summaries; the value says whether the log holds the messages that they
+// sum up: several, which hold most of the names in the summary. The older messages of a file may be gone.
+func loggedRecaps(log []thread.Message, of func(*thread.Message) *facts) map[thread.ID]bool {
 	all := map[thread.ID]bool{}
-	steps := 0
+	ofRecap := map[string]bool{} // the names in summaries, and whether they stand in the messages before
 	for i := range log {
-		switch m := &log[i]; {
-		case m.Kind == thread.Recap:
-			all[m.ID] = steps > freshSteps
+		if log[i].Kind == thread.Recap {
+			for _, p := range of(&log[i]).recap {
+				for _, x := range p.idents {
+					ofRecap[x.norm] = false
+				}
+			}
+		}
+	}
+	steps := 0
+	for i := 0; i < len(log) && len(ofRecap) > 0; i++ {
+		m, f := &log[i], of(&log[i])
+		if m.Kind == thread.Recap {
+			names, known := map[string]bool{}, 0
+			for _, p := range f.recap {
+				for _, x := range p.idents {
+					if !names[x.norm] && ofRecap[x.norm] {
+						known++
+					}
+					names[x.norm] = true
+				}
+			}
+			all[m.ID] = steps > freshSteps && 2*known >= len(names)
 			steps = 0
-		case m.Role == thread.Assistant:
+		} else if m.Role == thread.Assistant {
 			steps++
 		}
+		eachLine(f, func(line []mention, _ *int32, _ source) {
+			for _, x := range line {
+				if _, is := ofRecap[x.norm]; is {
+					ofRecap[x.norm] = true
+				}
+			}
+		})
 	}
 	return all
 }

@@ -99,10 +99,11 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	b.groups[secSaid] = append(b.groups[secSaid], g)
 }
 
-// plan adds the text of a plan that the assistant put before the user, in the message at i.
-func (b *builder) plan(i int, m *thread.Message, text string) {
-	g := group{label: "proposed plan", turn: m.Turn, sources: []thread.ID{m.ID}}
-	for _, p := range paragraphs(nil, text) {
+// document adds a text that the assistant wrote in the message at i: a plan that it put before the user, its
+// own summary.
+func (b *builder) document(i int, m *thread.Message, label string, text []piece) {
+	g := group{label: label, turn: m.Turn, sources: []thread.ID{m.ID}}
+	for _, p := range text {
 		if !p.substantial() || !b.unseen(seenWords, p.text) {
 			continue
 		}
@@ -110,6 +111,8 @@ func (b *builder) plan(i int, m *thread.Message, text string) {
 		switch {
 		case p.code: // it comes last
 			base, p.idents = wordsCode, nil
+		case strings.HasSuffix(p.text, `?"`): // of the user, which was answered
+			base = wordsAsked
 		case strings.Contains(p.text, "\n"): // the heading of others
 			base = wordsClosing
 		}

@@ -151,8 +151,8 @@ func TestInjectedAndRecap(t *testing.T) {
 	if len(s.Requests) != 1 || s.Requests[0].Text != "Please keep the tests green." || len(s.Standing()) != 1 {
 		t.Errorf("requests %q, standing %q", texts(s.Requests), texts(s.Standing()))
 	}
-	if all := strings.Join(texts(s.Facts), "\n"); !strings.HasPrefix(all, "the agent's earlier summary:\n") || !strings.Contains(all, "build_4711") {
-		t.Errorf("facts = %q", all)
+	if all := strings.Join(texts(s.Conclusions), "\n"); !strings.HasPrefix(all, "the agent's earlier summary:\n") || !strings.Contains(all, "build_4711") {
+		t.Errorf("words = %q", all)
 	}
 	if len(s.Artifacts) != 1 || s.Artifacts[0].ArtifactID != "art-9" || s.Artifacts[0].Description != "the build log" {
 		t.Errorf("artifacts = %+v", s.Artifacts)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/plan/state"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
@@ -20,7 +21,12 @@ func (c *checker) entries(s summary.Summary) {
 	judge(c, "not shown", span, some(s.Unlisted), manySentences)
 	judge(c, "turn", all, s.Elsewhere, hasUserTurn)
 	judge(c, "plan", all, s.CurrentPlan, planned)
-	judge(c, "conclusion", span, s.Conclusions, func(x *index, it summary.Item, o origin) string { return x.modelSaid(o, it.Text) })
+	judge(c, "conclusion", span, s.Conclusions, func(x *index, it summary.Item, o origin) string {
+		if strings.HasPrefix(it.Text, "the agent's earlier summary:\n") {
+			return quoted(x, it, o)
+		}
+		return x.modelSaid(o, it.Text)
+	})
 	judge(c, "decision", span, s.Decisions, func(x *index, d summary.Decision, o origin) string { return x.modelSaid(o, d.Decision, d.Rationale) })
 	judge(c, "open item", span, s.OpenItems, func(x *index, i summary.OpenItem, o origin) string { return x.modelSaid(o, i.Description, i.Context) })
 	for kind, list := range map[string][]summary.Item{"fact": s.Facts, "identifiers": s.Identifiers, "report": s.Reports} {
