@@ -67,10 +67,10 @@ type pool struct {
 }
 
 // request is what is known of a user message: its identifiers, and whether it is the text of
-// a slash command, which the user did not write.
+// a slash command, which the user did not write, or of numbered answers.
 type request struct {
-	idents  []mention
-	command bool
+	idents           []mention
+	command, answers bool
 }
 
 // group is an entry made of pieces, some of which may be chosen.

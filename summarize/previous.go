@@ -15,7 +15,7 @@ func (b *builder) previous(s *summary.Summary) {
 	b.oldTask = s.CurrentTask
 	b.Requests = append(b.Requests, s.Requests...)
 	for _, it := range s.Requests {
-		b.requests = append(b.requests, request{idents: mentions(nil, it.Text)})
+		b.requests = append(b.requests, request{idents: mentions(nil, it.Text), answers: numbered.MatchString(it.Text)})
 		b.unseen(seenRequest, it.Text+it.Asked)
 	}
 	b.CurrentPlan, b.before = slices.Clone(s.CurrentPlan), s.CurrentPlan

@@ -51,10 +51,12 @@ func (s *selection) bytesFor(i, each int) int {
 		}
 		return min(each, commandBytes)
 	}
-	switch i {
-	case newest, s.pool.task:
+	switch {
+	case s.pool.requests[i].answers: // one of them says little without the others
+		return 4 * each
+	case i == newest, i == s.pool.task:
 		return 3 * each
-	case 0:
+	case i == 0:
 		return 2 * each
 	}
 	return each

@@ -1,8 +1,10 @@
 package summarize
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
@@ -192,14 +194,33 @@ const optionWords = 8
 
 func (b *builder) user(i int, m *thread.Message, f *facts) {
 	command := f.command || b.expanded[i]
-	if b.unseen(seenRequest, f.user) {
+	if b.unseen(seenRequest, f.user) && (len(b.Requests) == 0 || !idle(f.user) || asksBefore(b.facts, i)) {
 		b.Requests = append(b.Requests, summary.Item{Text: f.user, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-		b.requests = append(b.requests, request{f.idents, command})
+		b.requests = append(b.requests, request{f.idents, command, numbered.MatchString(f.user)})
 		// The text of a slash command says little about what this user is after.
 		if b.task < 0 || isTask(f.user) && !command || b.requests[b.task].command || !isTask(b.Requests[b.task].Text) {
 			b.task = len(b.Requests) - 1
 		}
 	}
+}
+
+// asksBefore reports whether what the assistant said last before the user message at i ends in a question.
+func asksBefore(all []*facts, i int) bool {
+	for i--; i >= 0 && all[i].user == "" && len(all[i].said) == 0; i-- {
+	}
+	return i >= 0 && len(all[i].said) > 0 && strings.HasSuffix(all[i].said[len(all[i].said)-1].text, "?")
+}
+
+// numbered begins a message of several answers.
+var numbered = regexp.MustCompile(`^1[.)] .*\n\s*2[.)] `)
+
+// idleWords say nothing of a task.
+var idleWords = scan.WordSet("ok okay yo hi hello hey thanks thank you thx so much very cool great good nice wow perfect awesome amazing excellent well done job work please continue go on ahead proceed keep going")
+
+// idle reports whether a text greets, thanks, or only wants the work to go on.
+func idle(s string) bool {
+	words := strings.FieldsFunc(strings.ToLower(s[:min(len(s), maxShort)]), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !idleWords[w] })
 }
 
 // lookAhead counts the agent's steps after each message of the span, and looks whether it went on

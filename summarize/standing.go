@@ -3,6 +3,7 @@ package summarize
 import (
 	"cmp"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -293,7 +294,7 @@ func (b *builder) ownWords(m *thread.Message, f *facts, answer *thread.Message, 
 				}
 			}
 		}
-		if it.Asked == "" && words == 1 && !strings.ContainsFunc(c.Text, wide) || c.score < likelyRule && (it.Asked == "" && words == 2 && answers(c.Text) || incomplete(c.Text)) {
+		if it.Asked == "" && words == 1 && !strings.ContainsFunc(c.Text, wide) || c.score < likelyRule && (it.Asked == "" && (words == 2 && answers(c.Text) || idle(c.Text)) || incomplete(c.Text)) {
 			continue
 		}
 		if len(c.Text) >= leastQuotation && answer != nil {
@@ -309,10 +310,17 @@ func (b *builder) ownWords(m *thread.Message, f *facts, answer *thread.Message, 
 	return all
 }
 
-// incomplete reports whether a clause leads to what follows, or is a piece of a list or of a quotation.
+// leadWords end a clause that goes on in what follows: "this results in", and an error is pasted below.
+var leadWords = scan.WordSet("in to of for with from by at the a an and or is are was were as into")
+
+// incomplete reports whether a clause leads to what follows, or is a piece of a list or of a quotation. A mark
+// behind a digit may stand for inches.
 func incomplete(s string) bool {
-	return strings.HasPrefix(s, "/ ") || strings.HasSuffix(strings.TrimRight(s, "*_"), ":") || strings.Count(s, `"`)%2 == 1
+	return strings.HasPrefix(s, "/ ") || strings.HasSuffix(strings.TrimRight(s, "*_"), ":") || leadWords[s[strings.LastIndexByte(s, ' ')+1:]] ||
+		openQuotation(s) && openQuotation(inches.ReplaceAllString(s, "$1"))
 }
+
+var inches = regexp.MustCompile(`([0-9])"`)
 
 const (
 	// mostLater is how many of the later sentences are compared with one: those that share its rarest words.

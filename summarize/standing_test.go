@@ -240,3 +240,23 @@ func TestTwoWords(t *testing.T) {
 		}
 	}
 }
+
+// TestIdleMessages: what only greets, thanks or drives on is no line of the story, unless it answers a question; a
+// message of numbered answers stands whole.
+func TestIdleMessages(t *testing.T) {
+	k := new(talk).user("Sort the letters of the harbour by date.").says("Sorted.").user("wow, thanks!").says("Shall I drop the copies?").user("ok please")
+	for n := range 12 {
+		k.says(strings.Repeat("A letter of the harbour follows here. ", 30)).user(fmt.Sprintf("And what of the letters of year %d, %s?", n, strings.Repeat("which came by boat and by mail, ", 12)))
+	}
+	answers := "1. yup, that is how the office does it, as long as the clerk is there\n2. " + strings.Repeat("the copies go, the letters stay, ", 12) + "\n3. yes, and yes again to what you said of the mail"
+	k.user(answers).says("So be it.").user("That is all for the letters of this harbour.")
+	s := summarizeNow(t, Input{Messages: k.done(t), Budget: 1600})
+	if all := texts(s.Requests); slices.Contains(all, "wow, thanks!") || !slices.Contains(all, "ok please") || !slices.Contains(all, answers) {
+		t.Errorf("%q", all)
+	}
+	for text, want := range map[string]bool{"this results in": true, `we said "no more`: true, "“no more": true, `Keep the 24" layout`: false, `He wrote "version 2"`: false, "No mocks.": false} {
+		if incomplete(text) != want {
+			t.Errorf("%q is a piece: %t", text, !want)
+		}
+	}
+}
