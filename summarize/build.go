@@ -89,7 +89,11 @@ func (s *selection) join(chosen []int) summary.Item {
 		if last >= 0 && g.apart(last, c.piece) {
 			b.WriteString(gap)
 		}
-		b.WriteString(c.text)
+		text := c.text
+		if head, row, two := strings.Cut(text, "\n"+gap); two && last >= 0 && strings.Contains(s.pool.candidates[chosen[n-1]].text, head+"\n") {
+			text = row // the head of its table stands above
+		}
+		b.WriteString(text)
 		last = c.piece
 	}
 	return summary.Item{Text: b.String(), Turn: g.turn, Sources: g.sources}

@@ -16,14 +16,18 @@ const (
 	// maxGlued bounds a heading or a line that ends in a colon that is joined with the line
 	// below it, in bytes.
 	maxGlued = 160
+	// wideTable is how many bars the head of a table has that is told with each row: of four columns. In a smaller
+	// one the cells tell what they are.
+	wideTable = 5
 )
 
 // paragraphs splits the assistant's words into pieces that can be read alone: a sentence or a
 // line, an item of a list, a row of a table, a short block of code. A heading, or a line that
-// ends in a colon, is joined with the line below it.
+// ends in a colon, is joined with the line below it, the head of a wide table with each of its rows.
 func paragraphs(work *effort.Budget, s string) []piece {
 	var out []piece
 	var glued string // a heading that waits for its text
+	head := ""       // of the table
 	line := 0        // counts lines with text
 	add := func(text string, code bool) {
 		p := piece{text: text, code: code, place: place{line: line}}
@@ -44,7 +48,12 @@ func paragraphs(work *effort.Budget, s string) []piece {
 		out = append(out, p)
 	}
 	passage := func(text string) {
-		if len(text) <= maxPassage {
+		if row := text[0] == '|'; !row {
+			head = ""
+		} else if head != "" && glued == "" { // below other rows
+			text = head + "\n" + gap + text
+		}
+		if len(text) <= maxPassage || text[0] == '|' {
 			add(text, isDrawing(text))
 			return
 		}
@@ -91,6 +100,9 @@ func paragraphs(work *effort.Budget, s string) []piece {
 			open = -1
 		case open >= 0, ruler(text):
 		case leadsIn(text) && next == "", text[0] == '|' && below != "" && ruler(below), strings.HasPrefix(text, "**") && len(text) <= maxGlued && listItem(below) && below[0] != '|':
+			if strings.Count(text, "|") >= wideTable && ruler(below) {
+				head = text
+			}
 			if text = strings.TrimLeft(text, "# "); glued != "" { // a heading of headings
 				text = glued + "\n" + text
 			}

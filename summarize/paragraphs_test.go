@@ -32,6 +32,7 @@ func TestAnnounced(t *testing.T) {
 		{"**Done** with it.\n\n- one", []string{"**Done** with it.", "- one"}},
 		{"It is this:\n```\n" + long + long + "\n```\nThat is all.", []string{"That is all."}},
 		{"## Outcome\nAll pass.", []string{"Outcome\nAll pass."}},
+		{"Which?\n\n| Way | What | Cost | Who |\n|---|---|---|---|\n| A | " + long + "| 2 | she |\n| B | less | 1 | he |\n\nBoth work.", []string{"Which?", "| Way | What | Cost | Who |\n| A | " + long + "| 2 | she |", "| Way | What | Cost | Who |\n… | B | less | 1 | he |", "Both work."}},
 		{"In this order:\n1. **PR #8** - logs\n   https://x.io/pull/8\n2. **PR #9** - chunks\n   https://x.io/pull/9\n\nWhich one?", []string{"In this order:\n1. **PR #8** - logs\nhttps://x.io/pull/8", "2. **PR #9** - chunks\nhttps://x.io/pull/9", "Which one?"}},
 	}
 	for _, tt := range tests {
@@ -42,6 +43,21 @@ func TestAnnounced(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%.60q (-want +got)\n%s", tt.text, diff)
 		}
+	}
+}
+
+// TestRows: a row of a table is told with the head of the table, which several share.
+func TestRows(t *testing.T) {
+	table := "Where they differ:\n\n| Way | Speed | Who | When |\n|---|---|---|---|\n| alpha_way | 10 seconds for each of the old archives | she | now |\n| beta_way | 20 minutes for the letters of the harbour | he | later |\n| gamma_way | never ends on any of the days | none | never |"
+	k := new(talk).user("How fast are the ways?").says(table)
+	if all := texts(summarizeNow(t, Input{Messages: k.done(t)}).Conclusions); len(all) != 1 || strings.Count(all[0], "| Way | Speed | Who | When |") != 1 || !strings.Contains(all[0], "archives | she | now |\n| beta_way") {
+		t.Errorf("%q", all)
+	}
+	g := []piece(paragraphs(nil, table))
+	s := selection{pool: &pool{candidates: []candidate{{text: g[0].text}, {text: g[2].text, piece: 2}}}}
+	s.groups[secPlan] = []chosenGroup{{group: &group{places: []place{g[0].place, g[1].place, g[2].place}}}}
+	if got := s.join([]int{0, 1}).Text; !strings.HasSuffix(got, "archives | she | now |\n… | gamma_way | never ends on any of the days | none | never |") {
+		t.Errorf("%q", got)
 	}
 }
 

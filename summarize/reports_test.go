@@ -99,7 +99,7 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]bool{
-		"| **B. Nested** | room for more |": true, "Option B: a nested object": true, "- B) nested": true, "| Option | What |\n| B | nested |": true, "B — nested": true,
+		"| **B. Nested** | room for more |": true, "Option B: a nested object": true, "- B) nested": true, "| Option | What |\n| B | nested |": true, "| Option | What |\n… | B | nested |": true, "B — nested": true,
 		"| **A. Flat** | simple |": false, "Both are fine.": false, "B trees are fast": false, "B": false,
 	} {
 		if labelled(text, 'B') != want {

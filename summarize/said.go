@@ -124,7 +124,10 @@ func (b *builder) document(i int, m *thread.Message, label string, text []piece)
 }
 
 // offers reports whether a piece holds an item of a list, perhaps below its heading.
-func offers(s string) bool { return listItem(s[strings.LastIndexByte(s, '\n')+1:]) }
+func offers(s string) bool { return listItem(lastLine(s)) }
+
+// lastLine is the last line of a piece.
+func lastLine(s string) string { return strings.TrimPrefix(s[strings.LastIndexByte(s, '\n')+1:], gap) }
 
 // reportWorth is the base value of a piece of a sub-agent's report.
 const reportWorth = 1.05
@@ -185,7 +188,7 @@ func picks(s string) byte {
 // labelled reports whether a piece is the option of that letter or digit: "| **B. Nested** | …",
 // "Option B: …", "2. …".
 func labelled(s string, label byte) bool {
-	s = strings.TrimPrefix(strings.TrimLeft(s[strings.LastIndexByte(s, '\n')+1:], "|*-#( "), "Option ")
+	s = strings.TrimPrefix(strings.TrimLeft(lastLine(s), "|*-#( "), "Option ")
 	return len(s) > 2 && s[0] == label && (strings.IndexByte(".):*|", s[1]) >= 0 || strings.HasPrefix(s[1:], " — ") || strings.HasPrefix(s[1:], " | "))
 }
 

@@ -3,6 +3,7 @@ package summarize
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
@@ -251,6 +252,9 @@ func (s *selection) weighAsked() {
 // text is what taking a candidate adds to the rendering.
 func (s *selection) text(c *candidate) string {
 	if c.piece >= 0 {
+		if strings.HasPrefix(c.text, "|") && s.groups[c.section] != nil && s.group(c).open {
+			return lastLine(c.text) // the head of the table was most likely told
+		}
 		return c.text
 	}
 	return s.entries[c.section][c.entry]
