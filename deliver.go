@@ -53,7 +53,6 @@ func deliver(ctx context.Context, s *Session, loaded snapshot, situation *policy
 	if len(shown) > 0 {
 		out.Prompt, out.Manifest = render.Append(f.Prompt, f.Manifest, shown, situation.Profile)
 	}
-	out.Prompt = render.Owned(out.Prompt)
 	if p != loaded.plan {
 		out.PlanVersion = 0 // it did not hold
 	}
