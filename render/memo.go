@@ -33,18 +33,19 @@ type beginning struct {
 // written is the output of a renderer up to some position.
 type written struct {
 	out      []thread.Message
+	asLogged bool
 	manifest Manifest
 	current  int
 }
 
 func (r *renderer) written() written {
-	out, asLogged := asLogged(r)
-	if !asLogged {
+	out := r.out
+	if !r.asLogged {
 		out = slices.Clone(out)
 	}
 	m := *r.manifest
 	m.Messages, m.Hidden, m.Repairs = slices.Clip(m.Messages), slices.Clip(m.Hidden), slices.Clip(m.Repairs)
-	return written{out, m, r.current}
+	return written{out, r.asLogged, m, r.current}
 }
 
 // Render is the function Render. A plan that it was given before must not have been
@@ -90,12 +91,16 @@ func (b *beginning) resume(t *thread.Thread, p *plan.Plan, o *Options) *renderer
 	if p == nil {
 		p = &plan.Plan{ThreadID: t.ID(), ThreadVersion: t.Version()}
 	}
-	manifest := b.manifest
-	manifest.Messages = slices.Clone(manifest.Messages)
+	added := t.Len() - b.at + 4
+	out, manifest := b.out, b.manifest
+	if !b.asLogged {
+		out = slices.Grow(slices.Clip(out), added)
+	}
+	manifest.Messages = slices.Grow(manifest.Messages, added)
 	return &renderer{
 		thread: t, plan: p, pairs: pairs, profile: o.Profile, rewritten: max(p.Rewritten(), o.Rewritten),
 		messages: t.Messages(), actions: b.actions, cache: o.Cache, shared: o.Shared,
-		shown: map[plan.Ref]bool{}, out: slices.Clone(b.out), manifest: &manifest, current: b.current,
+		shown: map[plan.Ref]bool{}, out: out, asLogged: b.asLogged, room: len(out) + added, manifest: &manifest, current: b.current,
 	}
 }
 

@@ -240,6 +240,9 @@ func (r *renderer) wholeLoops() {
 		return known && at >= r.rewritten
 	})
 	r.manifest.Messages = slices.Clone(r.manifest.Messages) // a Memo may have them
+	if r.asLogged {
+		r.out, r.asLogged = slices.Clone(r.out), false
+	}
 	for n >= 0 && n < len(r.out) && !r.afterUser(n) {
 		r.out[n] = r.profile.Translate(r.out[n], true)
 		if len(r.out[n].Parts) > 0 {

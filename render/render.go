@@ -88,8 +88,7 @@ func begin(t *thread.Thread, p *plan.Plan, o *Options) (*renderer, error) {
 		thread: t, plan: p, pairs: pairs, profile: o.Profile, shared: o.Shared,
 		messages: t.Messages(), actions: actions,
 		cache: o.Cache, rewritten: max(p.Rewritten(), o.Rewritten),
-		shown:    map[plan.Ref]bool{},
-		out:      slices.Grow([]thread.Message(nil), stay),
+		shown: map[plan.Ref]bool{}, room: stay, asLogged: true,
 		manifest: &Manifest{Format: formatVersion, Messages: slices.Grow([]Origin(nil), stay)},
 		current:  -1,
 		mark:     -1,
@@ -110,26 +109,18 @@ func (r *renderer) finish(base *prompt.Prompt) (*prompt.Prompt, *Manifest, error
 	r.thinkFirst()
 	r.openWithUser()
 	r.closeWithUser()
-	if r.shared {
-		r.out, _ = asLogged(r)
-	} else {
-		thread.Own(r.out) // the caller may change what is in the prompt
-	}
 	out.Messages = r.out
 	out.CachePoints = r.cachePoints()
+	if !r.shared {
+		out = Owned(out)
+	}
 	return out, r.manifest, nil
 }
 
-// asLogged returns what is written: as the log's own list, if that is the same.
-func asLogged(r *renderer) (out []thread.Message, same bool) {
-	log := r.messages[:min(len(r.out), len(r.messages))]
-	if len(log) == 0 || !slices.EqualFunc(log, r.out, func(a, b thread.Message) bool {
-		return a.ID == b.ID && a.Role == b.Role && a.Kind == b.Kind && a.Turn == b.Turn && a.Frame == b.Frame && a.Index == b.Index &&
-			a.Name == b.Name && a.Time == b.Time && len(a.Parts) == len(b.Parts) && (len(a.Parts) == 0 || &a.Parts[0] == &b.Parts[0])
-	}) {
-		return r.out, false
-	}
-	return slices.Clip(log), true
+// isLogged reports whether a message is one of the log, unchanged.
+func isLogged(a, log *thread.Message) bool {
+	return a.ID == log.ID && a.Role == log.Role && a.Kind == log.Kind && a.Turn == log.Turn && a.Frame == log.Frame && a.Index == log.Index &&
+		a.Name == log.Name && a.Time == log.Time && len(a.Parts) == len(log.Parts) && (len(a.Parts) == 0 || &a.Parts[0] == &log.Parts[0])
 }
 
 // Owned returns a Shared prompt with copies of its messages, which the caller may change.
@@ -155,6 +146,8 @@ type renderer struct {
 	shown    map[plan.Ref]bool // records whose text stands in the prompt
 	notesAt  plan.Ref          // the record behind whose text the plan's notes stand; zero for none
 	out      []thread.Message
+	asLogged bool // out is the beginning of the log's own list, which nobody writes to
+	room     int  // about how many messages out will have
 	manifest *Manifest
 	current  int // where the current turn begins in out, or -1
 
@@ -163,8 +156,15 @@ type renderer struct {
 }
 
 func (r *renderer) push(m thread.Message, o Origin) {
-	r.out = append(r.out, m)
 	r.manifest.Messages = append(r.manifest.Messages, o)
+	if n := len(r.out); r.asLogged && n < len(r.messages) && isLogged(&m, &r.messages[n]) {
+		r.out = r.messages[: n+1 : n+1]
+		return
+	}
+	if r.asLogged {
+		r.out, r.asLogged = slices.Grow(slices.Clip(r.out), max(1, r.room-len(r.out))), false
+	}
+	r.out = append(r.out, m)
 }
 
 func (r *renderer) repair(id thread.ID, what string) {
