@@ -68,7 +68,7 @@ func (e *encoder) startWithUser() {
 
 // wholeElement sends a frame on as it is.
 func (e *encoder) wholeElement(u unit) element {
-	for i := u.first; i < u.end; i++ {
+	for i := u.first; i < u.end && !e.calls.asTheyAre; i++ {
 		m := &e.p.Messages[i]
 		for _, call := range m.Calls() {
 			e.calls.call(call.ID, true)
@@ -98,8 +98,9 @@ func (e *encoder) isLowered(m *thread.Message) bool {
 
 // groups divides the messages into units, and joins those that the API wants in one message:
 // the results of one batch and the user text after them.
-func (e *encoder) groups() (list [][]unit) {
+func (e *encoder) groups() [][]unit {
 	messages := e.p.Messages
+	list, units := make([][]unit, 0, len(messages)), make([]unit, 0, len(messages)) // each group is a part of the units
 	for i := 0; i < len(messages); {
 		u := unit{first: i, end: i + 1}
 		if n := codec.WholeFrame(messages[i:], wire.Anthropic); n > 0 {
@@ -107,8 +108,10 @@ func (e *encoder) groups() (list [][]unit) {
 		}
 		if n := len(list); n > 0 && e.canJoin(list[n-1], u) {
 			list[n-1] = append(list[n-1], u)
+			units = units[:len(units)+1]
 		} else {
-			list = append(list, []unit{u})
+			units = append(units, u)
+			list = append(list, units[len(units)-1:])
 		}
 		i = u.end
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
@@ -93,7 +94,7 @@ func (e *encoder) existingMarks() []mark {
 	}
 	for i := range e.elements {
 		el := &e.elements[i]
-		if el.raw != "" && !strings.Contains(el.raw, `_control"`) { // a rare letter first makes the search fast
+		if el.raw != "" && !slices.ContainsFunc(e.p.Messages[el.first:el.end], func(m thread.Message) bool { return slices.ContainsFunc(m.Parts, mayHaveMark) }) {
 			continue
 		}
 		for k, b := range e.pieces(el) {
@@ -101,6 +102,17 @@ func (e *encoder) existingMarks() []mark {
 		}
 	}
 	return list
+}
+
+// mayHaveMark reports whether the block that a part was read from has a mark, or may have one that was not read.
+func mayHaveMark(part thread.Part) bool {
+	switch p := part.(type) {
+	case thread.Opaque:
+		return true
+	case thread.ToolResult:
+		return p.Cache != "" || slices.ContainsFunc(p.Content, mayHaveMark)
+	}
+	return part.From().Cache != ""
 }
 
 // pieces returns the blocks of an element and the messages they belong to. A frame has one

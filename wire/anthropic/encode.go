@@ -100,6 +100,9 @@ func newEncoder(p *prompt.Prompt, spliced bool) *encoder {
 			e.tools[p.Tools[i].Name] = true
 		}
 	}
+	if e.calls.asTheyAre = namedAsTheyAre(p.Messages); e.calls.asTheyAre {
+		return e
+	}
 	for i := range p.Messages {
 		for _, part := range p.Messages[i].Parts {
 			if call, ok := part.(thread.ToolCall); ok && isOwn(call.Source) {
@@ -109,6 +112,26 @@ func newEncoder(p *prompt.Prompt, spliced bool) *encoder {
 		}
 	}
 	return e
+}
+
+// namedAsTheyAre reports whether all calls are sent as they are, and results name them in a way that the API
+// accepts, so that every call and every tool has its own name.
+func namedAsTheyAre(messages []thread.Message) bool {
+	for i := range messages {
+		for _, part := range messages[i].Parts {
+			switch p := part.(type) {
+			case thread.ToolCall:
+				if !isOwn(p.Source) || !codec.IsPlain(p.Name, maxToolName) {
+					return false
+				}
+			case thread.ToolResult:
+				if !codec.IsPlain(p.CallID, len(p.CallID)) {
+					return false
+				}
+			}
+		}
+	}
+	return true
 }
 
 // isOwn reports whether s holds JSON of this API.
@@ -253,6 +276,8 @@ func (n toolNames) of(name string) string {
 // callNames gives each call an id that the API accepts (^[a-zA-Z0-9_-]+$) and that no
 // other call has. The same ids in the same order always get the same names.
 type callNames struct {
+	asTheyAre bool // each name is the id, and nothing need be remembered
+
 	taken   map[string]bool
 	given   map[string]string   // the last name given for an id
 	pending map[string][]string // names of calls that are not answered yet
@@ -284,9 +309,12 @@ func (n *callNames) newName(id string) string {
 // call names a call. sent says that its bytes are sent as they are.
 func (n *callNames) call(id string, sent bool) string {
 	name := id
-	if sent {
+	switch {
+	case n.asTheyAre:
+		return id
+	case sent:
 		n.given[id] = id
-	} else {
+	default:
 		name = n.newName(id)
 	}
 	n.pending[id] = append(n.pending[id], name)
@@ -296,6 +324,9 @@ func (n *callNames) call(id string, sent bool) string {
 // result returns the name of the call that a result answers: the first open one with its
 // id, else the last one.
 func (n *callNames) result(id string) string {
+	if n.asTheyAre {
+		return id
+	}
 	if open := n.pending[id]; len(open) > 0 {
 		n.pending[id] = open[1:]
 		return open[0]

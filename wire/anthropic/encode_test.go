@@ -2,10 +2,13 @@ package anthropic_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
@@ -527,5 +530,32 @@ func BenchmarkValidate(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		anthropic.Codec{}.Validate(body)
+	}
+}
+
+// TestNamesAsTheyAre compares the ids of results where every call is sent as it is, and nothing need be remembered,
+// with those beside a call that needs a name.
+func TestNamesAsTheyAre(t *testing.T) {
+	ids := []string{"a", "a_2", "a_3", "toolu_01", "call"}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		p := &prompt.Prompt{Messages: []thread.Message{made(thread.User, words("go"))}}
+		for range 1 + r.IntN(8) {
+			id := ids[r.IntN(len(ids))]
+			if r.IntN(2) == 0 {
+				raw := fmt.Sprintf(`{"type":"tool_use","id":%q,"name":"t","input":{}}`, id)
+				p.Messages = append(p.Messages, made(thread.Assistant, thread.ToolCall{ID: id, Name: "t", Source: thread.Source{API: wire.Anthropic, Raw: raw}}))
+			} else {
+				p.Messages = append(p.Messages, made(thread.Tool, thread.ToolResult{CallID: id, Content: []thread.Part{words("ok")}}))
+			}
+		}
+		named := *p
+		named.Messages = append(slices.Clip(p.Messages), made(thread.Assistant, thread.ToolCall{ID: "needs a name", Name: "t"}))
+		results := func(p *prompt.Prompt) []string {
+			return strings.FieldsFunc(gjson.Get(encode(t, p), "messages.#.content.#.tool_use_id").Raw, func(r rune) bool { return strings.ContainsRune(`[,]`, r) })
+		}
+		if diff := cmp.Diff(results(&named), results(p)); diff != "" {
+			t.Fatal(diff)
+		}
 	}
 }

@@ -110,8 +110,12 @@ func CacheTTL(mark gjson.Result) string {
 
 // IsPlain reports whether s has 1 to most of the characters a-z, A-Z, 0-9, _ and -.
 func IsPlain(s string, most int) bool {
-	odd := strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 || !PlainByte(byte(r)) })
-	return s != "" && len(s) <= most && !odd
+	for i := range len(s) {
+		if !PlainByte(s[i]) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= most
 }
 
 // PlainByte reports whether c is one of a-z, A-Z, 0-9, _ and -.
