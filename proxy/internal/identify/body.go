@@ -52,7 +52,7 @@ func (b *Body) Reader() io.Reader {
 	for i, part := range b.parts {
 		readers[i] = strings.NewReader(part)
 	}
-	return io.MultiReader(readers...)
+	return struct{ io.Reader }{io.MultiReader(readers...)} // its WriteTo would make a buffer to find its end
 }
 
 // cut are the parts between two offsets.

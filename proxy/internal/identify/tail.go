@@ -54,7 +54,7 @@ func (r *Request) extend(codec wire.Codec, body *Body, same int, canceled Cancel
 	last := before[kept-1].Frame
 	shiftFrames(news, last.Position()+last.Elements())
 	p := *r.Prompt
-	p.Messages = append(slices.Clip(before), news...)
+	p.Messages = slices.Concat(before, news)
 	ids, err := chainIDs(r.IDs[:kept], p.Messages, canceled)
 	if err != nil {
 		return nil
