@@ -1,12 +1,11 @@
 package thread
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"hash"
 	"hash/maphash"
-	"io"
 	"strconv"
 
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
@@ -22,11 +21,12 @@ var volatile = []string{"cache_control"}
 // same ids, and a rewritten history has different ones from the first difference on.
 func ChainID(parent ID, m *Message) ID {
 	h := sha256.New()
-	w := hasher{h: h}
+	w := hasher{bufio.NewWriterSize(h, 512)} // a hash takes no strings without a copy of each
 	w.text(string(parent))
 	w.text(string(m.Role))
 	w.text(m.Name)
 	w.parts(m.Parts)
+	w.Flush()
 	return ID(hex.EncodeToString(h.Sum(nil)[:16]))
 }
 
@@ -35,27 +35,18 @@ func beside(p Part) bool { return p != nil && p.From().Beside }
 
 // hasher writes fields with their lengths, so that different messages never give the same
 // bytes.
-type hasher struct {
-	h   hash.Hash
-	buf [9]byte
+type hasher struct{ *bufio.Writer }
+
+func (w hasher) length(n int) {
+	w.Write(binary.BigEndian.AppendUint64(w.AvailableBuffer(), uint64(n)))
 }
 
-func (w *hasher) length(n int) {
-	binary.BigEndian.PutUint64(w.buf[:8], uint64(n))
-	w.h.Write(w.buf[:8])
-}
-
-func (w *hasher) text(s string) {
+func (w hasher) text(s string) {
 	w.length(len(s))
-	io.WriteString(w.h, s)
+	w.WriteString(s)
 }
 
-func (w *hasher) tag(t byte) {
-	w.buf[8] = t
-	w.h.Write(w.buf[8:])
-}
-
-func (w *hasher) parts(parts []Part) {
+func (w hasher) parts(parts []Part) {
 	n := len(parts)
 	for _, p := range parts {
 		if beside(p) {
@@ -69,19 +60,19 @@ func (w *hasher) parts(parts []Part) {
 		}
 		switch p := p.(type) {
 		case Text:
-			w.tag('t')
+			w.WriteByte('t')
 			w.text(p.Text)
 		case Reasoning:
-			w.tag('r')
+			w.WriteByte('r')
 			w.text(p.Text)
 			w.text(p.Signature)
 		case Media:
-			w.tag('m')
+			w.WriteByte('m')
 			for _, s := range []string{string(p.Type), p.MIME, p.Name, p.Detail, p.Data, p.URL, p.FileID, p.Text} {
 				w.text(s)
 			}
 		case ToolCall:
-			w.tag('c')
+			w.WriteByte('c')
 			w.text(p.ID)
 			w.text(p.Name)
 			w.text(p.Type)
@@ -89,14 +80,14 @@ func (w *hasher) parts(parts []Part) {
 			args, _ := canonjson.Canonical(p.Arguments)
 			w.text(args)
 		case ToolResult:
-			w.tag('o')
+			w.WriteByte('o')
 			w.text(p.CallID)
 			w.text(string(p.Outcome))
 			structured, _ := canonjson.Canonical(p.Structured)
 			w.text(structured)
 			w.parts(p.Content)
 		case Opaque:
-			w.tag('x')
+			w.WriteByte('x')
 			w.text(p.Kind)
 			doc, _ := canonjson.Without(p.Raw, volatile...)
 			w.text(doc)

@@ -17,6 +17,9 @@ func Canonical(doc string) (string, bool) { return Without(doc) }
 
 // Without is Canonical without the object members of the given names, at any depth.
 func Without(doc string, names ...string) (string, bool) {
+	if doc == "" {
+		return doc, false
+	}
 	d := json.NewDecoder(strings.NewReader(doc))
 	d.UseNumber()
 	var v any

@@ -3,15 +3,15 @@ package canonjson
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"io"
 )
 
 // Digest is a short name for several texts together.
 func Digest(parts ...string) string {
-	h := sha256.New()
+	var room [512]byte
+	all := room[:0]
 	for _, part := range parts {
-		io.WriteString(h, part)
-		h.Write([]byte{0})
+		all = append(append(all, part...), 0)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:12])
+	sum := sha256.Sum256(all)
+	return hex.EncodeToString(sum[:12])
 }

@@ -62,12 +62,10 @@ func (d *Document) Get(name string) gjson.Result {
 
 // FirstDuplicate returns the first of the names that the document has twice; "" for none.
 func (d *Document) FirstDuplicate(names ...string) string {
-	seen := map[string]bool{}
-	for _, m := range d.members {
-		if seen[m.name] && slices.Contains(names, m.name) {
+	for i, m := range d.members {
+		if slices.Contains(names, m.name) && d.find(m.name) != i {
 			return m.name
 		}
-		seen[m.name] = true
 	}
 	return ""
 }
