@@ -2,7 +2,7 @@ package summarize
 
 import (
 	"iter"
-	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -74,7 +74,7 @@ func appendPieces(dst []piece, text string, line int, score float32, anyway bool
 	for n := 0; text != "" && (n == 0 || len(dst) < maxIDLines); {
 		end := windowEnd(text)
 		window := strings.TrimSpace(text[:end])
-		if text = text[end:]; window == "" || !strings.Contains(window, " ") && keptByPrograms.MatchString(window) {
+		if text = text[end:]; window == "" || !strings.Contains(window, " ") && keptByPrograms(window) {
 			continue
 		}
 		if idents := mentions(nil, window); len(idents) > 0 || anyway && n == 0 {
@@ -85,8 +85,13 @@ func appendPieces(dst []piece, text string, line int, score float32, anyway bool
 	return dst
 }
 
-// keptByPrograms is the path of a file that no step names: of an installed package, of git itself, of a cache.
-var keptByPrograms = regexp.MustCompile(`(^|/)(node_modules|site-packages|__pycache__|\.git|\.venv)/`)
+// keptByPrograms reports whether a path is that of a file that no step names: of an installed package, of git itself,
+// of a cache.
+func keptByPrograms(path string) bool {
+	return slices.ContainsFunc(strings.Split(path[:1+strings.LastIndexByte(path, '/')], "/"), func(dir string) bool { return programDirs[dir] })
+}
+
+var programDirs = scan.WordSet("node_modules site-packages __pycache__ .git .venv")
 
 // windowEnd is where the first window of a long line ends: behind a comma near the end of maxLine bytes, or another
 // mark or a space there, or before, or the first one after them. A line without any is cut at maxLine.

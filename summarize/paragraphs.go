@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
@@ -41,7 +42,7 @@ func paragraphs(work *effort.Budget, s string) []piece {
 			line--
 		}
 		line++
-		p.idents, p.terms = mentionsWhile(work, nil, p.text), termsOf(p.text)
+		p.idents, p.terms = mentionsWhile(work, nil, p.text), slices.Collect(stems(p.text))
 		if !code {
 			p.cues = cuesOf(p.text)
 		}

@@ -221,18 +221,24 @@ const (
 // ("each has a TOTAL, keep all"): those with a word of theirs that stands in half of the results, but hardly twice in one.
 func (s *selection) weighAsked() {
 	p, in := s.pool, map[string][]int{}
+	var held []string // words of the instructions, or of the requests
 	for i := range p.candidates {
-		c := &p.candidates[i]
-		held := 0
-		for w := range stems(s.text(c)) {
-			if p.asked[w] {
-				held++
+		c, asked := &p.candidates[i], 0
+		line := c.section == secSnippet && !c.dead
+		if held = held[:0]; !line && len(p.asked) == 0 {
+			continue
+		}
+		for w := range allStems(s.text(c)) {
+			if wanted := p.asked[w]; !wanted && !p.requested[w] || slices.Contains(held, w) {
+				continue
+			} else if wanted {
+				asked++
 			}
-			if p.requested[w] && c.section == secSnippet && !c.dead {
+			if held = append(held, w); line && p.requested[w] {
 				in[w] = append(in[w], i)
 			}
 		}
-		c.base += askedWeight * float32(min(held, mostAsked))
+		c.base += askedWeight * float32(min(asked, mostAsked))
 	}
 	for _, lines := range in {
 		results := map[int]bool{}

@@ -2,7 +2,6 @@ package summarize
 
 import (
 	"iter"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,9 +17,6 @@ type terms struct {
 	count []float32 // how many pieces hold it
 	last  []int     // the position of the last message that holds it
 }
-
-// termsOf lists the terms of a text.
-func termsOf(s string) []string { return slices.Collect(stems(s)) }
 
 // add counts the terms of a piece of the message at a position and returns their ids.
 func (t *terms) add(at int, all []string) []int32 {
@@ -41,64 +37,54 @@ func (t *terms) add(at int, all []string) []int32 {
 	return numbers
 }
 
-// stems yields the different stems of a text: the first five letters, in lower case, of each
-// word of four letters or more, and every two neighbouring characters of scripts without
-// spaces.
+// stems yields the different stems of a text but those of stop words.
 func stems(s string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		seen := map[string]bool{}
-		emit := func(w string) bool {
-			if seen[w] || stopWords[w] {
-				return true
-			}
+		allStems(s)(func(w string) bool {
+			known := seen[w] || stopWords[w]
 			seen[w] = true
-			return yield(w)
-		}
-		var last rune
-		start, n := -1, 0 // of the word, in bytes, and its length in characters
-		cut := 0          // where its fifth character ends
-		flush := func(end int) bool {
-			ok := true
-			if start >= 0 && n >= 4 {
-				if n < 5 {
-					cut = end
-				}
-				ok = emit(strings.ToLower(s[start:cut]))
-			}
-			start, n = -1, 0
-			return ok
-		}
-		for i, r := range s {
-			switch {
-			case wide(r):
-				if !flush(i) || last != 0 && !emit(string([]rune{last, r})) {
-					return
-				}
-				last = r
-				continue
-			case unicode.IsLetter(r):
-				if start < 0 {
-					start = i
-				}
-				if n++; n == 5 {
-					cut = i + utf8.RuneLen(r)
-				}
-			case !flush(i):
-				return
-			}
-			last = 0
-		}
-		flush(len(s))
+			return known || yield(w)
+		})
 	}
 }
 
-// stemsOf is the set of the stems of texts.
-func stemsOf(texts ...string) map[string]bool {
-	set := map[string]bool{}
-	for _, s := range texts {
-		for w := range stems(s) {
-			set[w] = true
+// allStems yields the stems of a text: the first five letters, in lower case, of each word of four
+// letters or more, and every two neighbouring characters of scripts without spaces.
+func allStems(s string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		var last rune
+		start, n, cut := 0, 0, 0 // of the word: where it begins, its length in characters, and where the fifth ends
+		for i, r := range s {
+			apart := r >= utf8.RuneSelf && wide(r)
+			if !apart && (r < utf8.RuneSelf && scan.IsLetter(byte(r)) || r >= utf8.RuneSelf && unicode.IsLetter(r)) {
+				if n == 0 {
+					start = i
+				}
+				if n++; n <= 5 {
+					cut = i + utf8.RuneLen(r)
+				}
+				last = 0
+				continue
+			}
+			if n >= 4 && !yield(strings.ToLower(s[start:cut])) || apart && last != 0 && !yield(string([]rune{last, r})) {
+				return
+			}
+			if n, last = 0, 0; apart {
+				last = r
+			}
 		}
+		if n >= 4 {
+			yield(strings.ToLower(s[start:cut]))
+		}
+	}
+}
+
+// stemsOf is the set of the stems of a text.
+func stemsOf(s string) map[string]bool {
+	set := map[string]bool{}
+	for w := range stems(s) {
+		set[w] = true
 	}
 	return set
 }
