@@ -48,6 +48,12 @@ func piEntries(b *builder, entries []record) {
 			b.report.skip("message that was taken out")
 			continue
 		}
+		summary := func(text string) []thread.Part {
+			if edited {
+				return piParts(edit, "")
+			}
+			return textParts(text)
+		}
 		switch kind := e.Get("type").Str; kind {
 		case "message":
 			m := e.Get("message")
@@ -56,9 +62,9 @@ func piEntries(b *builder, entries []record) {
 			}
 			piMessage(b, m)
 		case "compaction":
-			b.summarized(Compaction{TokensBefore: int(e.Get("tokensBefore").Int())}, textParts(piRecap+e.Get("summary").Str+"\n</summary>")...)
+			b.summarized(Compaction{TokensBefore: int(e.Get("tokensBefore").Int())}, summary(piRecap+e.Get("summary").Str+"\n</summary>")...)
 		case "branch_summary":
-			b.say(thread.User, thread.Recap, textParts(e.Get("summary").Str)...)
+			b.say(thread.User, thread.Recap, summary(e.Get("summary").Str)...)
 		case "custom_message":
 			content := e.Get("content")
 			if edited {
@@ -145,6 +151,11 @@ func (b *builder) piSystem(m gjson.Result) {
 // piMessage adds the message of an entry.
 func piMessage(b *builder, m gjson.Result) {
 	said := piParts(m.Get("content"), m.Get("api").Str)
+	if role := m.Get("role").Str; !m.Get("content").Exists() { // else it was edited
+		if said = textParts(m.Get("summary").Str); role == "bashExecution" {
+			said = textParts(shellText(m.Get("command").Str, m.Get("output").Str, m.Get("cancelled").Bool(), m.Get("exitCode")))
+		}
+	}
 	switch role := m.Get("role").Str; role {
 	case "system":
 		b.piSystem(m)
@@ -162,11 +173,11 @@ func piMessage(b *builder, m gjson.Result) {
 			b.report.skip("bashExecution kept from the model")
 			return
 		}
-		b.say(thread.User, thread.Attached, textParts(shellText(m.Get("command").Str, m.Get("output").Str, m.Get("cancelled").Bool(), m.Get("exitCode")))...) // the user ran it
+		b.say(thread.User, thread.Attached, said...) // the user ran it
 	case "custom", "hookMessage":
 		b.say(thread.User, thread.Injected, said...)
 	case "branchSummary", "compactionSummary":
-		b.say(thread.User, thread.Recap, textParts(m.Get("summary").Str)...)
+		b.say(thread.User, thread.Recap, said...)
 	default:
 		b.report.unknown("message/" + role)
 	}

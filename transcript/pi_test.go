@@ -29,6 +29,12 @@ func TestPiEdits(t *testing.T) {
 		{"our own", `{"type":"custom","id":"m","parentId":"c","customType":"palimpsest","data":{"edits":1}}
 {"type":"context_edit","id":"d","parentId":"m","targetId":"a","replacement":null}
 {"type":"context_edit","id":"e","parentId":"d","targetId":"b","replacement":null}`, "user one|user note"},
+		{"of a summary", `{"type":"compaction","id":"d","parentId":"c","summary":"secret"}
+{"type":"branch_summary","id":"e","parentId":"d","summary":"secret"}
+{"type":"context_edit","id":"f","parentId":"e","targetId":"d","replacement":{"content":"sum"}}
+{"type":"context_edit","id":"g","parentId":"f","targetId":"e","replacement":"left"}`, "user one|assistant 1|user note|user sum|user left"},
+		{"of what the user ran", `{"type":"message","id":"d","parentId":"c","message":{"role":"bashExecution","command":"cat key","output":"secret"}}
+{"type":"context_edit","id":"e","parentId":"d","targetId":"d","replacement":{"content":"ran it"}}`, "user one|assistant 1|user note|user ran it"},
 		{"of nothing", `{"type":"context_edit","id":"d","parentId":"c","targetId":"z","replacement":null}`, "user one|assistant 1|user note"},
 		{"in a branch that was left", `{"type":"context_edit","id":"d","parentId":"c","targetId":"a","replacement":null}
 {"type":"message","id":"e","parentId":"c","message":{"role":"user","content":"on"}}`, "user one|assistant 1|user note|user on"},
