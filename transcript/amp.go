@@ -31,6 +31,9 @@ func readAmp(j *importJob) ([]Transcript, error) {
 			switch role := m.Get("role").Str; role {
 			case "user":
 				ampUser(b, m.Get("content"))
+				for f := range rawjson.Items(m.Get("fileMentions.files")) {
+					b.sayAny(thread.Attached, textParts(strings.TrimSpace(f.Get("uri").Str+"\n"+f.Get("content").Str)))
+				}
 			case "assistant":
 				anthropicAnswer(b, m.Get("content"))
 			case "info":
@@ -55,7 +58,7 @@ func ampUser(b *builder, content gjson.Result) {
 		r := thread.ToolResult{CallID: b.openCallID(firstText(p, "toolUseID", "tool_use_id")), Outcome: outcomeOf(status != "done"), Denied: status == "rejected-by-user"}
 		r.Structured, r.Content = structuredResult(run.Get("result"))
 		if len(r.Content) == 0 {
-			r.Content = textParts(cmp.Or(firstText(run, "error.message", "error", "progress.output", "progress"), status))
+			r.Content = textParts(cmp.Or(firstText(run, "error.message", "error", "reason", "progress.output", "progress"), status))
 		}
 		b.answer(r)
 	}

@@ -222,6 +222,11 @@ func (b *builder) completeResult(r *thread.ToolResult, completed time.Time) {
 		b.report.warn(b.line, "the call %s has a second result", r.CallID)
 	}
 	b.answered[r.CallID] = true
+	for i, p := range r.Content {
+		if o, ok := p.(thread.Opaque); ok && o.API == "" && o.Text == "" { // no encoder knows it: as the text that it is
+			r.Content[i] = thread.Text{Text: o.Raw}
+		}
+	}
 	r.Tool = cmp.Or(r.Tool, call.Name)
 	r.Outcome = cmp.Or(r.Outcome, thread.Success)
 	injected.Settle(string(b.format), "", &call, r)

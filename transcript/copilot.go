@@ -85,6 +85,11 @@ func copilotEvent(b *builder, kind string, data gjson.Result) {
 	case "tool.execution_complete":
 		r := thread.ToolResult{CallID: data.Get("toolCallId").Str, Outcome: outcomeOf(!data.Get("success").Bool())}
 		r.Content = textParts(cmp.Or(firstText(data, "result.content", "error.message"), data.Get("result").Str))
+		for block := range rawjson.Items(data.Get("result.contents")) {
+			if isFile[block.Get("type").Str] { // the texts are those above
+				r.Content = append(r.Content, readParts(block)...)
+			}
+		}
 		b.answer(r)
 		return
 	}
@@ -110,7 +115,7 @@ func copilotUser(b *builder, data gjson.Result) {
 		case a.Get("data").Exists() || a.Get("mimeType").Exists():
 			attached = append(attached, fileMedia(a))
 		default:
-			attached = append(attached, textParts(strings.TrimSpace("Attached "+firstText(a, "path", "displayName", "filePath")+"\n"+firstText(a, "text", "content")))...)
+			attached = append(attached, textParts(strings.TrimSpace("Attached "+firstText(a, "path", "displayName", "filePath", "title")+"\n"+firstText(a, "text", "content", "url")))...)
 		}
 	}
 	b.sayAny(thread.Attached, attached)

@@ -416,12 +416,12 @@ func geminiResponse(p gjson.Result, data *string) (content []thread.Part) {
 	text := firstText(response, "output", "error")
 	switch {
 	case text != "":
-		return textParts(text)
+		content = textParts(text)
 	case response.Get("output").Type == gjson.String || response.Get("error").Type == gjson.String: // said nothing
-		return nil
 	case response.Exists():
 		*data, content = structuredResult(response)
-		return content
+	default:
+		return readParts(p)
 	}
-	return readParts(p)
+	return append(content, readParts(p.Get("functionResponse.parts"))...) // files
 }

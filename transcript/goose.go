@@ -120,8 +120,6 @@ func gooseResult(b *builder, p gjson.Result) thread.ToolResult {
 		switch {
 		case len(audience) > 0 && !slices.ContainsFunc(audience, func(a gjson.Result) bool { return a.Str == "assistant" }):
 			b.report.skip("content for the user alone")
-		case block.Get("resource.text").Exists():
-			r.Content = append(r.Content, textParts(block.Get("resource.text").Str)...)
 		default:
 			r.Content = append(r.Content, readParts(block)...)
 		}

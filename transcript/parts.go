@@ -70,6 +70,8 @@ func readParts(v gjson.Result) (all []thread.Part) {
 		return []thread.Part{readReasoning(v)}
 	case v.Get("image_urls").IsArray():
 		return imageParts(v.Get("image_urls"))
+	case kind == "resource" && !v.Get("resource.blob").Exists(): // of the Model Context Protocol
+		return textParts(v.Get("resource.text").Str)
 	case isFile[kind], strings.HasSuffix(kind, "_url"), v.Get("inlineData").Exists(), v.Get("fileData").Exists():
 		return []thread.Part{fileMedia(v)}
 	}
@@ -77,20 +79,20 @@ func readParts(v gjson.Result) (all []thread.Part) {
 }
 
 // isFile has the types of blocks that hold a file.
-var isFile = scan.WordSet("image audio video file media image-data file-data image-url file-url")
+var isFile = scan.WordSet("image audio video file media image-data file-data image-url file-url resource")
 
 // fileMedia reads a block that holds a file. If it has no type of the file, the type of the
 // block shows the class.
 func fileMedia(v gjson.Result) thread.Media {
 	kind := v.Get("type").Str
-	mime := firstText(v, "mediaType", "mimeType", "mime", "inlineData.mimeType", "fileData.mimeType")
-	if class := strings.TrimSuffix(strings.TrimSuffix(kind, "-url"), "_url"); mime == "" && class != "file" {
+	mime := firstText(v, "mediaType", "mimeType", "mime", "inlineData.mimeType", "fileData.mimeType", "source.media_type", "source.mediaType", "resource.mimeType")
+	if class := strings.TrimSuffix(strings.TrimSuffix(kind, "-url"), "_url"); mime == "" && class != "file" && class != "resource" {
 		mime = class
 		if format := v.Get("format").Str; format != "" {
 			mime += "/" + format
 		}
 	}
-	m := mediaPart(mime, firstText(v, "url", "data", "image", "audio", "video", kind+".url", strings.Replace(kind, "_url", "Url", 1)+".url", "inlineData.data", "fileData.fileUri"))
+	m := mediaPart(mime, firstText(v, "url", "data", "image", "audio", "video", kind+".url", strings.Replace(kind, "_url", "Url", 1)+".url", "inlineData.data", "fileData.fileUri", "source.data", "source.url", "resource.blob"))
 	m.Name = v.Get("filename").Str
 	return m
 }
