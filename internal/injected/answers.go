@@ -46,6 +46,8 @@ var askers = []asker{
 	{"pi", "questionnaire", "questions", labeledAnswers, example{`{"questions":[{"id":"a","label":"Unit","prompt":"Which unit?"},{"id":"b","prompt":"Which port?"}]}`, "Unit: user selected: 1. Grams\nQ2: user wrote: 5544", "Grams|5544"}},
 	// Cline, Roo
 	{"cline", "ask_followup_question", "question", between("<answer>", "</answer>", "<user_message>", "</user_message>"), example{asksOne, "<answer>\n5544\n</answer>\n\nFiles attached: a", "5544"}},
+	{"cline", "ask_question", "question", between("", ""), example{asksOne, "5544\nand never 80", "5544\nand never 80"}}, // of version 4: the answer is all of the result
+	{"copilot-cli", "ask_user", "question", soleAnswer, example{asksOne, "User responded: 5544", "5544"}},
 }
 
 const (
@@ -279,7 +281,7 @@ func soleAnswer(call gjson.Result, result string) []thread.Said {
 }
 
 // stated matches how programs say what the user did; what the user chose or wrote stands behind it.
-var stated = lazyregexp.New(`(?m)\AAnswer: |^(?:  User notes: |[Uu]ser (?:answered|provided|wrote): |[Uu]ser selected: (?:\d+\. |\[")?|Notes:\n- (?:\[[^]\n]*\]: )?|- (?:\[[^]\n]*\]: )?)`)
+var stated = lazyregexp.New(`(?m)\AAnswer: |^(?:  User notes: |[Uu]ser (?:answered|provided|responded|wrote): |[Uu]ser selected: (?:\d+\. |\[")?|Notes:\n- (?:\[[^]\n]*\]: )?|- (?:\[[^]\n]*\]: )?)`)
 
 // statedIn are the words of the user in places that say what the user did.
 func statedIn(result string, places []thread.Said) (all []thread.Said) {
