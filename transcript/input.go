@@ -49,7 +49,7 @@ func newInput(r io.Reader, maxLine int, report *Report) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	head, err := b.Peek(4096)
+	head, err := b.Peek(readSize)
 	if len(head) == 0 {
 		if isCorrupt(err) {
 			return nil, fmt.Errorf("the compressed data is broken (%v): %w", err, ErrBinary)
@@ -189,7 +189,7 @@ func describeBinary(head []byte) string {
 		}
 	}
 	text := bytes.TrimLeft(head, blanks) // a crash may leave NUL bytes
-	json := len(text) > 1 && (text[0] == '{' || text[0] == '[') && text[1] != 0
+	json := len(text) > 1 && (text[0] == '{' || text[0] == '[') && text[1] != 0 || head[0] == 0 && bytes.Contains(text, []byte("\n{\""))
 	switch zeros := bytes.Count(head, []byte{0}); {
 	case len(head) > 1 && zeros > len(head)/3 && (head[0] == 0) != (head[1] == 0):
 		return "UTF-16 (convert it to UTF-8)"
@@ -425,6 +425,12 @@ func (in *input) start() error {
 		return nil
 	}
 	if c := first.line[0]; c != '{' && c != '[' {
+		for n := 1; n <= maxJoined && in.lookAhead(n); n++ {
+			if next := in.raw[n-1].line; isObject(next) && rawjson.Valid(next) { // the beginning of the file is damaged
+				in.raw = slices.Insert(in.raw, 0, first)
+				return nil
+			}
+		}
 		return fmt.Errorf("the file starts with %q, which is no JSON: %w", clip.Line(string(first.line), 40), ErrUnknownFormat)
 	}
 	doc, warned := first.line, len(in.report.Warnings) // all lines as they are

@@ -40,6 +40,11 @@ func (in *input) trimLine(line []byte) []byte {
 // the line is the last and has none.
 func (in *input) mend(line []byte, number int, broken error) bool {
 	line = bytes.ToValidUTF8(bytes.Clone(line), []byte("\uFFFD"))
+	if clean := bytes.Map(noControl, line); rawjson.Valid(clean) {
+		in.report.warn(number, "control characters stand in a text of this record, which was read with spaces in their place")
+		in.mended = append(in.mended, unreadLine{clean, number})
+		return true
+	}
 	ended := !in.lookAhead(1)
 	if !ended && in.whatCutOff(broken) == plainCutOff && in.join(line, number) {
 		return true
@@ -57,6 +62,14 @@ func (in *input) mend(line []byte, number int, broken error) bool {
 		in.report.warn(number, "not one record in one line; whole records in it, which were read: %d", len(records))
 	}
 	return true
+}
+
+// noControl puts a space in place of a control character. NUL bytes stand for what was lost.
+func noControl(r rune) rune {
+	if r > 0 && r < ' ' {
+		return ' '
+	}
+	return r
 }
 
 // join reads a record in whose texts line breaks were not escaped. It is false if the line makes none
