@@ -189,6 +189,11 @@ func (b *builder) add(kind thread.Kind, messages ...thread.Message) {
 				b.calls[c.ID], b.asked[c.ID] = c, m.Time
 				delete(b.answered, c.ID)
 			}
+			for _, p := range m.Parts {
+				if o, _ := p.(thread.Opaque); o.Call != "" && !o.Answers { // of the provider's own tools
+					b.calls[o.Call] = thread.ToolCall{ID: o.Call, Name: o.Tool}
+				}
+			}
 		case thread.Tool:
 			m.Parts = slices.Clone(m.Parts)
 			eachResult([]thread.Message{m}, func(r *thread.ToolResult) { b.completeResult(r, m.Time) })

@@ -147,6 +147,9 @@ func (s *ccSession) addParallelLines(on []bool) {
 // only within one request: other servers give the same id again. Without a request the line
 // follows one of its answer.
 func (s *ccSession) joinAnswer(l *ccLine, request string) {
+	if l.role == "user" && len(l.results) == 0 && !l.side && l.kind == thread.Plain {
+		clear(s.answers) // nor over what the user says
+	}
 	if l.role != "assistant" || l.messageID == "" {
 		return
 	}

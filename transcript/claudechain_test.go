@@ -49,6 +49,9 @@ func TestRepeatedMessageIDs(t *testing.T) {
 		{"one request around a result", func() []string {
 			return []string{ask("", "one"), call("l1", request, "c"), result("l2", "c"), call("l3", request, "d"), result("l4", "d")}
 		}, "user one|assistant *c*d|tool c ok|tool d ok"},
+		{"the same request again after the user", func() []string {
+			return []string{ask("", "one"), say("l1", request, "a"), ask("l2", "two"), say("l3", request, "b")}
+		}, "user one|assistant a|user two|assistant b"},
 		{"in a branch that the user left", func() []string {
 			return []string{ask("", "one"), say("l1", "", "a"), ask("l2", "two"), say("l3", "", "b"), ask("l2", "three"), say("l5", "", "d")}
 		}, "user one|assistant a|user three|assistant d\nuser two|assistant b"},

@@ -100,7 +100,7 @@ var explained = map[string]struct {
 	why                    string
 }{
 	"agent-sessions-schema/kimi-assistant_tools.jsonl.gz": {55, 8, 19, "the index counts lines, and no turns or calls"},
-	"agent-sessions-schema/claude-small.jsonl.gz":         {16, 7, 2, "all lines have one uuid, an answer without a request stands alone, a side chain is told by order alone, and four texts of the queue and two files are attachments"},
+	"agent-sessions-schema/claude-small.jsonl.gz":         {17, 7, 2, "all lines have one uuid, one id of a message and one of a request, an answer without a request stands alone, a side chain is told by order alone, and four texts of the queue and two files are attachments"},
 	"agent-sessions-schema/codex-small.jsonl.gz":          {22, 1, 6, "five recaps are messages, and tool searches are calls"},
 	"pi-mono/before-compaction.jsonl.gz":                  {979, 55, 454, "13 messages of the assistant are empty"},
 	"pydantic-ai-cassettes/openai-chat.jsonl.gz":          {55, 18, 18, "6 system messages stand apart"},

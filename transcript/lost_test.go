@@ -33,6 +33,8 @@ func TestNothingLost(t *testing.T) {
 		"qwen-code: a picture that a tool gives": {`{"uuid":"q1","sessionId":"s","type":"assistant","message":{"role":"model","parts":[{"functionCall":{"id":"c1","name":"shot","args":{}}}]}}
 {"uuid":"q2","parentUuid":"q1","sessionId":"s","type":"tool_result","message":{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"shot","response":{"output":"seen"},"parts":[{"inlineData":{"mimeType":"image/png","data":"iVBO"}}]}}]}}`,
 			`[text "seen"; media image image/png name="" url="" data="iVBO" text=""]`},
+		"responses: the result of a program is no result without its call": {`{"model":"m","input":[{"role":"user","content":"Go."},{"type":"program","call_id":"p1","code":"x"},{"type":"program_output","call_id":"p1","result":"12 plums","status":"completed"}]}`,
+			`result p1 program success structured="" [text "12 plums"]`},
 	} {
 		f, err := transcript.Read(strings.NewReader(c.doc), nil)
 		if err != nil {
