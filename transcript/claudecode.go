@@ -184,8 +184,8 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		s.queuedCommand(l, f.Get("attachment"))
 	case kind == "attachment" && f.Get("rendered").Get("#").Int() > 0:
 		l.role, l.kind, l.content = "attachment", cmp.Or(how, thread.Injected), renderedBlocks(f.Get("rendered"))
-	case attached && attachedText(f.Get("attachment")) != "": // of older versions
-		l.role, l.kind, l.content = "attachment", how, rawjson.Quote(attachedText(f.Get("attachment")))
+	case attached && attachedContent(f.Get("attachment")) != "": // of older versions
+		l.role, l.kind, l.content = "attachment", how, attachedContent(f.Get("attachment"))
 	case kind == "system" && subtype == "compact_boundary":
 		s.report.skip("system/compact_boundary")
 		l.role = "boundary"
@@ -222,13 +222,29 @@ var ccAttached = map[string]thread.Kind{
 	"compact_file_reference": thread.Attached, "mcp_resource": thread.Attached, "selected_lines_in_ide": thread.Attached, "nested_memory": thread.Injected,
 }
 
-// attachedText is the text of an attachment that the client has not rendered.
-func attachedText(attachment gjson.Result) string {
-	var texts []string
-	for t := range rawjson.Items(attachment.Get("content.contents.#.text")) {
-		texts = append(texts, t.Str)
+// attachedContent is the content of an attachment that the client has not rendered.
+func attachedContent(attachment gjson.Result) string {
+	content := attachment.Get("content")
+	file := content.Get("file")
+	if data := file.Get("base64").Str; data != "" {
+		kind, mime := "image", cmp.Or(file.Get("type").Str, "image/png")
+		if content.Get("type").Str == "pdf" {
+			kind, mime = "document", "application/pdf"
+		}
+		source := rawjson.NewTypedObject("base64").Str("media_type", mime).Str("data", data).String()
+		return "[" + rawjson.NewTypedObject(kind).Raw("source", source).String() + "]"
 	}
-	return cmp.Or(strings.Join(texts, "\n"), firstText(attachment, "content.file.content", "content.content", "content"))
+	var texts []string
+	for _, path := range []string{"contents.#.text", "file.cells.#.source"} {
+		for _, t := range content.Get(path).Array() {
+			texts = append(texts, t.String())
+		}
+	}
+	text := cmp.Or(strings.Join(texts, "\n"), firstText(attachment, "content.file.content", "content.content", "content"))
+	if text == "" {
+		return ""
+	}
+	return rawjson.Quote(text)
 }
 
 // ccOrigins are the origins of messages in the user's name, as the client notes them, that are not the user.

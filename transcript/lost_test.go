@@ -13,6 +13,10 @@ func TestNothingLost(t *testing.T) {
 	const copilot = `{"type":"session.start","data":{"sessionId":"s"},"id":"e1","timestamp":"2026-11-20T10:00:00Z"}
 {"type":"assistant.message","data":{"content":"","toolRequests":[{"toolCallId":"c1","name":"view"}]},"id":"e2","timestamp":"2026-11-20T10:00:01Z"}
 `
+	attached := func(content string) string {
+		return `{"uuid":"u1","sessionId":"s","type":"user","message":{"role":"user","content":"Look."}}
+{"uuid":"u2","parentUuid":"u1","sessionId":"s","type":"attachment","attachment":{"type":"file","filename":"/w/a","content":{` + content + `}}}`
+	}
 	for name, c := range map[string]struct{ doc, want string }{
 		"cline: a picture in the form of Anthropic's API": {`[{"role":"user","ts":1,"content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}]}]`,
 			`media image image/png name="" url="" data="iVBO"`},
@@ -35,6 +39,9 @@ func TestNothingLost(t *testing.T) {
 			`[text "seen"; media image image/png name="" url="" data="iVBO" text=""]`},
 		"responses: the result of a program is no result without its call": {`{"model":"m","input":[{"role":"user","content":"Go."},{"type":"program","call_id":"p1","code":"x"},{"type":"program_output","call_id":"p1","result":"12 plums","status":"completed"}]}`,
 			`result p1 program success structured="" [text "12 plums"]`},
+		"claude-code: a picture that the user attached":  {attached(`"type":"image","file":{"base64":"iVBO","type":"image/png"}`), "1 user attached turn 1\n      media image image/png name=\"\" url=\"\" data=\"iVBO\""},
+		"claude-code: a PDF that the user attached":      {attached(`"type":"pdf","file":{"filePath":"/w/a.pdf","base64":"JVBE"}`), "1 user attached turn 1\n      media document application/pdf name=\"\" url=\"\" data=\"JVBE\""},
+		"claude-code: a notebook that the user attached": {attached(`"type":"notebook","file":{"cells":[{"source":"a = 1"},{"source":"b = 2"}]}`), `text "a = 1\nb = 2"`},
 	} {
 		f, err := transcript.Read(strings.NewReader(c.doc), nil)
 		if err != nil {
