@@ -162,7 +162,7 @@ func listFormat(v gjson.Result) (format Format) {
 		if told := messageFormat(m); told != "" {
 			return told
 		}
-		if m.Get("role").Exists() {
+		if m.Get("role").Exists() && m.Get("content").Exists() {
 			format = chatFormat
 		}
 		if !m.IsObject() {

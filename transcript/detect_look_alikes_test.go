@@ -63,6 +63,19 @@ func TestEachLineAlone(t *testing.T) {
 	}
 }
 
+// TestMessageAlone: of a session whose beginning is lost a message shows the format.
+func TestMessageAlone(t *testing.T) {
+	for line, want := range map[string]transcript.Format{
+		`{"type":"message","id":"m1","parentId":null,"timestamp":"2026-11-01T10:00:00.000Z","message":{"role":"user","content":[{"type":"text","text":"Hi."}]}}`:                                    "droid",
+		`{"type":"message","id":"m1","parentId":null,"timestamp":"2026-11-01T10:00:00.000Z","message":{"role":"user","content":[{"type":"text","text":"Hi."}],"timestamp":1793527200000}}`:          "pi",
+		`{"type":"message","id":"m1","parentId":"m0","timestamp":"2026-11-01T10:00:00.000Z","message":{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"bash","arguments":{}}]}}`: "pi",
+	} {
+		if f, err := transcript.Read(strings.NewReader(line), nil); err != nil || f.Format != want {
+			t.Errorf("%v, %v: %s", f, err, line)
+		}
+	}
+}
+
 // TestForkOfOpenCode: an export of Kilo is told from one of opencode, which has the same members.
 func TestForkOfOpenCode(t *testing.T) {
 	for version, want := range map[string]transcript.Format{"1.18.33": "opencode", "2.0.1": "opencode", "7.7.9": "kilo", "": "opencode"} {

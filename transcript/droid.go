@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -13,15 +12,18 @@ import (
 )
 
 // isDroid recognises a line of a session of Factory's Droid: pi's lines are like it, but for the blocks
-// of calls and results, which Droid has as Anthropic has them.
+// of calls and results, which Droid has as Anthropic has them, and the time within each of pi's messages.
 func isDroid(v gjson.Result) bool {
 	switch v.Get("type").Str {
 	case "session_start":
 		return v.Get("id").Exists()
 	case "message":
-		return slices.ContainsFunc(v.Get("message.content").Array(), func(block gjson.Result) bool {
-			return strings.HasPrefix(block.Get("type").Str, "tool_")
-		})
+		own := v.Get("message.role").Exists() && v.Get("parentId").Exists() && !v.Get("message.timestamp").Exists()
+		for _, block := range v.Get("message.content").Array() {
+			kind := block.Get("type").Str
+			own = own && kind != "toolCall" || strings.HasPrefix(kind, "tool_")
+		}
+		return own
 	}
 	return false
 }

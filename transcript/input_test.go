@@ -77,6 +77,7 @@ func TestBadInput(t *testing.T) {
 		{"prose", "Dear reader,\nthis is no log.\n", nil, transcript.ErrUnknownFormat, 0, "Dear reader"},
 		{"other JSON", `{"planets":9,"moons":[]}`, nil, transcript.ErrUnknownFormat, 0, "planets"},
 		{"other lines", "{\"a\":1}\n{\"b\":2}\n", nil, transcript.ErrUnknownFormat, 0, "claude-code"},
+		{"messages without content", `{"id":"x","messages":[{"role":"user","text":"Hi."},{"role":"assistant","text":"Hello."}]}`, nil, transcript.ErrUnknownFormat, 0, "an object with id, messages"},
 		{"a number", "7\n8\n", nil, transcript.ErrUnknownFormat, 0, "the value 7"},
 		{"no such format", lineUser, &transcript.Options{Format: "morse"}, transcript.ErrUnknownFormat, 0, "morse"},
 		{"broken document", "[\n {\"role\":\"user\",\"content\":\"Hi\"},\n {\"role\" \"user\"}\n]\n", nil, nil, 3, "not valid JSON"},
