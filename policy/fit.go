@@ -332,9 +332,10 @@ func arrivedCount(s *Situation, p *plan.Plan) int {
 	if len(p.Refs()) != len(s.Current.Refs())+len(fresh) {
 		return 0
 	}
+	sent := sentCount(s)
 	for _, r := range fresh {
 		for _, id := range r.Covers().MessageIDs {
-			if i, _ := s.Thread.Index(id); i < sentCount(s) {
+			if i, _ := s.Thread.Index(id); i < sent {
 				return 0
 			}
 		}

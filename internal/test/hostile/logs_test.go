@@ -101,6 +101,13 @@ var steep = map[string]large{
 		c.say("assistant", "I will.")
 		return c.end()
 	}},
+	"no answer": {"", func(n int) []byte {
+		c := newChat()
+		for i := range n / 50 {
+			c.say("user", fmt.Sprintf("t%d", i))
+		}
+		return c.end()
+	}},
 	"answers of an agent in one message": {"", func(n int) []byte {
 		c := newChat()
 		var made []string
