@@ -29,6 +29,9 @@ var sizeRefusals = []sizeRefusal{
 	{"gemini", 400, "request payload size exceeds the limit", ErrBytes, `{"error":{"code":400,"message":"Request payload size exceeds the limit: 20971520 bytes.","status":"INVALID_ARGUMENT"}}`},
 	{"openai", 400, "max_tokens is too large", ErrOutput, `{"error":{"message":"max_tokens is too large: 99999. This model supports at most 16384 completion tokens.","type":"invalid_request_error","code":"invalid_value"}}`},
 	{"anthropic", 400, "maximum allowed number of output tokens", ErrOutput, `{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: 99999 > 64000, which is the maximum allowed number of output tokens for this model"}}`},
+	{"openai", 400, "invalid 'max_output_tokens'", ErrOutput, `{"error":{"message":"Invalid 'max_output_tokens': integer above maximum value. Expected a value <= 128000, but got 200000 instead.","type":"invalid_request_error","code":"integer_above_max_value"}}`},
+	{"deepseek", 400, "invalid max_tokens value", ErrOutput, `{"error":{"message":"Invalid max_tokens value, the valid range of max_tokens is [1, 8192]","type":"invalid_request_error"}}`},
+	{"gemini", 400, "maxoutputtokens value*supported range", ErrOutput, `{"error":{"code":400,"message":"Unable to submit request because it has a maxOutputTokens value of 100000 but the supported range is from 1 (inclusive) to 65537 (exclusive).","status":"INVALID_ARGUMENT"}}`},
 }
 
 // fullOutput are refusals that name the window and the answer that was asked for, each with an
@@ -39,6 +42,8 @@ var fullOutput = []struct {
 }{
 	{lazyregexp.New(`maximum context length is (?P<window>\d{1,9}) tokens.*?(?P<output>\d{1,9}) in the (?:output|completion)`),
 		`{"error":{"message":"This endpoint's maximum context length is 65536 tokens. However, you requested about 70000 tokens (3964 of text input, 500 of tool input, 65536 in the output)."}}`},
+	{lazyregexp.New(`is too large: (?P<output>\d{1,9})\. this model's maximum context length is (?P<window>\d{1,9})`),
+		`{"object":"error","message":"'max_tokens' or 'max_completion_tokens' is too large: 32000. This model's maximum context length is 16384 tokens and your request has 4000 input tokens (32000 > 16384 - 4000).","code":400}`},
 	{lazyregexp.New(`exceed context limit: \d+ \+ (?P<output>\d{1,9}) > (?P<window>\d{1,9})`),
 		"{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"input length and `max_tokens` exceed context limit: 90 + 200000 > 200000\"}}"},
 }
