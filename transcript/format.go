@@ -56,7 +56,7 @@ type sign struct{ kinds, has []string }
 var table = []row{
 	{Format: "claude-code", codec: anthropic.Codec{}, read: readClaudeCode, matches: isClaudeCode, write: (*writer).claudeCode,
 		resume: "cd DIR && claude --resume ID", // it finds only sessions of the current directory
-		place:  Place{Variable: "CLAUDE_CONFIG_DIR", Home: ".claude", Sub: "projects", Suffixes: []string{".jsonl"}, Project: 1}},
+		place:  Place{Variable: "CLAUDE_CONFIG_DIR", Home: ".claude", Sub: "projects", Suffixes: []string{".jsonl"}, Project: 1, Flat: true}},
 	{Format: "codex", codec: openai.Responses{}, read: readCodex, write: (*writer).codex, resume: "codex resume ID",
 		signs: []sign{
 			{[]string{"session_meta", "response_item", "event_msg", "turn_context", "compacted"}, []string{"payload"}},

@@ -23,6 +23,8 @@ type Place struct {
 	// Project is how many levels up the folder is that is named after the project, and ID how many
 	// the one that is named after the session; 0 for none.
 	Project, ID int
+	// Flat: what lies deeper than the folders of projects are sub-agents, or no sessions.
+	Flat bool
 	// Below is the folder in that of the project, instead, which has the files at any depth; no others are
 	// sessions. Empty for none.
 	Below string

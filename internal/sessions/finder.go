@@ -203,6 +203,9 @@ func findParts(f transcript.Format, root string, ix *index) (found []part, err e
 			known.Of, known.Part, known.Subagent = f.PartOf(path)
 			ix.note(&s, known)
 		}
+		if folder := filepath.Dir(path); at.Flat && !known.Subagent && folder != root && filepath.Dir(folder) != root {
+			return nil
+		}
 		found = append(found, part{s, known.Of, known.Part, known.Subagent})
 		return nil
 	})

@@ -140,6 +140,7 @@ func TestSubagents(t *testing.T) {
 	write(t, home, map[string]string{
 		".claude/projects/-w/" + main + ".jsonl":                      `{"type":"user","uuid":"u","sessionId":"` + main + `","message":{"role":"user","content":"Hi."}}` + "\n",
 		".claude/projects/-w/" + main + "/subagents/agent-1.jsonl":    side,
+		".claude/projects/-w/" + main + "/tool-results/3f.jsonl":      "{}\n",
 		".claude/projects/-w/agent-2.jsonl":                           side, // where older versions kept them
 		".codex/sessions/2026/11/28/rollout-x-" + thread + ".jsonl":   `{"type":"session_meta","payload":{"id":"` + thread + `"}}` + "\n",
 		".codex/sessions/2026/11/28/rollout-x-" + sub + ".jsonl":      of(sub, thread),
