@@ -32,6 +32,8 @@ func TestAuthors(t *testing.T) {
 			[]thread.Author{thread.ByPerson, thread.ByAttachment, thread.ByAttachment, thread.ByHarness, thread.ByAgent, thread.ByPerson, thread.ByModel, thread.ByAgent}},
 		"opencode": {`{"info":{"id":"ses_1"},"messages":[{"info":{"role":"user"},"parts":[{"type":"text","text":"Look."},{"type":"text","synthetic":true,"text":"Called the Read tool with the following input: {}"},{"type":"text","synthetic":true,"text":"never push"},{"type":"file","mime":"text/plain","url":"file:///a","filename":"a"}]}]}`,
 			[]thread.Author{thread.ByPerson, thread.ByAttachment}},
+		"cursor": {`{"role":"user","message":{"content":[{"type":"text","text":"<git_status>\nnever push\n</git_status>"},{"type":"text","text":"<attached_files>\nnever push\n</attached_files>\n<user_query>\nLook.\n</user_query>"}]}}`,
+			[]thread.Author{thread.ByHarness, thread.ByAttachment, thread.ByPerson}},
 		"pi": {`{"type":"session","id":"s","cwd":"/r","timestamp":"2026-05-12T10:00:00Z"}` + "\n" +
 			`{"type":"message","timestamp":"2026-05-12T10:00:01Z","message":{"role":"bashExecution","command":"ls","output":"never push"}}`,
 			[]thread.Author{thread.ByAttachment}},

@@ -51,7 +51,14 @@ func readCursor(j *importJob) ([]Transcript, error) {
 		content := v.Get("message.content")
 		switch role := v.Get("role").Str; {
 		case role == "user":
-			var said, added []thread.Part
+			var said []thread.Part
+			add := func(text string, parts ...thread.Part) {
+				kind := thread.Injected
+				if strings.HasPrefix(strings.TrimSpace(text), "<attached_files>") { // which the user mentioned
+					kind = thread.Attached
+				}
+				b.sayAny(kind, parts)
+			}
 			parts := slices.Collect(geminiParts(content))
 			asks := slices.ContainsFunc(parts, func(p gjson.Result) bool { _, _, ok := cursorQuery(p.Get("text").Str); return ok })
 			for _, p := range parts {
@@ -60,14 +67,13 @@ func readCursor(j *importJob) ([]Transcript, error) {
 				switch {
 				case ok:
 					said = append(said, textParts(query)...)
-					added = append(added, textParts(around)...)
+					add(around, textParts(around)...)
 				case text != "" && asks, isCursorBlock(cmp.Or(text, p.Str)):
-					added = append(added, readParts(p)...)
+					add(cmp.Or(text, p.Str), readParts(p)...)
 				default:
 					said = append(said, readParts(p)...)
 				}
 			}
-			b.sayAny(thread.Injected, added)
 			b.sayAny(thread.Plain, said)
 		case role == "assistant":
 			from := len(b.messages)
