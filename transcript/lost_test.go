@@ -28,6 +28,8 @@ func TestNothingLost(t *testing.T) {
 			`result c1 Bash failure structured="" [text "never here"]`},
 		"goose: a resource that is no text": {`{"id":"g","working_dir":"/w","conversation":[{"role":"assistant","created":1,"content":[{"type":"toolRequest","id":"c1","toolCall":{"value":{"name":"get"}}}]},{"role":"user","created":2,"content":[{"type":"toolResponse","id":"c1","toolResult":{"value":{"content":[{"type":"resource","resource":{"uri":"a:b","text":"whole"}},{"type":"resource","resource":{"uri":"a:c","mimeType":"image/png","blob":"iVBO"}}]}}}]}]}`,
 			`[text "whole"; media image image/png name="" url="" data="iVBO" text=""]`},
+		"cline: documents": {`[{"role":"user","ts":1,"content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"port 5544"}},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBE"}}]}]`,
+			"text \"port 5544\"\n      media document application/pdf name=\"\" url=\"\" data=\"JVBE\""},
 		"cline: blocks of a result without a type": {`[{"role":"assistant","ts":1,"content":[{"type":"tool_use","id":"c1","name":"read_files","input":{}}]},{"role":"user","ts":2,"content":[{"type":"tool_result","tool_use_id":"c1","content":[{"query":"a","result":"plums"}]}]}]`,
 			`[text "{\"query\":\"a\",\"result\":\"plums\"}"]`},
 		"copilot-cli: a picture that a tool gives": {copilot + `{"type":"tool.execution_complete","data":{"toolCallId":"c1","success":true,"result":{"content":"seen","contents":[{"type":"text","text":"seen"},{"type":"image","data":"iVBO","mimeType":"image/png"}]}},"id":"e3","timestamp":"2026-11-20T10:00:02Z"}`,

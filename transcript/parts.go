@@ -70,8 +70,8 @@ func readParts(v gjson.Result) (all []thread.Part) {
 		return []thread.Part{readReasoning(v)}
 	case v.Get("image_urls").IsArray():
 		return imageParts(v.Get("image_urls"))
-	case kind == "resource" && !v.Get("resource.blob").Exists(): // of the Model Context Protocol
-		return textParts(v.Get("resource.text").Str)
+	case v.Get("resource.text").Exists(), v.Get("source.type").Str == "text": // a resource of the Model Context Protocol, a document
+		return textParts(firstText(v, "resource.text", "source.data"))
 	case isFile[kind], strings.HasSuffix(kind, "_url"), v.Get("inlineData").Exists(), v.Get("fileData").Exists():
 		return []thread.Part{fileMedia(v)}
 	}
@@ -79,7 +79,7 @@ func readParts(v gjson.Result) (all []thread.Part) {
 }
 
 // isFile has the types of blocks that hold a file.
-var isFile = scan.WordSet("image audio video file media image-data file-data image-url file-url resource")
+var isFile = scan.WordSet("image audio video file media image-data file-data image-url file-url resource document")
 
 // fileMedia reads a block that holds a file. If it has no type of the file, the type of the
 // block shows the class.
