@@ -121,11 +121,13 @@ func situateAfterCutOff(ctx context.Context, s *Session, l snapshot, p *Prepared
 // which were not run, and a request to continue.
 func cutOffNotes(kept thread.Message) (notes []thread.Message) {
 	for _, call := range kept.Calls() {
-		notes = append(notes, thread.Message{Role: thread.Tool, Kind: thread.Injected, Parts: []thread.Part{thread.ToolResult{
-			CallID: call.ID, Tool: call.Name, Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: notRunNote}},
-		}}})
+		notes = append(notes, thread.NewResult(call, thread.Failure, notRunNote))
 	}
-	return append(notes, thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: continueNote}}})
+	notes = append(notes, thread.NewMessage(thread.User, continueNote))
+	for i := range notes {
+		notes[i].Kind = thread.Injected
+	}
+	return notes
 }
 
 const (

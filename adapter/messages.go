@@ -26,7 +26,7 @@ func (s *Sessions[M]) written(call Call[M], p *palimpsest.Prepared) (Call[M], er
 	w.add(false, call.history[:lead]...)
 	for _, block := range p.System[len(call.base.System):] {
 		call.System = append(call.System, block.Text)
-		w.changed = append(w.changed, thread.Message{Role: thread.System, Parts: []thread.Part{thread.Text{Text: block.Text}}})
+		w.changed = append(w.changed, thread.NewMessage(thread.System, block.Text))
 	}
 	at := make(map[thread.ID]int, len(call.own))
 	for i := range call.own {

@@ -269,7 +269,7 @@ func decodeReply(value []byte) (*Reply, bool) {
 		return nil, false
 	}
 	return &Reply{
-		Message: thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: cmp.Or(k.Text, k.JSON)}}},
+		Message: thread.NewMessage(thread.Assistant, cmp.Or(k.Text, k.JSON)),
 		Text:    k.Text, JSON: k.JSON, Stop: wire.StopEnd, Model: k.Model, Attempts: []Attempt{{Model: k.By}}, Cached: true,
 	}, true
 }

@@ -5,7 +5,7 @@
 //
 //	reply, err := g.Generate(ctx, &prompt.Prompt{
 //		System:   []prompt.System{{Text: "You summarise."}},
-//		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: log}}}},
+//		Messages: []thread.Message{thread.NewMessage(thread.User, log)},
 //	}, &llm.Options{MaxOutput: 2000, Schema: schema})
 //
 // A model's answer is a Reply, even when it refuses or stops for length: see Reply.Stop and

@@ -175,7 +175,7 @@ func (a *summaryModel) generate(ctx context.Context, system prompt.System, user 
 	}
 	reply, err := a.situation.Answers.Ask(ctx, a.model, &prompt.Prompt{
 		System:   []prompt.System{system},
-		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: strings.TrimSpace(user)}}}},
+		Messages: []thread.Message{thread.NewMessage(thread.User, strings.TrimSpace(user))},
 	}, o)
 	if err != nil {
 		return nil, err

@@ -175,7 +175,7 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 		if !r.x.endpoint.dialect.IsOurTool(c.Name) {
 			continue
 		}
-		answer := failedResult(c, noMoreLookups)
+		answer := thread.NewResult(c, thread.Failure, noMoreLookups)
 		if left > 0 || theirs > 0 {
 			answer = r.lookUp(ctx, c)
 		}
@@ -295,7 +295,7 @@ func (r *rounds) lookUp(ctx context.Context, c thread.ToolCall) thread.Message {
 	if ctx.Err() == nil { // else the client left
 		r.emitFault(r.x, "lookup", err, s)
 	}
-	return failedResult(c, "The text cannot be read now.")
+	return thread.NewResult(c, thread.Failure, "The text cannot be read now.")
 }
 
 // errNotOurTool is the fault of a call that no tool of the session answers.
@@ -305,13 +305,6 @@ var errNotOurTool = errors.New("the session has no such tool")
 // that forbids calls would forbid the client's tools as well, is refused beside thinking by some
 // providers, and changes the key of the prompt cache.
 const noMoreLookups = "Nothing more can be looked up in this turn. Go on with what you have: answer, or use another tool."
-
-// failedResult is the result of a call that is not answered.
-func failedResult(c thread.ToolCall, why string) thread.Message {
-	return thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{
-		CallID: c.ID, Tool: c.Name, Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: why}},
-	}}}
-}
 
 // hiddenCalls is the number from which calls are numbered that the client does not see.
 const hiddenCalls = 1_000_000

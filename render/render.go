@@ -308,10 +308,9 @@ func (r *renderer) results(i int) {
 func (r *renderer) unanswered(i int, c thread.ToolCall) {
 	at := r.messages[i]
 	r.repair(at.ID, "call "+c.ID+" has no result; a note stands in its place")
-	r.push(thread.Message{Role: thread.Tool, Turn: at.Turn, Parts: []thread.Part{thread.ToolResult{
-		CallID: c.ID, Tool: c.Name, Outcome: thread.Failure,
-		Content: []thread.Part{thread.Text{Text: unanswered}},
-	}}}, Origin{Synthetic: true})
+	note := thread.NewResult(c, thread.Failure, unanswered)
+	note.Turn = at.Turn
+	r.push(note, Origin{Synthetic: true})
 }
 
 // again is the text at the second and later results of one span whose calls stay: every

@@ -106,7 +106,7 @@ func Asked(instructions string, by thread.Role) []thread.Message {
 	if strings.TrimSpace(instructions) == "" {
 		return nil
 	}
-	return []thread.Message{{Role: cmp.Or(by, thread.User), Parts: []thread.Part{thread.Text{Text: instructions}}}}
+	return []thread.Message{thread.NewMessage(cmp.Or(by, thread.User), instructions)}
 }
 
 // judge rejects an answer as a whole.

@@ -70,6 +70,16 @@ type Message struct {
 	Index int
 }
 
+// NewMessage returns a message that is one text, without an id.
+func NewMessage(role Role, text string) Message {
+	return Message{Role: role, Parts: []Part{Text{Text: text}}}
+}
+
+// NewResult returns the tool message that answers the call with a text, without an id.
+func NewResult(call ToolCall, outcome Outcome, text string) Message {
+	return Message{Role: Tool, Parts: []Part{ToolResult{CallID: call.ID, Tool: call.Name, Outcome: outcome, Content: []Part{Text{Text: text}}}}}
+}
+
 // Frame is a run of one or more elements of a provider's message array. Several messages
 // share a frame if the provider packs together what we keep apart (several tool results in
 // one user message). A frame has several elements if the provider keeps apart what we keep

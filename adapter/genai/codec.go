@@ -83,7 +83,7 @@ func (Codec) Encode(messages []thread.Message) ([]*genai.Content, error) {
 // written as they are in one: the API wants it to begin with the user, and answers of
 // tools behind their calls. Each message of it becomes a content of its own.
 func before(said []thread.Message) []thread.Message {
-	user := thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "-"}}}
+	user := thread.NewMessage(thread.User, "-")
 	model := thread.Message{Role: thread.Assistant}
 	for i := range said {
 		r, ok := said[i].Result()

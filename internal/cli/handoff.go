@@ -107,7 +107,7 @@ func (c *conversation) handoffText(ctx context.Context, next string) (string, er
 	n := log.Len()
 	if next != "" {
 		var err error
-		if log, err = log.Append(userMessage(next)); err != nil {
+		if log, err = log.Append(thread.NewMessage(thread.User, next)); err != nil {
 			return "", err
 		}
 	}
@@ -148,19 +148,14 @@ func lastWords(log []thread.Message, next string, budget int) (words string, sho
 	return "", nil
 }
 
-// userMessage is a message of the user.
-func userMessage(text string) thread.Message {
-	return thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: text}}}
-}
-
 // writeHandoff writes a session that begins with the text and ends with what comes next.
 func (c *conversation) writeHandoff(h *handedOff, out string) (*resumedSession, error) {
 	p := *c.in.baseRequest(c.api, c.modelName)
-	begin := userMessage(h.Text)
+	begin := thread.NewMessage(thread.User, h.Text)
 	begin.Kind = thread.Recap
 	p.Messages = []thread.Message{begin}
 	if h.Next != "" {
-		p.Messages = append(p.Messages, userMessage(h.Next))
+		p.Messages = append(p.Messages, thread.NewMessage(thread.User, h.Next))
 	}
 	return c.writePrompt(p, out)
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/yamlfile"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -163,7 +164,7 @@ func readPolicyFile(name string, open func(string) (io.ReadCloser, error)) ([]by
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, policyfile.MaxBytes+1))
+	return io.ReadAll(io.LimitReader(f, yamlfile.MaxBytes+1))
 }
 
 // UsesAgentModel reports whether the agent's own model is among those that write summaries.

@@ -13,8 +13,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Header is the first line of every rendered summary.
-const Header = "[Summary " + version + "]"
+// header is the first line of every rendered summary.
+const header = "[Summary " + version + "]"
 
 // Section is one rendered section: a heading line and one entry for each item, in the
 // order of the Summary. An entry begins with "- " and may have several lines, the later
@@ -44,7 +44,7 @@ const (
 	headArtifacts   = "## Artifacts (stored outside the prompt)"
 )
 
-// Render writes the summary as text. The first line is Header; sections follow in fixed
+// Render writes the summary as text. The first line names the version; sections follow in fixed
 // order, without empty ones. The same summary gives the same bytes; the format of a tagged
 // version never changes (testdata/v1). It ends with a newline.
 func (s Summary) Render() string {
@@ -62,7 +62,7 @@ func (s Summary) Sections() []Section {
 // write writes all sections into one text; their entries are slices of it.
 func (s Summary) write() (string, []Section) {
 	w := new(writer)
-	w.raw(Header + "\n")
+	w.raw(header + "\n")
 	var out []Section
 	if s.CurrentTask != "" && !states(s.Requests, s.CurrentTask) { // said once
 		out = section(out, w, headTask, []Item{{Text: s.CurrentTask}}, (*writer).quoted)

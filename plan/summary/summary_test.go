@@ -173,7 +173,7 @@ func checkBoundaries(t interface{ Errorf(string, ...any) }, s Summary) {
 	}
 	for i, line := range strings.Split(strings.TrimSuffix(out, "\n"), "\n") {
 		switch {
-		case i == 0 && line == Header, headings[line], strings.HasPrefix(line, "- "), strings.HasPrefix(line, "  "):
+		case i == 0 && line == header, headings[line], strings.HasPrefix(line, "- "), strings.HasPrefix(line, "  "):
 		default:
 			t.Errorf("line %d stands at the left edge: %q", i+1, line)
 		}

@@ -47,9 +47,6 @@ func (p *Problem) Error() string {
 // Unwrap returns ErrInvalid.
 func (p *Problem) Unwrap() error { return ErrInvalid }
 
-// MaxBytes is the largest policy file.
-const MaxBytes = yamlfile.MaxBytes
-
 // maxProblems is how many problems of a file are listed one by one.
 const maxProblems = 20
 

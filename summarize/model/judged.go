@@ -178,7 +178,7 @@ func rulesQuestion(in *summarize.Input, all []summary.Item, count func(string) i
 	b.WriteString(mark + " ends\n\nAnswer with the JSON object.")
 	return &prompt.Prompt{
 		System:   []prompt.System{{Text: strings.ReplaceAll(strings.TrimSpace(rulesTemplate), "{{MARK}}", mark)}},
-		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: b.String()}}}},
+		Messages: []thread.Message{thread.NewMessage(thread.User, b.String())},
 	}, asked
 }
 

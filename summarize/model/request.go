@@ -93,7 +93,7 @@ func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
 	system := strings.NewReplacer("{{MARK}}", mark, "{{WORDS}}", strconv.Itoa(max(60, int(words)/10*10))).Replace(strings.TrimSpace(template))
 	return &question{mark: mark, previous: previous, texts: texts, prompt: &prompt.Prompt{
 		System:   []prompt.System{{Text: system}},
-		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: b.String()}}}},
+		Messages: []thread.Message{thread.NewMessage(thread.User, b.String())},
 	}}, o, nil
 }
 
