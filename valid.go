@@ -308,7 +308,7 @@ func brokenSince(s *policy.Situation, f *policy.Fitted, start int) []wire.Proble
 	}
 	end := prompt.Prompt{Model: cmp.Or(f.Prompt.Model, "any"), MaxOutput: 1, Messages: f.Prompt.Messages[at:]}
 	if len(end.Messages) > 0 && end.Messages[0].Role != thread.User { // who speaks first is the whole's business
-		end.Messages = append([]thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "before"}}}}, end.Messages...)
+		end.Messages = append([]thread.Message{thread.NewMessage(thread.User, "before")}, end.Messages...)
 	}
 	broken, _ := brokenRules(s.Profile.API, &end)
 	return broken
@@ -384,10 +384,10 @@ func isLarger(size, goal wire.Size) bool {
 // policy.ErrNothing if nothing can go.
 func takeOut(ctx context.Context, s *policy.Situation, base *plan.Plan, size, goal wire.Size) (*policy.Fitted, error) {
 	next := s.Draft("size")
+	for _, r := range base.Records() {
+		next.Add(r)
+	}
 	if base != nil {
-		for _, ref := range base.Refs() {
-			next.Add(base.Record(ref))
-		}
 		next.Policy = cmp.Or(base.Policy, next.Policy)
 	}
 	actions, unseen, added := next.Actions(), strategy.Unseen(s.Thread), false

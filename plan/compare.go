@@ -55,13 +55,11 @@ func (p *Plan) sameRecord(f Ref, q *Plan, g Ref) bool {
 // before does not hold in the same form. A nil before holds none.
 func (p *Plan) Since(before *Plan) []Record {
 	earlier := map[string][]Record{}
-	for _, ref := range before.Refs() {
-		r := before.Record(ref)
+	for _, r := range before.Records() {
 		earlier[keyOf(r)] = append(earlier[keyOf(r)], r)
 	}
 	var fresh []Record
-	for _, ref := range p.Refs() {
-		r := p.Record(ref)
+	for _, r := range p.Records() {
 		if !slices.ContainsFunc(earlier[keyOf(r)], func(old Record) bool { return reflect.DeepEqual(old, r) }) {
 			fresh = append(fresh, r)
 		}

@@ -256,6 +256,17 @@ func changed[T any](records []T, at int, change func(*T) (gone bool)) []T {
 	return records
 }
 
+// Records visits all records, lowest precedence first. A nil plan has none.
+func (p *Plan) Records() iter.Seq2[Ref, Record] {
+	return func(yield func(Ref, Record) bool) {
+		for ref := range p.spans() {
+			if !yield(ref, p.Record(ref)) {
+				return
+			}
+		}
+	}
+}
+
 // Refs lists all records, lowest precedence first. A nil plan has none.
 func (p *Plan) Refs() []Ref {
 	var refs []Ref

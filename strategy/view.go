@@ -246,8 +246,8 @@ func (v *View) decide(record plan.Record, counted bool) {
 // summaries in the format of another policy and, unless summaries is set, all summaries.
 // Keep comes before anything else is decided; a nil plan has no records.
 func (v *View) Keep(p *plan.Plan, summaries bool) {
-	for _, ref := range p.Refs() {
-		switch r := p.Record(ref).(type) {
+	for _, record := range p.Records() {
+		switch r := record.(type) {
 		case plan.Summarization:
 			for _, a := range r.Summary.Artifacts {
 				for _, id := range a.Sources {
@@ -275,9 +275,9 @@ func (v *View) Keep(p *plan.Plan, summaries bool) {
 // and protects the messages at the positions of whole. What came after the model's last answer
 // is the tail. It stands in the place of Keep and Protect; a nil plan has no records.
 func (v *View) Hold(p *plan.Plan, tight bool, whole []int) {
-	for _, ref := range p.Refs() {
+	for ref, r := range p.Records() {
 		if !tight || ref.Action == plan.Summarize || ref.Action == plan.Drop {
-			v.apply(p.Record(ref))
+			v.apply(r)
 		}
 	}
 	v.inForce, v.level = len(v.records), LastStep

@@ -135,8 +135,8 @@ func lineRange(args map[string]any) (from, to int) {
 // are the messages that were hidden already; now those that are hidden under the plan.
 func removedObservations(t *thread.Thread, p *plan.Plan, before map[thread.ID]bool) (found []observation, now map[thread.ID]bool) {
 	now = map[thread.ID]bool{}
-	for _, ref := range p.Refs() {
-		for _, id := range p.Record(ref).Covers().MessageIDs {
+	for _, r := range p.Records() {
+		for _, id := range r.Covers().MessageIDs {
 			now[id] = true
 		}
 	}

@@ -138,8 +138,7 @@ func newReport(c *conversation, res *palimpsest.Result) *report {
 		rep.Framing.After -= role.After
 	}
 	pairs := thread.Pair(in.Thread)
-	for _, ref := range res.Plan.Refs() {
-		record := res.Plan.Record(ref)
+	for ref, record := range res.Plan.Records() {
 		span, made := record.Covers(), record.Made()
 		row := recordRow{
 			Record: ref.String(), Action: ref.Action, Strategy: made.Strategy, Reason: made.Reason,
