@@ -27,6 +27,7 @@ import (
 // planning after one more step counts only the new messages.
 type Compactor struct {
 	config Config
+	model  token.Model    // of Config.Model
 	search *recall.Hybrid // nil without an Embedder
 	// tokenMemo remembers the counts of replacements: most of them are the same in the
 	// next plan.
@@ -37,17 +38,18 @@ type Compactor struct {
 
 // New returns a Compactor. The error says which part of the configuration cannot be used.
 func New(c Config) (*Compactor, error) {
-	if c.Counter == nil {
-		counter, err := token.New("o200k", nil)
-		if err != nil {
-			return nil, fmt.Errorf("palimpsest.New: %w", err)
-		}
-		c.Counter = counter
+	model, err := modelOf(c.Model)
+	if err == nil && c.Counter == nil {
+		c.Counter, err = token.ForModel(model)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.New: %w", err)
 	}
 	c.Policy = cmp.Or[policy.Policy](c.Policy, policy.Auto{})
 	memory := &store.Memory{}
-	c.Log, c.Plans = cmp.Or[store.Log](c.Log, memory), cmp.Or[store.Plans](c.Plans, memory)
-	c.Answers = cmp.Or(c.Answers, llm.NewAnswers(nil))
+	c.Log, c.Plans = cmp.Or[store.Log](c.Log, c.Store.Log, memory), cmp.Or[store.Plans](c.Plans, c.Store.Plans, memory)
+	c.Documents = cmp.Or[store.Documents](c.Documents, c.Store.Documents)
+	c.Answers = cmp.Or(c.Answers, llm.NewAnswers(c.Store.Answers))
 	c.Memory = cmp.Or(c.Memory, NewMemory(0))
 	if c.Summarizer == nil {
 		c.Summarizer = c.Memory.Summarizer(c.Counter)
@@ -57,11 +59,19 @@ func New(c Config) (*Compactor, error) {
 		c.Now = time.Now
 	}
 	c.Sign = c.Sign && c.Documents != nil
-	out := &Compactor{config: c, tokenMemo: c.Memory.countingBy(c.Counter).messages, books: cmp.Or[store.Documents](c.Documents, memory)}
+	out := &Compactor{config: c, model: model, tokenMemo: c.Memory.countingBy(c.Counter).messages, books: cmp.Or[store.Documents](c.Documents, memory)}
 	if c.Recall != nil && c.Recall.Embedder != nil {
 		out.search = &recall.Hybrid{Embedder: c.Recall.Embedder}
 	}
 	return out, nil
+}
+
+// modelOf is a model of the table; for "" one that only counts, as o200k does.
+func modelOf(name string) (token.Model, error) {
+	if name == "" {
+		return token.Model{Counter: "o200k"}, nil
+	}
+	return token.Models().Like(name)
 }
 
 // Request is one compaction. Thread and Budget are required.
@@ -177,7 +187,7 @@ func (c *Compactor) Render(p *plan.Plan, q Request) (_ *Result, err error) {
 // requestSituation is the situation of a single request, without a session.
 func (c *Compactor) requestSituation(ctx context.Context, q Request) (policy.Situation, error) {
 	sent := *cmp.Or(q.Base, &prompt.Prompt{})
-	sent.Messages = nil
+	sent.Model, sent.Messages = cmp.Or(sent.Model, c.config.Model), nil
 	base := sent
 	if q.Note != "" {
 		base.System = slices.DeleteFunc(slices.Clone(base.System), func(s prompt.System) bool { return strings.HasPrefix(s.Text, render.RemovedNote) })

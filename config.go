@@ -28,8 +28,12 @@ type Config struct {
 	// known.
 	IgnorePrices bool
 
-	// Counter counts all tokens. Nil counts o200k tokens. The usage that a provider
-	// reports (FinishStep) corrects it, session by session.
+	// Model is the model that is asked, by any name that token.Models knows or one of its family. It is
+	// that of steps and requests whose Base names none; of a step without Window and Budget, the window
+	// is the model's. Empty: only Base and the step tell.
+	Model string
+	// Counter counts all tokens. Nil counts as Model does; without one, o200k tokens. The usage that a
+	// provider reports (FinishStep) corrects it, session by session.
 	Counter *token.Counter
 	// Measure asks the provider for the size of a request that Counter only estimates. A
 	// session asks when a request takes half of its limit or more, once under each plan,
@@ -45,6 +49,9 @@ type Config struct {
 	// a later result read from the same source.
 	CurrentSource func(thread.ToolCall) (thread.Determinism, bool)
 
+	// Store is where sessions are kept: db.Tenant("") of store/sqlite or store/postgres. Of it, Log,
+	// Plans, Documents and Answers count where the fields below are nil.
+	Store store.Tenant
 	// Log and Plans store the threads of sessions and their plans. Nil is a store.Memory.
 	Log   store.Log
 	Plans store.Plans

@@ -15,9 +15,9 @@
 // An agent loop uses a Session: PrepareStep returns the prompt to send, FinishStep takes
 // the answer, Overflowed and CutOff help after a refusal.
 //
-//	c, err := palimpsest.New(palimpsest.Config{})
+//	c, err := palimpsest.New(palimpsest.Config{Model: "claude-haiku-4-5"})
 //	s := c.Session("ticket-4711")
-//	p, err := s.PrepareStep(ctx, palimpsest.Step{Messages: news, Profile: render.For(wire.Anthropic), Window: 200_000, Output: 16_000})
+//	p, err := s.PrepareStep(ctx, palimpsest.Step{Messages: news, Profile: render.For(wire.Anthropic)})
 //
 // To fit one conversation into a budget once:
 //

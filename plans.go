@@ -24,6 +24,7 @@ import (
 // fits the Budget already.
 func (s *Session) Compact(ctx context.Context, step Step, instructions string) (*plan.Plan, error) {
 	var p *plan.Plan
+	step = s.c.withModel(step)
 	err := s.runLoaded(ctx, "Compact", func(s *Session, l snapshot) (err error) {
 		if l, err = appendMessages(ctx, s, l, step.Messages, true); err != nil {
 			return err
@@ -42,6 +43,7 @@ func (s Step) asksForSize() bool { return s.Budget > 0 && !s.OwnTarget }
 // cached (Config.Answers).
 func (s *Session) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
 	var p *plan.Plan
+	step = s.c.withModel(step)
 	err := s.runLoaded(ctx, "Plan", func(s *Session, l snapshot) (err error) {
 		if l.log, err = l.log.Append(s.c.signing.markInjected(s.condition.newMessages(l.log, step.Messages), lastMessage(l.log))...); err != nil {
 			return err

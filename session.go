@@ -1,6 +1,7 @@
 package palimpsest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,8 +85,8 @@ type Step struct {
 	// value is a provider without special rules.
 	Profile render.Profile
 	// Window is the model's context window, and Output what is kept free for its answer,
-	// in tokens. Budget bounds the whole request where it should be smaller. Without any
-	// of them, only the policy's own limits hold.
+	// in tokens. Budget bounds the whole request where it should be smaller. Without Window
+	// and Budget, those of Config.Model hold, else only the policy's own limits.
 	Window, Output, Budget int
 	// OwnTarget is for Session.Compact and Session.Plan, which fill Budget: with it they go
 	// down to the policy's own target below Budget, as PrepareStep does. It is for a budget
@@ -137,6 +138,7 @@ type Prepared struct {
 // *VersionError where the session was made by OnlyIf.
 func (s *Session) PrepareStep(ctx context.Context, step Step) (*Prepared, error) {
 	var p *Prepared
+	step = s.c.withModel(step)
 	err := s.runLoaded(ctx, "PrepareStep", func(s *Session, l snapshot) (err error) {
 		if l, err = appendMessages(ctx, s, l, step.Messages, true); err != nil {
 			return err
@@ -153,6 +155,20 @@ func (s *Session) PrepareStep(ctx context.Context, step Step) (*Prepared, error)
 		return err
 	})
 	return p, err
+}
+
+// withModel is a step of Config.Model with its name, and its window where the step has no limit.
+func (c *Compactor) withModel(step Step) Step {
+	base := *cmp.Or(step.Base, &prompt.Prompt{})
+	if base.Model = cmp.Or(base.Model, c.config.Model); base.Model != c.config.Model || base.Model == "" {
+		return step
+	}
+	step.Base = &base
+	if step.Window == 0 && step.Budget == 0 {
+		step.Output = c.model.AnswerReserve(step.Output)
+		step.Window = c.model.WindowBeside(step.Output)
+	}
+	return step
 }
 
 // runLocked calls do with the conversation's state, once no other step of it is running.

@@ -12,8 +12,7 @@
 // call can forget whose rows it means:
 //
 //	db, err := sqlite.Open(ctx, "palimpsest.db", nil)
-//	t := db.Tenant("acme")
-//	c, err := palimpsest.New(palimpsest.Config{Log: t.Log, Plans: t.Plans})
+//	c, err := palimpsest.New(palimpsest.Config{Store: db.Tenant("acme")})
 package store
 
 import (

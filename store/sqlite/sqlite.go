@@ -3,8 +3,7 @@
 //
 //	db, err := sqlite.Open(ctx, "palimpsest.db", nil)
 //	defer db.Close()
-//	t := db.Tenant("")
-//	c, err := palimpsest.New(palimpsest.Config{Log: t.Log, Plans: t.Plans})
+//	c, err := palimpsest.New(palimpsest.Config{Store: db.Tenant("")})
 //
 // Next to the file are its journal (FILE-wal, FILE-shm) and a folder for large artifacts
 // (FILE-artifacts). They belong together: copy all of them while nobody writes, or use

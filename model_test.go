@@ -1,0 +1,78 @@
+package palimpsest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// TestConfigModel: a step that does not say of which model it is has the name, the window and
+// the counts of Config.Model; what the step says of itself stands.
+func TestConfigModel(t *testing.T) {
+	c, err := palimpsest.New(palimpsest.Config{Model: "claude-haiku-4-5"})
+	must(err)
+	other, err := palimpsest.New(palimpsest.Config{})
+	must(err)
+	words := []thread.Message{thread.NewMessage(thread.User, strings.Repeat("func handle(order Order) error { return nil }\n", 100))}
+	for name, row := range map[string]struct {
+		step   palimpsest.Step
+		model  string
+		window int
+	}{
+		"nothing":       {palimpsest.Step{}, "claude-haiku-4-5", 200_000},
+		"system only":   {palimpsest.Step{Base: &prompt.Prompt{System: []prompt.System{{Text: "Tidy."}}}}, "claude-haiku-4-5", 200_000},
+		"the model":     {palimpsest.Step{Base: &prompt.Prompt{Model: "claude-haiku-4-5"}}, "claude-haiku-4-5", 200_000},
+		"a window":      {palimpsest.Step{Window: 50_000}, "claude-haiku-4-5", 50_000},
+		"a budget":      {palimpsest.Step{Budget: 50_000}, "claude-haiku-4-5", 0},
+		"another model": {palimpsest.Step{Base: &prompt.Prompt{Model: "gpt-5"}}, "gpt-5", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row.step.Messages = words
+			p, err := c.Session(name).PrepareStep(t.Context(), row.step)
+			must(err)
+			if p.Model != row.model || p.Step.Window != row.window {
+				t.Errorf("model %q with a window of %d, want %q with %d", p.Model, p.Step.Window, row.model, row.window)
+			}
+			plainly, err := other.Session(name).PrepareStep(t.Context(), row.step)
+			must(err)
+			if p.Tokens <= plainly.Tokens {
+				t.Errorf("%d tokens, as o200k counts: %d", p.Tokens, plainly.Tokens)
+			}
+			if row.step.Base != nil && row.step.Base.Model == "" != (name == "system only") {
+				t.Error("the caller's Base has changed")
+			}
+		})
+	}
+	if _, err := palimpsest.New(palimpsest.Config{Model: "my-own"}); err == nil || !strings.Contains(err.Error(), "my-own") {
+		t.Errorf("a model that nobody knows: %v", err)
+	}
+}
+
+// TestConfigStore: a session whose process has ended goes on in another one, with its plan and the
+// last step; a part that is given beside the store stands in place of the store's.
+func TestConfigStore(t *testing.T) {
+	kept, own := &store.Memory{}, &store.Memory{}
+	for n, c := range []palimpsest.Config{
+		{Store: store.Tenant{Log: kept, Plans: kept, Documents: kept}},
+		{Store: store.Tenant{Log: kept, Plans: kept, Documents: kept}},
+		{Store: store.Tenant{Log: kept, Plans: kept, Documents: kept}, Log: own, Documents: own},
+	} {
+		made, err := palimpsest.New(c)
+		must(err)
+		s := made.Session("ticket-4711")
+		last, err := s.LastStep(t.Context())
+		must(err)
+		if was := last.Window != 0; was != (n == 1) {
+			t.Errorf("Compactor %d: the last step is known: %v", n, was)
+		}
+		p, err := s.PrepareStep(t.Context(), palimpsest.Step{Window: 50_000, Messages: []thread.Message{{ID: thread.ID(rune('a' + n)), Role: thread.User, Parts: []thread.Part{thread.Text{Text: "Tidy."}}}}})
+		must(err)
+		if want := []int{1, 2, 1}[n]; p.Version != want {
+			t.Errorf("Compactor %d: %d messages, want %d", n, p.Version, want)
+		}
+	}
+}
