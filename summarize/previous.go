@@ -195,40 +195,31 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 // loggedRecaps finds the agent's own summaries; the value says whether the log holds the messages that they
 // sum up: several, which hold most of the names in the summary. The older messages of a file may be gone.
 func loggedRecaps(log []thread.Message, of func(*thread.Message) *facts) map[thread.ID]bool {
-	all := map[thread.ID]bool{}
-	ofRecap := map[string]bool{} // the names in summaries, and whether they stand in the messages before
-	for i := range log {
-		if log[i].Kind == thread.Recap {
-			for _, p := range of(&log[i]).recap {
-				for _, x := range p.idents {
-					ofRecap[x.norm] = false
-				}
-			}
-		}
+	all, before := map[thread.ID]bool{}, map[string]bool{} // names
+	last := len(log) - 1
+	for last >= 0 && log[last].Kind != thread.Recap {
+		last--
 	}
 	steps := 0
-	for i := 0; i < len(log) && len(ofRecap) > 0; i++ {
+	for i := range log[:last+1] {
 		m, f := &log[i], of(&log[i])
 		if m.Kind == thread.Recap {
 			names, known := map[string]bool{}, 0
 			for _, p := range f.recap {
 				for _, x := range p.idents {
-					if !names[x.norm] && ofRecap[x.norm] {
+					if !names[x.norm] && before[x.norm] {
 						known++
 					}
 					names[x.norm] = true
 				}
 			}
-			all[m.ID] = steps > freshSteps && 2*known >= len(names)
-			steps = 0
+			all[m.ID], steps = steps > freshSteps && 2*known >= len(names), 0
 		} else if m.Role == thread.Assistant {
 			steps++
 		}
 		eachLine(f, func(line []mention, _ *int32, _ source) {
 			for _, x := range line {
-				if _, is := ofRecap[x.norm]; is {
-					ofRecap[x.norm] = true
-				}
+				before[x.norm] = true
 			}
 		})
 	}
