@@ -59,6 +59,7 @@ func Within[T any](ctx context.Context, deadline time.Duration, f func(context.C
 				done <- outcome{err: Recovered(p)}
 			}
 		}()
+		growStack(0)
 		value, err := f(ctx)
 		done <- outcome{value, err}
 	}()
@@ -70,6 +71,12 @@ func Within[T any](ctx context.Context, deadline time.Duration, f func(context.C
 		return none, ctx.Err()
 	}
 }
+
+// growStack makes room on the stack of a new goroutine at once, since one that grows with its calls is copied
+// for each doubling.
+//
+//go:noinline
+func growStack(at int) byte { var room [16 << 10]byte; return room[at] }
 
 // OrOnPanic returns what f returns, or otherwise if f panics.
 func OrOnPanic[T any](otherwise T, failed func(error), f func() T) (out T) {
