@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event/quality"
-	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/redact"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -46,7 +45,6 @@ func New(o *Options) (*Proxy, error) {
 	p := &Proxy{transport: t, upstreams: upstreams}
 	p.reverse = &httputil.ReverseProxy{
 		Transport:     t,
-		BufferPool:    httpbody.Pool{},
 		FlushInterval: -1, // each read of the answer goes on at once
 		Rewrite:       func(r *httputil.ProxyRequest) { routeUpstream(r, upstreams) },
 		ErrorHandler:  answerUnreachable,

@@ -106,15 +106,6 @@ const PieceSize = 32 << 10
 
 var piecePool = sync.Pool{New: func() any { return new([PieceSize]byte) }}
 
-// Pool lends buffers of PieceSize to an httputil.ReverseProxy. The zero value is ready to use.
-type Pool struct{}
-
-// Get lends a buffer.
-func (Pool) Get() []byte { return piecePool.Get().(*[PieceSize]byte)[:] }
-
-// Put takes back a buffer that Get lent.
-func (Pool) Put(b []byte) { piecePool.Put((*[PieceSize]byte)(b)) }
-
 // Rejoin puts what was read of a body before the rest again: behind it comes the error that
 // reading ended with or, without one, what was not read yet.
 func Rejoin[T string | []byte](read T, err error, rest io.Reader, body io.Closer) io.ReadCloser {
