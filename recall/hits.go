@@ -76,7 +76,6 @@ func (x *Index) buildHits(r *ranking, o *Options) []Hit {
 		tokens = max(limit, 3) * DefaultTokens / DefaultLimit
 	}
 	x.spread(found, scores)
-	weights := make([]float64, len(x.entries))
 	said := map[string]int{}
 	also := map[int][]thread.ID{}
 	var shown []int
@@ -90,10 +89,13 @@ func (x *Index) buildHits(r *ranking, o *Options) []Hit {
 		}
 		said[e.Text] = i
 		shown = append(shown, i)
-		weights[i] = minEntryWeight + (1-minEntryWeight)*math.Sqrt(scores[i]/scores[found[0]])
+	}
+	weight := func(i int) float64 {
+		e, w := &x.entries[i], minEntryWeight+(1-minEntryWeight)*math.Sqrt(scores[i]/scores[found[0]])
 		if e.Tool != "" {
-			weights[i] *= resultWeight
+			w *= resultWeight
 		}
+		return w
 	}
 	isShort := len(terms) <= fewTerms
 	share, beside := nameShare, 0
@@ -101,7 +103,7 @@ func (x *Index) buildHits(r *ranking, o *Options) []Hit {
 		share, beside = nameShareShort, int(neighborShare*float64(tokens))
 	}
 	names := int(share * float64(tokens))
-	c := x.newChooser(shown, weights, terms, r.phrases, tokens-names-beside)
+	c := x.newChooser(shown, weight, terms, r.phrases, tokens-names-beside)
 	if isShort { // a question: its best messages, in their order
 		c.chooseBest(shown, scores, limit)
 	}

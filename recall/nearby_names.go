@@ -104,7 +104,7 @@ func (c *passageChooser) nearbyNames(question string, order []int, spans []span,
 	passages := map[int32]int{}
 	densest := 0.0
 	for i, dense := range c.density {
-		densest = max(densest, dense*c.entryWeight[c.rows[i].entry])
+		densest = max(densest, dense*c.rows[i].weight)
 	}
 	for n, s := range slices.Backward(spans) {
 		passages[c.rows[s.from].entry] = n + 1
@@ -123,7 +123,7 @@ func (c *passageChooser) nearbyNames(question string, order []int, spans []span,
 				break
 			}
 			e := c.rows[r].entry
-			around = max(around, c.density[r]*c.entryWeight[e])
+			around = max(around, c.density[r]*c.rows[r].weight)
 			if e == last {
 				continue
 			}

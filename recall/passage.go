@@ -14,7 +14,8 @@ import (
 // row is a line of the view of an entry, or a part of a long line. Excerpts are made of rows.
 type row struct {
 	entry    int32
-	from, to int32 // in the view
+	from, to int32   // in the view
+	weight   float64 // of the passages of its entry
 }
 
 // longestRow is the length in bytes beyond which a line is cut into several rows.
@@ -88,11 +89,10 @@ type passageChooser struct {
 	rowTermStarts  []int32
 	termWorth      []float64 // of each term
 	remainingWorth []float64 // of each term, less what is already shown
-	entryWeight    []float64 // weight of the passages of an entry; 0 to skip it
 	density        []float64 // by row: worth of the terms in it and near it
 	usedRows       []bool
-	passagesOf     []int // number of passages of each entry
-	lastCounted    []int // by term: the number of the count that included it last, so that none has to be cleared
+	passagesOf     map[int32]int // number of passages of each entry
+	lastCounted    []int         // by term: the number of the count that included it last, so that none has to be cleared
 	counting       int
 	tokensLeft     int
 	seed           int            // bytes that a passage begins with
@@ -110,15 +110,16 @@ type span struct {
 
 // newChooser weighs the rows for a question. A phrase is a term that is worth more than all
 // words together.
-func (x *Index) newChooser(shown []int, entry []float64, terms []term, phrases []string, room int) *passageChooser {
+func (x *Index) newChooser(shown []int, weight func(entry int) float64, terms []term, phrases []string, room int) *passageChooser {
 	c := &passageChooser{
-		x: x, entryWeight: entry, tokensLeft: room, seed: seedBytes, rowStarts: make([]int32, len(x.entries)), termWorth: make([]float64, len(terms)),
-		passagesOf: make([]int, len(x.entries)), shown: map[string]int{},
+		x: x, tokensLeft: room, seed: seedBytes, rows: make([]row, 0, 2*len(shown)), rowStarts: make([]int32, len(x.entries)),
+		termWorth: make([]float64, len(terms)), passagesOf: map[int32]int{}, shown: map[string]int{},
 	}
 	sorted := slices.Sorted(slices.Values(shown))
 	for _, i := range sorted {
 		c.rowStarts[i] = int32(len(c.rows))
-		eachRow(x.views[i], func(from, to int) { c.rows = append(c.rows, row{int32(i), int32(from), int32(to)}) })
+		worth := weight(i)
+		eachRow(x.views[i], func(from, to int) { c.rows = append(c.rows, row{int32(i), int32(from), int32(to), worth}) })
 	}
 	n := len(c.rows)
 	c.rowTermStarts, c.density, c.usedRows = make([]int32, n+1), make([]float64, n), make([]bool, n)
@@ -174,21 +175,24 @@ func (x *Index) newChooser(shown []int, entry []float64, terms []term, phrases [
 // entry that has the term only in its call has it in its first row: whoever names a file wants what was
 // read from it.
 func (c *passageChooser) rowsOf(ids []int32, heads bool) (rows []int32, count int) {
-	for i, places := range c.x.occurrences(ids) {
-		isShown, last := c.entryWeight[i] > 0, int32(-1)
-		for _, place := range places {
-			if place <= last {
+	for n, id := range ids {
+		if id < 0 {
+			continue
+		}
+		s, i, isShown := c.x.segments[n], -1, false
+		var first, last int32 // the first row of entry i among c.rows, and the last one there with the term, from the first of s
+		for _, place := range s.places[s.starts[id]:s.starts[id+1]] {
+			if e := s.first + int(s.entryAt(place)); e != i {
+				i, first, last = e, c.rowStarts[e], -1
+				isShown = int(first) < len(c.rows) && int(c.rows[first].entry) == i
+			}
+			if place <= last && !(last < 0 && heads && isShown) {
 				continue // again, or in the call, whose places come last and are negative
 			}
-			last = place
-			count++
-			if isShown {
-				rows = append(rows, c.rowStarts[i]+place-c.x.rowStarts[i])
+			if count++; isShown {
+				rows = append(rows, first+max(0, place-c.x.rowStarts[i]))
 			}
-		}
-		if last < 0 && heads && isShown {
-			rows = append(rows, c.rowStarts[i])
-			count++
+			last = max(0, place)
 		}
 	}
 	return rows, count
@@ -267,7 +271,7 @@ func (c *passageChooser) passageValue(mid int) float64 {
 			}
 		}
 	}
-	return sum * c.entryWeight[c.rows[mid].entry]
+	return sum * c.rows[mid].weight
 }
 
 // chooseBest chooses the best passage of each of the first entries in order.
@@ -300,23 +304,20 @@ func (c *passageChooser) bestRow(first int) int {
 // choose chooses passages until there are limit, the best first, and between equals those
 // of the entries that come first in order.
 func (c *passageChooser) choose(limit int, order []int) {
-	rank := make([]int, len(c.entryWeight))
-	for n, i := range order {
-		rank[i] = n
-	}
 	type place struct {
-		row   int
-		value float64 // no less than it is now
+		row, rank int
+		value     float64 // no less than it is now
 	}
 	var places []place
-	for i, dense := range c.density {
-		if weight := c.entryWeight[c.rows[i].entry]; dense > 0 && weight > 0 {
-			places = append(places, place{i, dense * weight})
+	for rank, i := range order {
+		for row := int(c.rowStarts[i]); row < len(c.rows) && c.rows[row].entry == int32(i); row++ {
+			if c.density[row] > 0 {
+				places = append(places, place{row, rank, c.density[row] * c.rows[row].weight})
+			}
 		}
 	}
 	slices.SortFunc(places, func(a, b place) int {
-		x, y := c.rows[a.row].entry, c.rows[b.row].entry
-		return cmp.Or(cmp.Compare(b.value, a.value), cmp.Compare(rank[x], rank[y]), cmp.Compare(a.row, b.row))
+		return cmp.Or(cmp.Compare(b.value, a.value), cmp.Compare(a.rank, b.rank), cmp.Compare(a.row, b.row))
 	})
 	places = places[:min(len(places), max(maxPlaces, 4*limit))]
 	for i := range places {
@@ -400,7 +401,7 @@ func (c *passageChooser) startPassage(mid int, score float64) span {
 
 // frameTokens is the size of the text around one more passage of an entry, in tokens.
 func (c *passageChooser) frameTokens(entry int) int {
-	if c.passagesOf[entry] > 0 {
+	if c.passagesOf[int32(entry)] > 0 {
 		return furtherExcerptTokens
 	}
 	return hitTokens + estimateTokens(c.x.entries[entry].Call)

@@ -98,12 +98,12 @@ const likelyFactor = 1.5
 
 // rank scores the entries for a question.
 func (x *Index) rank(q question) *ranking {
-	r := &ranking{question: q, scores: make([]float64, len(x.entries)), filtered: q.only != (filter{}), favors: q.likely != (filter{})}
+	r := &ranking{question: q, filtered: q.only != (filter{}), favors: q.likely != (filter{})}
 	if r.filtered {
 		r.admitted = make([]int8, len(x.entries))
 	}
 	if q.text == "" && len(q.prefixes) == 0 {
-		if r.filtered {
+		if r.scores = make([]float64, len(x.entries)); r.filtered {
 			for i := range r.scores {
 				r.scores[i] = 1
 			}
@@ -158,7 +158,7 @@ func missingWords(x *Index, r *ranking, asked []askedWord) (missing []string) {
 		}
 		seen[word.text] = true
 		held := slices.ContainsFunc(word.terms, func(ids []int32) bool {
-			for i := range x.occurrences(ids) {
+			for i := range x.occurrences(0, ids) {
 				if r.admits(x, i) {
 					return true
 				}
@@ -176,50 +176,42 @@ func missingWords(x *Index, r *ranking, asked []askedWord) (missing []string) {
 // maxFound is how many entries are put in order and looked at closely.
 const maxFound = 2000
 
-// matchingEntries lists the entries with the best scores, best first.
+// matchingEntries lists the entries with the best scores, best first; of very many with about the same score the
+// later ones.
 func (x *Index) matchingEntries(r *ranking) []int {
-	var found []int
-	for i, score := range r.scores {
-		if score > 0 && r.admits(x, i) {
-			found = append(found, i)
-			if r.favors && r.likely.admits(x, i) {
-				r.scores[i] *= likelyFactor
+	each := func(yield func(i int) bool) {
+		for i, score := range r.scores {
+			if score > 0 && r.admits(x, i) && !yield(i) {
+				return
 			}
 		}
 	}
-	found = mostPromising(found, r.scores)
-	x.sortByScore(found, r.scores)
-	return found[:min(len(found), maxFound)]
-}
-
-// mostPromising returns the entries of which maxFound are best, and some more; of very many with about
-// the same score the later ones.
-func mostPromising(found []int, scores []float64) []int {
-	if len(found) <= maxFound {
-		return found
-	}
 	best := 0.0
-	for _, i := range found {
-		best = max(best, scores[i])
+	for i := range each {
+		if r.favors && r.likely.admits(x, i) {
+			r.scores[i] *= likelyFactor
+		}
+		best = max(best, r.scores[i])
 	}
-	const steps = 4096
-	step := func(i int) int { return int(scores[i] / best * steps) }
-	var have [steps + 1]int // entries by score, in parts of the best
-	for _, i := range found {
+	var have [4096 + 1]int // entries by score, in parts of the best
+	step := func(i int) int { return int(r.scores[i] / best * float64(len(have)-1)) }
+	for i := range each {
 		have[step(i)]++
 	}
-	least, above := steps, 0
-	for ; above+have[least] < maxFound; least-- {
+	least, above := len(have)-1, 0
+	for ; least > 0 && above+have[least] < maxFound; least-- {
 		above += have[least]
 	}
-	surplus := have[least] - maxFound
-	return slices.DeleteFunc(found, func(i int) bool {
-		if step(i) == least {
+	surplus, found := have[least]-maxFound, []int(nil)
+	for i := range each {
+		if at := step(i); at == least && surplus > 0 {
 			surplus--
-			return surplus >= 0
+		} else if at >= least {
+			found = append(found, i)
 		}
-		return step(i) < least
-	})
+	}
+	x.sortByScore(found, r.scores)
+	return found[:min(len(found), maxFound)]
 }
 
 // sortByScore sorts entries by score, best first, and of equal scores the later first.
@@ -309,21 +301,27 @@ func (x *Index) queryTerms(q *question) (terms []term, asked []askedWord) {
 // query count more.
 func (x *Index) scoreEntries(terms []term, query string) []float64 {
 	scores := make([]float64, len(x.entries))
-	held := make([]float64, len(x.entries))
+	var held []float64 // by the entries of a segment
 	asked := 0.0
 	for _, t := range terms {
 		asked += t.weight
-		for i, places := range x.occurrences(t.ids) {
-			scores[i] += t.weight * x.bm25(i, float64(len(places)))
-			held[i] += t.weight
+	}
+	for n, s := range x.segments {
+		held = append(held[:0], make([]float64, 1+s.rows[len(s.rows)-1].entry)...)
+		for _, t := range terms {
+			for i, places := range x.occurrences(n, t.ids[n:n+1]) {
+				scores[i] += t.weight * x.bm25(i, float64(len(places)))
+				held[i-s.first] += t.weight
+			}
+		}
+		for i, h := range held {
+			if h > 0 {
+				scores[s.first+i] *= 1 - heldShare + heldShare*h/asked
+			}
 		}
 	}
-	for i := range scores {
-		if scores[i] > 0 {
-			scores[i] *= 1 - heldShare + heldShare*held[i]/asked
-		}
-	}
-	return x.withSurroundings(scores, terms, query)
+	x.addSurroundings(scores, terms, query)
+	return scores
 }
 
 // entriesWithPhrase lists the entries whose text contains a phrase in any case, as it is
@@ -333,7 +331,7 @@ func (x *Index) entriesWithPhrase(phrase string) []int {
 	sought := newFolded(phrase)
 	inner, narrowed := innerWord(x, phrase)
 	holds := make([]bool, len(x.entries))
-	for i := range x.occurrences(inner) {
+	for i := range x.occurrences(0, inner) {
 		holds[i] = true
 	}
 	for i, view := range x.views {

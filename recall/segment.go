@@ -231,14 +231,15 @@ func (x *Index) holders(ids []int32) (n int) {
 	return n
 }
 
-// occurrences yields the entries that have a term, in order, with its places there.
-func (x *Index) occurrences(ids []int32) iter.Seq2[int, []int32] {
+// occurrences yields the entries that have a term, in order, with its places there: of its numbers in the
+// segments from the first on.
+func (x *Index) occurrences(first int, ids []int32) iter.Seq2[int, []int32] {
 	return func(yield func(int, []int32) bool) {
 		for n, id := range ids {
 			if id < 0 {
 				continue
 			}
-			s := x.segments[n]
+			s := x.segments[first+n]
 			for rest := s.places[s.starts[id]:s.starts[id+1]]; len(rest) > 0; {
 				e, to := s.entryAt(rest[0]), 1
 				for to < len(rest) && s.entryAt(rest[to]) == e {

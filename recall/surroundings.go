@@ -55,40 +55,37 @@ func (s section) goesOn(x *Index, i int) bool {
 	return e.ThreadID == last.ThreadID && !paused && i-s.from < mostEntries && s.length < mostTokens
 }
 
-// withSurroundings adds to the scores of entries what stands around them: their neighbors, the
+// addSurroundings adds to the scores of entries what stands around them: their neighbors, the
 // question that they answer, and their section as a whole.
-func (x *Index) withSurroundings(own []float64, terms []term, query string) []float64 {
-	scores := make([]float64, len(own))
+func (x *Index) addSurroundings(scores []float64, terms []term, query string) {
 	whole := sectionScores(x, terms)
 	addPeriod(x, whole, query)
 	for n, s := range x.sections {
 		if whole[n] == 0 {
-			continue
+			continue // none of its entries has a score
 		}
+		before := 0.0 // the own score of the entry before
 		for i := s.from; i < s.to; i++ {
-			score := own[i]
+			own := scores[i]
 			answers := i > s.from && x.asks[i-1]
-			if score == 0 && !answers {
-				continue
+			if score := own; own > 0 || answers {
+				score += beforeWeight * before
+				if answers {
+					score += answerWeight * before
+				}
+				if i+1 < s.to {
+					score += afterWeight * scores[i+1]
+				}
+				if x.asks[i] {
+					score *= questionWeight
+				}
+				if score > 0 {
+					scores[i] = score + sectionWeight*whole[n]
+				}
 			}
-			if i > s.from {
-				score += beforeWeight * own[i-1]
-			}
-			if answers {
-				score += answerWeight * own[i-1]
-			}
-			if i+1 < s.to {
-				score += afterWeight * own[i+1]
-			}
-			if x.asks[i] {
-				score *= questionWeight
-			}
-			if score > 0 {
-				scores[i] = score + sectionWeight*whole[n]
-			}
+			before = own
 		}
 	}
-	return scores
 }
 
 // sectionScores are the scores of BM25 of the sections, as if each were one text.
@@ -101,7 +98,7 @@ func sectionScores(x *Index, terms []term) []float64 {
 	var holders []int32
 	for _, t := range terms {
 		holders = holders[:0]
-		for i, places := range x.occurrences(t.ids) {
+		for i, places := range x.occurrences(0, t.ids) {
 			n := x.sectionOf[i]
 			if counts[n] == 0 {
 				holders = append(holders, n)
