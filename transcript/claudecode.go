@@ -184,7 +184,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		s.queuedCommand(l, f.Get("attachment"))
 	case kind == "attachment" && f.Get("rendered").Get("#").Int() > 0:
 		l.role, l.kind, l.content = "attachment", cmp.Or(how, thread.Injected), renderedBlocks(f.Get("rendered"))
-	case attached && attachedContent(f.Get("attachment")) != "": // of older versions
+	case attached && attachedContent(f.Get("attachment")) != `""`: // of older versions
 		l.role, l.kind, l.content = "attachment", how, attachedContent(f.Get("attachment"))
 	case kind == "system" && subtype == "compact_boundary":
 		s.report.skip("system/compact_boundary")
@@ -222,29 +222,21 @@ var ccAttached = map[string]thread.Kind{
 	"compact_file_reference": thread.Attached, "mcp_resource": thread.Attached, "selected_lines_in_ide": thread.Attached, "nested_memory": thread.Injected,
 }
 
-// attachedContent is the content of an attachment that the client has not rendered.
+// attachedContent is the content of an attachment that the client has not rendered; a blank text if there is none.
 func attachedContent(attachment gjson.Result) string {
 	content := attachment.Get("content")
-	file := content.Get("file")
-	if data := file.Get("base64").Str; data != "" {
-		kind, mime := "image", cmp.Or(file.Get("type").Str, "image/png")
-		if content.Get("type").Str == "pdf" {
+	if data := content.Get("file.base64").Str; data != "" {
+		kind, mime := "image", content.Get("file.type").Str
+		if mime == "" {
 			kind, mime = "document", "application/pdf"
 		}
-		source := rawjson.NewTypedObject("base64").Str("media_type", mime).Str("data", data).String()
-		return "[" + rawjson.NewTypedObject(kind).Raw("source", source).String() + "]"
+		return `[{"type":"` + kind + `","source":` + rawjson.NewTypedObject("base64").Str("media_type", mime).Str("data", data).String() + "}]"
 	}
 	var texts []string
-	for _, path := range []string{"contents.#.text", "file.cells.#.source"} {
-		for _, t := range content.Get(path).Array() {
-			texts = append(texts, t.String())
-		}
+	for _, t := range append(content.Get("contents.#.text").Array(), content.Get("file.cells.#.source").Array()...) {
+		texts = append(texts, t.String())
 	}
-	text := cmp.Or(strings.Join(texts, "\n"), firstText(attachment, "content.file.content", "content.content", "content"))
-	if text == "" {
-		return ""
-	}
-	return rawjson.Quote(text)
+	return rawjson.Quote(cmp.Or(strings.Join(texts, "\n"), firstText(attachment, "content.file.content", "content.content", "content")))
 }
 
 // ccOrigins are the origins of messages in the user's name, as the client notes them, that are not the user.

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -93,13 +94,11 @@ func copilotEvent(b *builder, kind string, data gjson.Result) {
 		b.answer(r)
 		return
 	}
-	for _, silent := range copilotSilent {
-		if strings.HasPrefix(kind, silent) {
-			b.report.skip(kind)
-			return
-		}
+	if slices.ContainsFunc(copilotSilent, func(family string) bool { return strings.HasPrefix(kind, family) }) {
+		b.report.skip(kind)
+	} else {
+		b.report.unknown(kind)
 	}
-	b.report.unknown(kind)
 }
 
 // copilotUser adds what the user said, and the files that were attached.
@@ -111,10 +110,9 @@ func copilotUser(b *builder, data gjson.Result) {
 	b.say(thread.User, kind, textParts(data.Get("content").Str)...)
 	var attached []thread.Part
 	for a := range rawjson.Items(data.Get("attachments")) {
-		switch {
-		case a.Get("data").Exists() || a.Get("mimeType").Exists():
+		if a.Get("data").Exists() || a.Get("mimeType").Exists() {
 			attached = append(attached, fileMedia(a))
-		default:
+		} else {
 			attached = append(attached, textParts(strings.TrimSpace("Attached "+firstText(a, "path", "displayName", "filePath", "title")+"\n"+firstText(a, "text", "content", "url")))...)
 		}
 	}

@@ -52,27 +52,24 @@ func readCursor(j *importJob) ([]Transcript, error) {
 		switch role := v.Get("role").Str; {
 		case role == "user":
 			var said []thread.Part
-			add := func(text string, parts ...thread.Part) {
-				kind := thread.Injected
-				if strings.HasPrefix(strings.TrimSpace(text), "<attached_files>") { // which the user mentioned
-					kind = thread.Attached
-				}
-				b.sayAny(kind, parts)
-			}
 			parts := slices.Collect(geminiParts(content))
 			asks := slices.ContainsFunc(parts, func(p gjson.Result) bool { _, _, ok := cursorQuery(p.Get("text").Str); return ok })
 			for _, p := range parts {
 				text := p.Get("text").Str
 				query, around, ok := cursorQuery(text)
+				added, how := textParts(around), thread.Injected
 				switch {
 				case ok:
 					said = append(said, textParts(query)...)
-					add(around, textParts(around)...)
 				case text != "" && asks, isCursorBlock(cmp.Or(text, p.Str)):
-					add(cmp.Or(text, p.Str), readParts(p)...)
+					around, added = cmp.Or(text, p.Str), readParts(p)
 				default:
 					said = append(said, readParts(p)...)
 				}
+				if strings.HasPrefix(strings.TrimSpace(around), "<attached_files>") { // the user mentioned them
+					how = thread.Attached
+				}
+				b.sayAny(how, added)
 			}
 			b.sayAny(thread.Plain, said)
 		case role == "assistant":

@@ -18,12 +18,9 @@ func isDroid(v gjson.Result) bool {
 	case "session_start":
 		return v.Get("id").Exists()
 	case "message":
+		blocks := v.Get("message.content.#.type").Raw
 		own := v.Get("message.role").Exists() && v.Get("parentId").Exists() && !v.Get("message.timestamp").Exists()
-		for _, block := range v.Get("message.content").Array() {
-			kind := block.Get("type").Str
-			own = own && kind != "toolCall" || strings.HasPrefix(kind, "tool_")
-		}
-		return own
+		return strings.Contains(blocks, `"tool_`) || own && !strings.Contains(blocks, `"toolCall"`)
 	}
 	return false
 }

@@ -124,8 +124,6 @@ func gooseResult(b *builder, p gjson.Result) thread.ToolResult {
 			r.Content = append(r.Content, readParts(block)...)
 		}
 	}
-	if failed := got.Get("error").Str; failed != "" {
-		r.Content = append(r.Content, thread.Text{Text: failed})
-	}
+	r.Content = append(r.Content, textParts(got.Get("error").Str)...)
 	return r
 }

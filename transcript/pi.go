@@ -48,11 +48,11 @@ func piEntries(b *builder, entries []record) {
 			b.report.skip("message that was taken out")
 			continue
 		}
-		summary := func(text string) []thread.Part {
+		says := func(own []thread.Part) []thread.Part {
 			if edited {
 				return piParts(edit, "")
 			}
-			return textParts(text)
+			return own
 		}
 		switch kind := e.Get("type").Str; kind {
 		case "message":
@@ -62,15 +62,11 @@ func piEntries(b *builder, entries []record) {
 			}
 			piMessage(b, m)
 		case "compaction":
-			b.summarized(Compaction{TokensBefore: int(e.Get("tokensBefore").Int())}, summary(piRecap+e.Get("summary").Str+"\n</summary>")...)
+			b.summarized(Compaction{TokensBefore: int(e.Get("tokensBefore").Int())}, says(textParts(piRecap+e.Get("summary").Str+"\n</summary>"))...)
 		case "branch_summary":
-			b.say(thread.User, thread.Recap, summary(e.Get("summary").Str)...)
+			b.say(thread.User, thread.Recap, says(textParts(e.Get("summary").Str))...)
 		case "custom_message":
-			content := e.Get("content")
-			if edited {
-				content = edit
-			}
-			b.say(thread.User, thread.Injected, piParts(content, "")...)
+			b.say(thread.User, thread.Injected, says(piParts(e.Get("content"), ""))...)
 		case "session_info":
 			b.Title = e.Get("name").String()
 			b.report.skip(kind)

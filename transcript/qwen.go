@@ -5,7 +5,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -71,11 +70,8 @@ func qwenRecord(b *builder, r record) {
 // qwenCompression reads what stands in place of the history: a summary in the user's name comes first.
 func qwenCompression(b *builder, payload gjson.Result) {
 	summary := ""
-	for m := range rawjson.Items(payload.Get("compressedHistory")) {
-		if m.Get("role").Str == "user" {
-			summary = geminiText(m.Get("parts"))
-		}
-		break
+	if first := payload.Get("compressedHistory.0"); first.Get("role").Str == "user" {
+		summary = geminiText(first.Get("parts"))
 	}
 	info := payload.Get("info")
 	b.addCompaction(Compaction{TokensBefore: int(info.Get("originalTokenCount").Int()), TokensAfter: int(info.Get("newTokenCount").Int())}, summary != "")

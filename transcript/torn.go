@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
@@ -36,11 +37,14 @@ func (in *input) trimLine(line []byte) []byte {
 	return trimmed
 }
 
+// control matches a control character. NUL bytes stand for what was lost.
+var control = lazyregexp.New(`[\x01-\x1f]`)
+
 // mend finds the records in a line that is not valid JSON, and those that follow for next. It is false if
 // the line is the last and has none.
 func (in *input) mend(line []byte, number int, broken error) bool {
 	line = bytes.ToValidUTF8(bytes.Clone(line), []byte("\uFFFD"))
-	if clean := bytes.Map(noControl, line); rawjson.Valid(clean) {
+	if clean := control().ReplaceAll(line, []byte(" ")); rawjson.Valid(clean) {
 		in.report.warn(number, "control characters stand in a text of this record, which was read with spaces in their place")
 		in.mended = append(in.mended, unreadLine{clean, number})
 		return true
@@ -62,14 +66,6 @@ func (in *input) mend(line []byte, number int, broken error) bool {
 		in.report.warn(number, "not one record in one line; whole records in it, which were read: %d", len(records))
 	}
 	return true
-}
-
-// noControl puts a space in place of a control character. NUL bytes stand for what was lost.
-func noControl(r rune) rune {
-	if r > 0 && r < ' ' {
-		return ' '
-	}
-	return r
 }
 
 // join reads a record in whose texts line breaks were not escaped. It is false if the line makes none
