@@ -62,14 +62,14 @@ var ErrFormat = errors.New("not a request of this API")
 // Problem is one broken rule of a provider.
 type Problem struct {
 	// Path is a JSON path such as messages[3].content[0].
-	Path string
+	Path string `json:"path,omitempty"`
 	// Rule is the short name of the rule, such as "tool-pairing".
-	Rule string
+	Rule string `json:"rule"`
 	// Message says what is wrong and how to fix it.
-	Message string
+	Message string `json:"message"`
 	// Advice means that the provider accepts it, but it is likely a mistake, such as a
 	// request that ends with the model's own turn.
-	Advice bool
+	Advice bool `json:"advice,omitempty"`
 }
 
 // Error makes a problem usable as an error.

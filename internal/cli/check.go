@@ -29,7 +29,7 @@ what is likely a mistake although the API would accept it ("advice"). The rules 
 the provider's documentation and are independent of the code that writes requests.
 Without --to it is the API that the body looks like one of.`,
 		Example: "  palimpsest check prompt.json --to anthropic\n  palimpsest compact session.jsonl --budget 32000 --to gemini | palimpsest check - --to gemini",
-		Args:    exactArgs(1, "one FILE"),
+		Args:    exactArgs(1, "one FILE with the body of a request"),
 		RunE: func(c *cobra.Command, args []string) error {
 			body, err := readBody(args[0], s.In)
 			if err != nil {
