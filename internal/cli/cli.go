@@ -102,8 +102,9 @@ func newRootCommand(args []string, s Streams) *cobra.Command {
 		Short: "Keep LLM agents inside their context window without losing the conversation",
 		Long: `Palimpsest keeps LLM agents inside their context window without losing the
 conversation. It reads the session files of Claude Code, Codex, pi, Gemini CLI and
-others, and request bodies of the Anthropic, OpenAI and Gemini APIs. Without a command it shows
-your latest sessions, what the last compaction lost, and the next step.
+others, and request bodies of the Anthropic, OpenAI and Gemini APIs. Without a
+command it shows your latest sessions, what the last compaction lost, and the
+next step. A FILE is a path, - for standard input, or a session by its number or id.
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 the budget cannot be met (the error lists
 what does not fit), 4 the input is not valid (the error names the line or path).`,
@@ -112,13 +113,26 @@ what does not fit), 4 the input is not valid (the error names the line or path).
   palimpsest compact session.jsonl --budget 32000 -o prompt.json
   palimpsest check prompt.json --to anthropic`,
 	}
-	root.AddCommand(
-		compactCommand(s), handoffCommand(s), inspectCommand(s), lostCommand(s), planCommand(s), explainCommand(s), renderCommand(s),
-		diffCommand(s), checkCommand(s), artifactCommand(s), recallCommand(s), dbCommand(s), modelsCommand(s), policyCommand(s),
-		serveCommand(s), daemonCommand(s), configCommand(s), keysCommand(s), runCommand(s), sessionsCommand(s),
-		threadsCommand(s), undoCommand(s), pinCommand(s), expandCommand(s), hookCommand(s), pluginCommand(s), mcpCommand(s), healthCommand(s), manCommand(s), versionCommand(s),
-		installCommand(s), uninstallCommand(s), switchCommand(s, true), switchCommand(s, false), doctorCommand(s), statuslineCommand(s),
-	)
+	for _, group := range []struct {
+		title string
+		of    []*cobra.Command
+	}{
+		{"Make a session or request fit", []*cobra.Command{compactCommand(s), planCommand(s), inspectCommand(s), checkCommand(s), renderCommand(s), diffCommand(s)}},
+		{"See, search, read and put back what was removed", []*cobra.Command{explainCommand(s), recallCommand(s), artifactCommand(s), pinCommand(s),
+			expandCommand(s), undoCommand(s), threadsCommand(s), sessionsCommand(s), lostCommand(s)}},
+		{"Connect agents, and take it back", []*cobra.Command{installCommand(s), uninstallCommand(s), switchCommand(s, true), switchCommand(s, false), doctorCommand(s),
+			statuslineCommand(s), pluginCommand(s), hookCommand(s), mcpCommand(s), handoffCommand(s)}},
+		{"Stand in front of providers", []*cobra.Command{runCommand(s), serveCommand(s), daemonCommand(s), healthCommand(s)}},
+		{"Set and keep", []*cobra.Command{policyCommand(s), modelsCommand(s), configCommand(s), keysCommand(s), dbCommand(s), versionCommand(s)}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
+		for _, c := range group.of {
+			c.GroupID = group.title
+		}
+		root.AddCommand(group.of...)
+	}
+	root.AddCommand(manCommand(s))
+	root.SetHelpCommandGroupID("Set and keep")
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"})
 	help.RunE = showHelp // cobra's own ends well for a command that there is not
@@ -282,10 +296,21 @@ func writeJSON(w io.Writer, v any) error {
 func argCount(least, most int, want string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return fmt.Errorf("%w: want %s, got %s", errUsage, want, plural(len(args), "argument"))
+			return fmt.Errorf("%w: want %s, got %s%s", errUsage, want, plural(len(args), "argument"), listedBy(want))
 		}
 		return nil
 	}
+}
+
+// listedBy says which command lists what is wanted.
+func listedBy(want string) string {
+	switch {
+	case strings.Contains(want, "THREAD"):
+		return "; `palimpsest threads` lists stored conversations"
+	case want == "one FILE", strings.Contains(want, "SESSION"):
+		return "; `palimpsest sessions` numbers the sessions of this machine, and `1` is as good as a path"
+	}
+	return ""
 }
 
 func exactArgs(n int, want string) cobra.PositionalArgs { return argCount(n, n, want) }

@@ -233,19 +233,21 @@ func trial(t *testing.T, c *child, cases iter.Seq[hostile.Case], sample, ordinar
 func listCommands(t *testing.T, c *child, parent []string) (list []string) {
 	t.Helper()
 	d := c.do(t, order{Args: append(slices.Clone(parent), "--help")})
-	_, rest, ok := strings.Cut(d.Text, "Available Commands:\n")
-	if !ok {
-		return []string{strings.Join(parent, " ")}
-	}
+	_, rest, _ := strings.Cut(d.Text, "\nUsage:\n")
+	listed := false // the lines below a heading are commands
 	for line := range strings.Lines(rest) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 {
-			break
-		}
-		if fields[0] == "help" || fields[0] == "completion" {
 			continue
 		}
-		list = append(list, listCommands(t, c, append(slices.Clone(parent), fields[0]))...)
+		if line[0] != ' ' {
+			listed = !slices.Contains([]string{"Aliases:", "Examples:", "Flags:", "Global Flags:"}, strings.TrimSpace(line))
+		} else if listed && fields[0] != "help" && fields[0] != "completion" {
+			list = append(list, listCommands(t, c, append(slices.Clone(parent), fields[0]))...)
+		}
+	}
+	if len(list) == 0 {
+		return []string{strings.Join(parent, " ")}
 	}
 	return list
 }
