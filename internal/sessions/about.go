@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -215,13 +216,20 @@ func usageOf(record gjson.Result) int {
 	return 0
 }
 
+// commandTags leaves of a command its name and its arguments, as they were typed.
+var commandTags = strings.NewReplacer("<command-name>", "", "</command-name>", " ", "<command-args>", "", "</command-args>", "")
+
 // FirstRequest returns the beginning of the user's first message, on one line; empty if there is none.
 func FirstRequest(t *thread.Thread) string {
 	for _, m := range t.All() {
 		if !m.StartsTurn() {
 			continue
 		}
-		if words := strings.Fields(clip.Short(m.Text(), 4*maxFirst)); len(words) > 0 {
+		text := m.Text()
+		if injected.Command(text) != "" {
+			text = commandTags.Replace(injected.UserWords(m))
+		}
+		if words := strings.Fields(clip.Short(text, 4*maxFirst)); len(words) > 0 {
 			return clip.Short(strings.Join(words, " "), maxFirst)
 		}
 	}

@@ -1,6 +1,10 @@
 package sessions
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
 
 // TestUsages: each row reads its example, in a line, and within a document.
 func TestUsages(t *testing.T) {
@@ -14,5 +18,22 @@ func TestUsages(t *testing.T) {
 	}
 	if got := usageIn([]byte(`{"isSidechain":true,"message":{"usage":{"input_tokens":5}}}`), false); got != 0 {
 		t.Errorf("of a sub-agent: %d", got)
+	}
+}
+
+// TestFirstRequestOfCommand: a command that was typed is named as it was typed.
+func TestFirstRequestOfCommand(t *testing.T) {
+	for said, want := range map[string]string{
+		"<command-message>init is analyzing…</command-message>\n<command-name>/init</command-name>":                                            "/init",
+		"<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>the retry of a refused order</command-args>": "/fix the retry of a refused order",
+		"Why is there a <command-name> in the log?": "Why is there a <command-name> in the log?",
+	} {
+		log, err := thread.New("t").Append(thread.NewMessage(thread.User, said))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := FirstRequest(log); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

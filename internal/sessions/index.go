@@ -29,7 +29,7 @@ type index struct {
 }
 
 // indexVersion is that of the file's form, and of what is read of sessions.
-const indexVersion = 1
+const indexVersion = 2
 
 // indexed is what was read of a file, when it had that size and was changed at that time.
 type indexed struct {
