@@ -206,7 +206,7 @@ func askReady(ctx context.Context, address string, client *http.Client) error {
 	client.Timeout = healthTimeout
 	answer, err := client.Do(q)
 	if err != nil {
-		return fmt.Errorf("no daemon answers: %w", err)
+		return fmt.Errorf("no daemon answers at %s: `palimpsest serve` starts one: %w", printable(address), err)
 	}
 	defer answer.Body.Close()
 	if _, err := io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16)); err != nil {

@@ -47,7 +47,7 @@ If anything fails here, the agent goes on as if there were no hook.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			// Not a usage error: exit status 2 would tell the agent to stop.
 			if len(args) != 2 {
-				return errors.New("want `palimpsest hook AGENT EVENT`, or `palimpsest hook install AGENT`")
+				return errors.New("want `palimpsest hook AGENT EVENT`, or `palimpsest hook install AGENT`; see: palimpsest hook --help")
 			}
 			agent, err := hook.Find(args[0])
 			if err != nil {

@@ -218,6 +218,9 @@ func (in *input) warnings() []string {
 // commandArguments name the conversation for another command.
 func (in *input) commandArguments() string {
 	words := shellQuote(in.path)
+	if in.taken != nil {
+		words = shellQuote(in.taken.ID)
+	}
 	if len(in.file.Transcripts) > 1 {
 		words += fmt.Sprintf(" --run %d", in.run)
 	}

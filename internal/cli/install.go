@@ -374,7 +374,10 @@ nothing: the agent goes on, and compacts, by itself. Agents behind the proxy are
 			return err
 		})
 		if err == nil {
-			newPrinter(s.Out).line("palimpsest is %s for %s", state, what)
+			p := newPrinter(s.Out)
+			if p.line("palimpsest is %s for %s", state, what); off {
+				p.line("to turn it on again: palimpsest on%s", strings.Join(append([]string{""}, args...), " "))
+			}
 		}
 		return err
 	}

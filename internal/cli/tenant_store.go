@@ -113,6 +113,7 @@ func (s *saved) print(p *printer) {
 	if s.Explain != "" {
 		p.line("see: %s", s.Explain)
 	}
+	p.line("to search what was removed: palimpsest recall WORDS --thread %s", shellQuote(s.Thread))
 }
 
 // save stores a conversation and makes the plan the one in force. A stored conversation that

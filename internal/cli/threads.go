@@ -53,7 +53,7 @@ it is: an id, the beginning of one (6 characters or more), or the number of a se
 			shown := firstN(rows, most)
 			return writeResult(s.Out, c, append([]threadRow{}, shown...), func(p *printer) {
 				if len(shown) == 0 {
-					p.line("there are no conversations in %s: %s", store.displayName(), errNoStore)
+					p.text("there are no conversations in %s: %s", store.displayName(), errNoStore)
 					return
 				}
 				p.table([]string{"id", ">messages", ">plans", "changed", "first words"}, mapSlice(shown, func(r threadRow) []string {
@@ -178,7 +178,11 @@ func (k *tenantStore) thread(ctx context.Context, name string) (store.Info, erro
 			return info, fmt.Errorf("%w: %s is the session %s of %s, of which nothing was stored: `palimpsest compact %[2]s --budget 32000` stores it (--store names another store)",
 				store.ErrNotFound, printable(name), printable(s.ID), s.Agent)
 		}
-		return info, fmt.Errorf("%w: there is no stored conversation %s: `palimpsest threads` lists them (--store names another store)", store.ErrNotFound, printable(name))
+		short := ""
+		if len(name) < suggest.MinID {
+			short = fmt.Sprintf(", and the beginning of an id needs at least %d characters", suggest.MinID)
+		}
+		return info, fmt.Errorf("%w: there is no stored conversation %s%s: `palimpsest threads` lists them (--store names another store)", store.ErrNotFound, printable(name), short)
 	case 1:
 		return found[0], nil
 	}
