@@ -238,13 +238,6 @@ func (x *exchange) fields() (fields thread.Fields, told string) {
 			if told = clip.Brief(r.Last, 110); r.lines > 1 {
 				name = "last"
 			}
-		} else if x.call != nil && !r.records {
-			// As it is kept when the result is cleared (toolclass.KeyFields).
-			result, _ := x.told.Result()
-			call, _ := x.asked.Parts[x.call.at].(thread.ToolCall)
-			told = toolclass.Answer(call, result)
-		}
-		if told != "" {
 			fields[name] = told
 		}
 	}

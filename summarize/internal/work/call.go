@@ -27,7 +27,6 @@ type Call struct {
 	background bool
 	stops      bool // the poll ends it
 	operates   bool // the call changes something in a system
-	opensPull  bool // a tool that opens a pull request
 }
 
 // step is one command of a command line.
@@ -71,7 +70,6 @@ func (c *Call) Read(args gjson.Result, line []shell.Command) {
 		c.stops = is("stopping", name)
 	case toolclass.Other:
 		c.operates = changes(c.Name)
-		c.opensPull = strings.HasPrefix(name, "createpullrequest")
 	}
 }
 
@@ -109,10 +107,6 @@ func (s step) printsOwnWords() bool {
 		return true
 	case name == "echo" || name == "printf":
 		return !slices.ContainsFunc(s.Words, func(w shell.Word) bool { return w.Open })
-	case name == "tail" || name == "head" || name == "tee": // of a pipe
-		return !slices.ContainsFunc(s.Words[1:], func(w shell.Word) bool {
-			return !strings.HasPrefix(w.Text, "-") && strings.Trim(w.Text, "0123456789") != ""
-		})
 	case name == "git":
 		return s.command != noCommand || len(s.Words) > 1 && is("quiet git", s.Words[1].Text)
 	default:

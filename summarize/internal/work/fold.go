@@ -233,8 +233,6 @@ func (f *fold) operation(p pendingCall, r *Result, by proof) {
 		o.Refused = r.Refusal != "" && !has("breaking", strings.ToLower(r.Refusal))
 	case r.Outcome == thread.Partial:
 		o.Outcome, o.Reason = thread.Partial, ""
-	case p.opensPull && r.pullRequest != "":
-		f.work.PullRequest = by.seen(r.pullRequest)
 	}
 }
 

@@ -5,12 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
@@ -43,15 +40,14 @@ type Result struct {
 
 // details are what few results have; noDetails are those of all others.
 type details struct {
-	told        []told   // the lines that the table knows
-	complaints  []string // the lines in which a command says what it could not do
-	reset       string   // the folder that the shell was put back to
-	Started     string   // the id of what now runs in the background
-	userSaid    string   // the user's words about a call that was not allowed
-	Claim       string   // the result says that the call was not allowed, and nothing proves it: what it says
-	Refusal     string   // why a system refused an operation
-	Stopped     string   // the line in which the harness says that it stopped the command; "" if it did not
-	pullRequest string   // the address of a new pull request
+	told       []told   // the lines that the table knows
+	complaints []string // the lines in which a command says what it could not do
+	reset      string   // the folder that the shell was put back to
+	Started    string   // the id of what now runs in the background
+	userSaid   string   // the user's words about a call that was not allowed
+	Claim      string   // the result says that the call was not allowed, and nothing proves it: what it says
+	Refusal    string   // why a system refused an operation
+	Stopped    string   // the line in which the harness says that it stopped the command; "" if it did not
 }
 
 var noDetails = &details{} // nobody writes to it
@@ -102,11 +98,6 @@ func ReadResult(live *effort.Budget, r *thread.ToolResult, text string) (w Resul
 		if w.Refusal = refusal(head, text); w.Refusal == "" {
 			w.answer = shortAnswer(text)
 		}
-		read().tell(gjson.Get(head, "html_url").Str, func(x told) {
-			if x.event == "opened" && rawjson.Valid(text) {
-				w.pullRequest = x.url
-			}
-		})
 	}
 	return w, text
 }
