@@ -23,14 +23,14 @@ type voices uint8
 const (
 	byAnybody voices = 0
 	byPeople  voices = 1 // the user or the assistant
-	byUser    voices = 2 // the user; also what an earlier summary or the assistant tells about the user
+	byUser    voices = 2 // the user; also what an earlier summary tells
 )
 
 // passage is a text of the messages by one author.
 type passage struct {
 	text   string
 	by     voices
-	talk   [2]int32 // the turns, or the one sentence about the user, that it belongs to; 0 is none
+	talk   [2]int32 // the turns that it belongs to; 0 is none
 	folded string   // for quotations, once it was needed
 }
 
@@ -84,7 +84,6 @@ func newEvidence(ctx context.Context, messages []thread.Message, before earlier)
 	e.effort, e.turn = effort.New(ctx, 0), e.newTalk()
 	e.add(before.text, byAnybody, 0)
 	e.add(before.said, byPeople, 0)
-	e.aboutUser(before.said)
 	for _, text := range before.user {
 		e.add(text, byUser, e.newTalk())
 	}
@@ -133,17 +132,6 @@ func (e *evidence) add(text string, by voices, talk int32) {
 	})
 }
 
-// aboutUser adds the sentences about the user in a text that is not the user's.
-func (e *evidence) aboutUser(text string) {
-	size := e.size
-	for p := range scan.Sentences(text) {
-		if s := text[p.From:p.To]; mentionsUser(s) >= 0 {
-			e.add(s, byPeople|byUser, e.newTalk())
-		}
-	}
-	e.size = size // it was counted
-}
-
 // speech adds what the user or the assistant says in a message, and returns it.
 func (e *evidence) speech(m *thread.Message) string {
 	words, said := injected.UserWords(m), m.Said()
@@ -151,7 +139,6 @@ func (e *evidence) speech(m *thread.Message) string {
 	case m.Author() == thread.ByModel:
 		words, e.lastSaid = m.Text(), len(e.passages)
 		e.add(words, byPeople, e.turn)
-		e.aboutUser(words)
 	case m.StartsTurn() && !ownformat.ShowsContent(m):
 		e.turn = e.newTalk()
 		if e.lastSaid >= 0 && e.lastSaid < len(e.passages) { // it may be what the user answers
@@ -177,7 +164,6 @@ func (e *evidence) message(m *thread.Message) {
 			switch {
 			case m.Author() == thread.ByModel:
 			case m.Kind == thread.Recap:
-				e.aboutUser(p.Text)
 				text, by = p.Text, byUser
 			case strings.TrimSpace(p.Text) != words:
 				text = p.Text
@@ -329,7 +315,7 @@ func (e *evidence) share(text string, by voices) (found, total int) {
 }
 
 // together reports whether half of the words of a text stand in one turn, with the assistant's words
-// right before it, or in one sentence about the user.
+// right before it.
 func (e *evidence) together(text string) bool {
 	found, total := map[int32]int{}, 0
 	for w := range stems(text) {
