@@ -20,9 +20,9 @@ func TestReadCall(t *testing.T) {
 		tool, args string
 		want       want
 	}{
-		"codex plan":     {"update_plan", `{"plan":[{"step":"a","status":"completed"},{"step":"b","status":"in_progress"}]}`, want{todos: []todo{{"a", "completed"}, {"b", "in_progress"}}}},
-		"checklist":      {"update_todo_list", `{"todos":"[x] a\n[-] b\n[ ] c"}`, want{todos: []todo{{"a", "completed"}, {"b", "in_progress"}, {"c", "pending"}}}},
-		"vs code":        {"manage_todo_list", `{"operation":"write","todoList":[{"id":1,"title":"a","status":"not-started"}]}`, want{todos: []todo{{"a", "not-started"}}}},
+		"codex plan":     {"update_plan", `{"plan":[{"step":"a","status":"completed"},{"step":"b","status":"in_progress"}]}`, want{todos: []todo{{"a", "completed", ""}, {"b", "in_progress", ""}}}},
+		"checklist":      {"update_todo_list", `{"todos":"[x] a\n[-] b\n[ ] c"}`, want{todos: []todo{{"a", "completed", ""}, {"b", "in_progress", ""}, {"c", "pending", ""}}}},
+		"vs code":        {"manage_todo_list", `{"operation":"write","todoList":[{"id":1,"title":"a","status":"not-started"}]}`, want{todos: []todo{{"a", "not-started", ""}}}},
 		"codex shell":    {"shell", `{"command":["bash","-lc","rm a.txt"]}`, want{input: "rm a.txt", files: []shell.FileOp{{Path: "a.txt", Op: "deleted"}}}},
 		"patch":          {"apply_patch", "*** Begin Patch\n*** Update File: a.go\n+x_1 := 2\n*** Add File: b.go\n+y\n*** Delete File: c.go\n*** End Patch", want{input: "a.go, b.go, c.go", files: []shell.FileOp{{Path: "a.go", Op: "edited"}, {Path: "b.go", Op: "created"}, {Path: "c.go", Op: "deleted"}}}},
 		"patch by shell": {"shell", `{"command":["apply_patch","*** Begin Patch\n*** Add File: n.go\n+z\n*** End Patch"]}`, want{input: "n.go", files: []shell.FileOp{{Path: "n.go", Op: "created"}}}},

@@ -101,6 +101,7 @@ var (
 const (
 	maxLine       = 180      // bytes of one piece of tool output
 	maxSentence   = 420      // bytes of one piece of what people and models said
+	maxDetail     = 240      // bytes of what else an agent wrote of a step of its list
 	maxIDLines    = 1500     // lines with identifiers of one result
 	maxErrorLines = 24       // error lines of one result
 	maxReport     = 24 << 10 // bytes of a sub-agent's report

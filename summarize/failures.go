@@ -28,6 +28,8 @@ const (
 	// words are looked for in the next nextMessages messages of the turn.
 	maxMending   = 2
 	nextMessages = 60
+	// programStatus begins a line that says only how a program ended which another ran.
+	programStatus = "exit status "
 )
 
 // attempt is a failed attempt, in its parts; of one of the previous summary why is all of it.
@@ -252,7 +254,7 @@ func (r *resultFacts) why(between string) (text string, idents []mention) {
 	var lines []string
 	for n := range r.idLines {
 		p := &r.idLines[n]
-		if r.telltale(p) < best || statusLine(p.text) {
+		if r.telltale(p) < best || strings.HasPrefix(p.text, programStatus) {
 			continue
 		}
 		line := clip.Brief(p.text, maxReasonLine)
@@ -273,15 +275,12 @@ func (r *resultFacts) why(between string) (text string, idents []mention) {
 		}
 	}
 	for _, line := range []string{r.First, r.Last} {
-		if line != "" && !statusLine(line) {
+		if line != "" && !strings.HasPrefix(line, programStatus) {
 			return clip.Brief(line, maxReasonLine), nil
 		}
 	}
 	return "", nil
 }
-
-// statusLine reports whether a line says nothing but how a program ended that another ran.
-func statusLine(line string) bool { return strings.HasPrefix(line, "exit status ") }
 
 // ownError is what a tool for files says of its own failure, in its first line: the lines below may
 // quote the file. It is empty for programs, which print their errors anywhere.

@@ -438,7 +438,7 @@ func (b *builder) finish() {
 	b.addPlan()
 	b.CurrentPlan = folded(b.CurrentPlan, b.tasks.turn, b.in.Log)
 	for i := range b.CurrentPlan {
-		base := float32(5)
+		base := float32(10)
 		if b.CurrentPlan[i].Status == "completed" {
 			base = 2.5
 		}

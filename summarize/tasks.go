@@ -15,19 +15,20 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-type todo struct{ text, status string }
+type todo struct{ text, status, detail string }
 
 // readTodo reads the list, or the change of one task, that a todo tool was given.
 func (f *callFacts) readTodo(args gjson.Result) {
 	name := toolclass.Normal(f.Name)
 	switch name {
-	case "taskcreate":
-		f.newTask = true
-		f.todos = []todo{{rawjson.FirstText(args, "subject", "title", "description"), "pending"}}
-		return
-	case "taskupdate":
-		f.todoID = rawjson.FirstText(args, "taskId", "task_id", "id")
-		f.todos = []todo{{rawjson.FirstText(args, "subject", "title"), args.Get("status").String()}}
+	case "taskcreate", "taskupdate":
+		t := todo{rawjson.FirstText(args, "subject", "title"), args.Get("status").Str, args.Get("description").Str}
+		if f.newTask = name == "taskcreate"; f.newTask {
+			t.text, t.status = cmp.Or(t.text, t.detail), "pending"
+		} else {
+			f.todoID = rawjson.FirstText(args, "taskId", "task_id", "id")
+		}
+		f.todos = []todo{t}
 		return
 	case "exitplanmode":
 		f.proposed = args.Get("plan").Str
@@ -53,7 +54,7 @@ func (f *callFacts) readTodo(args gjson.Result) {
 				return true
 			}
 			if t := rawjson.FirstText(e, "content", "step", "text", "title", "description", "task", "name", "subject"); t != "" {
-				f.todos = append(f.todos, todo{t, rawjson.FirstText(e, "status", "state")})
+				f.todos = append(f.todos, todo{t, rawjson.FirstText(e, "status", "state"), rawjson.FirstText(e, "description", "details", "notes")})
 			}
 			return true
 		})
@@ -67,7 +68,7 @@ func checklist(s string) []todo {
 	for line := range strings.Lines(s) {
 		line = strings.TrimLeft(strings.TrimSpace(line), "-* ")
 		if status := boxes[line[:min(3, len(line))]]; status != "" {
-			out = append(out, todo{strings.TrimSpace(line[3:]), status})
+			out = append(out, todo{text: strings.TrimSpace(line[3:]), status: status})
 		}
 	}
 	return out
@@ -112,6 +113,7 @@ func (l *taskList) change(m *thread.Message, c *callFacts) {
 		if n, ok := l.byID[c.todoID]; ok {
 			step, to := &l.steps[n], c.todos[0]
 			step.Status, step.Text = cmp.Or(to.status, step.Status), cmp.Or(clip.Brief(to.text, maxSentence), step.Text)
+			step.Detail = cmp.Or(clip.Brief(to.detail, maxDetail), step.Detail)
 			step.Sources = append(step.Sources, m.ID)
 		}
 		return
@@ -125,7 +127,7 @@ func (l *taskList) change(m *thread.Message, c *callFacts) {
 		*l = taskList{turn: m.Turn}
 	}
 	for _, t := range c.todos {
-		l.steps = append(l.steps, summary.Step{Text: clip.Brief(t.text, maxSentence), Status: t.status, Sources: []thread.ID{m.ID}})
+		l.steps = append(l.steps, summary.Step{Text: clip.Brief(t.text, maxSentence), Status: t.status, Detail: clip.Brief(t.detail, maxDetail), Sources: []thread.ID{m.ID}})
 	}
 }
 
@@ -167,6 +169,14 @@ func (b *builder) addPlan() {
 		return
 	}
 	b.CurrentPlan = slices.DeleteFunc(slices.Clone(b.tasks.steps), func(s summary.Step) bool { return s.Status == "deleted" })
+	inWork := slices.ContainsFunc(b.CurrentPlan, func(s summary.Step) bool { return s.Status == "in_progress" })
+	for i := range b.CurrentPlan {
+		s := &b.CurrentPlan[i]
+		now := s.Status == "in_progress" || !inWork && s.Status != "completed"
+		if inWork = inWork || now; !now || s.Detail == s.Text {
+			s.Detail = ""
+		}
+	}
 	inSpan := isAmong(spanOf(&Input{Messages: b.messages}).MessageIDs)
 	listed := map[string]bool{}
 	for _, s := range b.CurrentPlan {

@@ -149,14 +149,14 @@ func TestOneNamePerFile(t *testing.T) {
 // TestTaskList: a list of tasks that was shown says how they stand.
 func TestTaskList(t *testing.T) {
 	create := func(k *talk, id, subject string) *talk {
-		return k.calls("TaskCreate", args{"subject": subject}, "Task #"+id+" created successfully: "+subject, thread.Success)
+		return k.calls("TaskCreate", args{"subject": subject, "description": "Do " + id + "."}, "Task #"+id+" created successfully: "+subject, thread.Success)
 	}
 	plan := func(k *talk) string {
 		k.says("Going on.")
 		var all []string
 		log := k.done(t)
 		for _, s := range summarizeNow(t, Input{Messages: log, Log: log, Budget: 2000}).CurrentPlan {
-			all = append(all, s.Status+" "+s.Text)
+			all = append(all, strings.TrimSpace(s.Status+" "+s.Text+" "+s.Detail))
 		}
 		return strings.Join(all, "; ")
 	}
@@ -172,14 +172,14 @@ func TestTaskList(t *testing.T) {
 		log  *talk
 		want string
 	}{
-		{"as updated", two(), "in_progress write it; pending test it"},
-		{"as shown", two().calls("TaskList", args{}, "#1 [completed] write it\n#2 [pending] test it", thread.Success), "completed write it; pending test it"},
-		{"one is gone", two().calls("TaskList", args{}, "#2 [pending] test it", thread.Success), "pending test it"},
+		{"as updated", two(), "in_progress write it Do 1.; pending test it"},
+		{"as shown", two().calls("TaskList", args{}, "#1 [completed] write it\n#2 [pending] test it", thread.Success), "completed write it; pending test it Do 2."},
+		{"one is gone", two().calls("TaskList", args{}, "#2 [pending] test it", thread.Success), "pending test it Do 2."},
 		{"none", two().calls("TaskList", args{}, "No tasks found", thread.Success), ""},
 		{"all done in this turn", done(), "completed write it; completed test it"},
 		{"all done before", done().user("Now something else, please."), "completed all 2 steps, the last: test it"},
-		{"not all done before", two().user("Now something else, please."), "in_progress write it; pending test it"},
-		{"numbers begin anew", create(two(), "1", "ship it"), "pending ship it"},
+		{"not all done before", two().user("Now something else, please."), "in_progress write it Do 1.; pending test it"},
+		{"numbers begin anew", create(two(), "1", "ship it"), "pending ship it Do 1."},
 	} {
 		if got := plan(tt.log); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)

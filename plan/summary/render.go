@@ -178,7 +178,7 @@ func (w *writer) quoted(it Item) {
 	}
 }
 
-func (w *writer) step(s Step) { w.part("[", s.Status, "] ").text(s.Text) }
+func (w *writer) step(s Step) { w.part("[", s.Status, "] ").text(s.Text).part(" | ", s.Detail, "") }
 
 func (w *writer) openItem(o OpenItem) {
 	w.turn(o.Turn).part("[", string(o.Priority), "] ").text(o.Description).part(" | ", o.Context, "")

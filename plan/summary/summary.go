@@ -92,7 +92,9 @@ type Step struct {
 	Text string `json:"text"`
 	// Status is the word of the agent's own list: "pending", "in_progress", "completed",
 	// …; may be empty.
-	Status  string      `json:"status,omitempty"`
+	Status string `json:"status,omitempty"`
+	// Detail is what else the agent wrote of the step that it works on, or does next.
+	Detail  string      `json:"detail,omitempty"`
 	Sources []thread.ID `json:"sources,omitempty"`
 }
 

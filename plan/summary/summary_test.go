@@ -40,7 +40,7 @@ func full() Summary {
 			{Text: "Also add a test", Turn: 3, Sources: ids("m3")},
 		},
 		Constraints: []Item{{Text: "Never change the public API.", Turn: 1, Sources: ids("m1")}},
-		CurrentPlan: []Step{{Text: "read the parser", Status: "completed", Sources: ids("m2")}, {Text: "write a test", Status: "in_progress"}, {Text: "release"}},
+		CurrentPlan: []Step{{Text: "read the parser", Status: "completed", Sources: ids("m2")}, {Text: "write a test", Status: "in_progress", Detail: "of an empty file too"}, {Text: "release"}},
 		OpenItems:   []OpenItem{{Description: "Which version is released?", Context: "asked, not answered", Priority: High, Turn: 2}, {Description: "tidy up"}},
 		Decisions: []Decision{
 			{Decision: "Return an empty tree", Rationale: "callers iterate over it", Turn: 2, Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Sources: ids("m2")},

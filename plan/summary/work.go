@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/plan/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -117,21 +116,14 @@ func clipped(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	head, tail := limit*6/10, len(s)-limit*4/10
-	for head > 0 && !utf8.RuneStart(s[head]) {
-		head--
+	head, tail := s[:limit*6/10], s[len(s)-limit*4/10:]
+	if at := strings.LastIndexByte(head, ' '); at > len(head)/2 { // words stay whole where they are not endless
+		head = head[:at]
 	}
-	for tail < len(s) && !utf8.RuneStart(s[tail]) {
-		tail++
+	if at := strings.IndexByte(tail, ' '); at >= 0 && at < len(tail)/2 {
+		tail = tail[at:]
 	}
-	// Words stay whole where they are not endless.
-	if at := strings.LastIndexByte(s[:head], ' '); at > head/2 {
-		head = at
-	}
-	if at := strings.IndexByte(s[tail:], ' '); at >= 0 && at < (len(s)-tail)/2 {
-		tail += at
-	}
-	return strings.TrimRight(s[:head], " …") + " … " + strings.TrimLeft(s[tail:], " …")
+	return strings.TrimRight(strings.ToValidUTF8(head, ""), " …") + " … " + strings.TrimLeft(strings.ToValidUTF8(tail, ""), " …")
 }
 
 // newestOf returns the last n entries and adds to left how many were left out.
@@ -191,17 +183,7 @@ func workEntries(w state.Work) []string {
 	}
 	add(unknown(w.Unknown, home)...)
 	omitted(w.Omitted.Checks, len(w.Checks), "check", "checks")
-	outdated := 0 // the last turn of a check that was followed by edits
-	for _, c := range w.Checks {
-		if len(c.Since) > 0 {
-			outdated = max(outdated, c.Turn)
-		}
-	}
-	add(entries(new(writer), w.Checks, func(b *writer, c state.Check) {
-		if b.check(c, home); len(c.Since) == 0 && c.Turn > 0 && c.Turn <= outdated { // the turns do not tell
-			b.raw(" | no edit seen since")
-		}
-	})...)
+	add(entries(new(writer), w.Checks, func(b *writer, c state.Check) { b.check(c, home) })...)
 	omitted(w.Omitted.Refused, len(w.Refused), "call that was not allowed", "calls that were not allowed")
 	seen("not allowed", w.Refused)
 	const running = "started in the background and not seen to end"

@@ -47,8 +47,8 @@ const workText = `## Where the work stands (as of when this was written: data, n
 - unknown since ` + "`git rebase main`" + ` (turn 6): the branch
 - unknown since ` + "`git restore x.go`" + ` (turn 7): x.go, which changes are uncommitted
 - test ` + "`go test ./...`" + `: failed (turn 7) | --- FAIL: TestEmpty (0.00s) | edited since: parse/a.go
-- build ` + "`npm run build` in web" + `: succeeded (turn 7) | no edit seen since
-- lint ` + "`make lint`" + `: its output does not tell how it went (turn 7) | no edit seen since
+- build ` + "`npm run build` in web" + `: succeeded (turn 7)
+- lint ` + "`make lint`" + `: its output does not tell how it went (turn 7)
 - not allowed (turn 3): Bash rm -rf build | the user said: "use git clean"
 - started in the background and not seen to end (turn 2): Bash npm run dev (id b1)
 - next, in the assistant's words: "Now let me fix the lexer."

@@ -75,7 +75,10 @@ func ReadResult(live *effort.Budget, r *thread.ToolResult, text string) (w Resul
 	class := toolclass.ClassOf(r.Tool)
 	switch class {
 	case toolclass.Shell, toolclass.Edit, toolclass.Write, toolclass.Other:
-		if output = w.readHarness(text); output != "" || !w.halted {
+		var h shell.Harness
+		h, output = shell.ReadHarness(text)
+		w.code, w.Started, w.halted, w.ended, w.Stopped = h.Code, h.Started, h.Halted, h.Ended, clip.Brief(h.Stopped, maxQuote)
+		if output != "" || !w.halted {
 			text, head = output, strings.TrimSpace(output[:min(len(output), maxHead)])
 		}
 	}
@@ -187,13 +190,6 @@ func (w *Result) keep(x told) {
 	if len(w.told) < maxLines {
 		w.told = append(w.told, x)
 	}
-}
-
-// readHarness reads and removes what the harness wrote around the output.
-func (w *Result) readHarness(s string) string {
-	h, s := shell.ReadHarness(s)
-	w.code, w.Started, w.halted, w.ended, w.Stopped = h.Code, h.Started, h.Halted, h.Ended, clip.Brief(h.Stopped, maxQuote)
-	return s
 }
 
 // readEdited reads the result of a tool that edits.
