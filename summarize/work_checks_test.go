@@ -33,6 +33,8 @@ func TestOutdatedFailures(t *testing.T) {
 		{"a build fails elsewhere", func(l *logOf) {
 			l.bad("cd /r/web && npx tsc --noEmit", "x").edit("/r/a.ts").ok("cd /r/api && npm run check", "")
 		}, "build `npx tsc --noEmit (in /r/web)` failure|x|/r/a.ts; check `npm run check (in /r/api)` success||"},
+		{"a run that did not tell, then an edit and another run", func(l *logOf) { l.ok("go test ./x | head -3", "x").edit("/r/a.go").ok("go test ./y", "") }, "test `go test ./y` success||"},
+		{"a run that did not tell, then another run", func(l *logOf) { l.ok("go test ./x | head -3", "x").ok("go test ./y", "") }, "test `go test ./x` |x|; test `go test ./y` success||"},
 	} {
 		l := &logOf{}
 		tt.log(l)

@@ -45,8 +45,8 @@ const maxCheck = 1000
 // outdatedBy is after how many changed files a failed check gives way to any of its kind, in its folder, that passes.
 const outdatedBy = 12
 
-// current leaves out the last run of the same check, and a failure of which one that passed says more: it includes that,
-// or does so by its name, as "test:ci" and "check", and something was changed since, or very much was.
+// current leaves out the last run of the same check, and one of which another that passed says more: it includes that, or
+// does so by its name, as "test:ci", and something was changed since, or very much was, or that did not tell how it went.
 func current(checks []state.Check, c *state.Check) []state.Check {
 	all := is("whole", c.Command[strings.LastIndexAny(c.Command, " :")+1:])
 	return slices.DeleteFunc(checks, func(old state.Check) bool {
@@ -54,8 +54,8 @@ func current(checks []state.Check, c *state.Check) []state.Check {
 		if alike && (unknown || old.Dir == c.Dir) && slices.Equal(checkWords(c.Command), checkWords(old.Command)) {
 			return true
 		}
-		return c.Outcome == thread.Success && old.Outcome == thread.Failure && (unknown || within(old.Dir, c.Dir)) &&
-			(all && since > 0 && (alike || c.Kind == "check" && old.Kind != "test") || alike && (since >= outdatedBy || includes(c.Command, old.Command)))
+		return c.Outcome == thread.Success && old.Outcome != thread.Success && (unknown || within(old.Dir, c.Dir)) &&
+			(all && since > 0 && (alike || c.Kind == "check" && old.Kind != "test") || alike && (since >= outdatedBy || since > 0 && old.Outcome == "" || includes(c.Command, old.Command)))
 	})
 }
 
