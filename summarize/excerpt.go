@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -14,7 +15,10 @@ import (
 
 // Excerpts shortens outputs of a thread to the lines that a later step most likely
 // needs. It is safe for concurrent reading.
-type Excerpts struct{ names names }
+type Excerpts struct {
+	names  names
+	wanted map[string]bool // stems of the requests that mark lines
+}
 
 // Excerpts learns from a thread which identifiers are in use; not all of them once ctx is done.
 func (e *Extractive) Excerpts(ctx context.Context, messages []thread.Message) *Excerpts {
@@ -22,6 +26,23 @@ func (e *Extractive) Excerpts(ctx context.Context, messages []thread.Message) *E
 	of := e.reading(ctx)
 	all, _ := readSpan(in, of)
 	x.names.learn(effort.New(ctx, 0), in, all, of)
+	asked, held, results := map[string]bool{}, map[string][]int{}, 0
+	for i, f := range all {
+		maps.Copy(asked, stemsOf(f.user))
+		if f.result == nil {
+			continue
+		}
+		results++
+		for _, p := range f.result.idLines {
+			for w := range stems(p.text) {
+				if asked[w] {
+					held[w] = append(held[w], i)
+				}
+			}
+		}
+	}
+	x.wanted = asked
+	maps.DeleteFunc(x.wanted, func(w string, _ bool) bool { return !marks(held[w], func(i int) int { return i }, results) })
 	return x
 }
 
@@ -92,8 +113,16 @@ func (x *Excerpts) choose(all []piece, beside []mention, room int, full bool) []
 		take(0)
 		rest = rest[1:]
 	}
+	worth := make([]float32, len(all)) // of lines that the requests want collected
+	for i := 0; i < len(all) && len(x.wanted) > 0; i++ {
+		for w := range stems(all[i].text) {
+			if x.wanted[w] {
+				worth[i] = 1
+			}
+		}
+	}
 	density := func(i int) float32 {
-		var v float32
+		v := worth[i]
 		names(all[i].idents, func(id int32) { v += x.names.weight[id] })
 		return v / float32(cost(i))
 	}

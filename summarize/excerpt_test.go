@@ -8,6 +8,29 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
+// TestWantedLines: the line that a request wants collected from each result is in the excerpt of each.
+func TestWantedLines(t *testing.T) {
+	report := func(n int) string {
+		line := func(k int) string { return fmt.Sprintf("berth_%d took crate_%d from hold_%d\n", k, k*n, k+n) }
+		lines := make([]string, 60)
+		for k := range lines {
+			lines[k] = line(k)
+		}
+		lines[41] = fmt.Sprintf("The TONNAGE is %d.\n", 20481+n)
+		return strings.Join(lines, "")
+	}
+	k := new(talk).user("Read the reports one by one. Each has a TONNAGE, keep all of them in mind.")
+	for n := range 9 {
+		k.calls("Read", fmt.Sprintf(`{"file_path":"report%d.txt"}`, n), report(n), thread.Success).says("Now to berth_1, berth_2, berth_3, berth_4, berth_5, berth_6, berth_7, berth_8 and berth_9.")
+	}
+	x := new(Extractive).Excerpts(t.Context(), k.done(t))
+	for n := range 9 {
+		if got := x.Shorten(report(n), "", 300, false); !strings.Contains(got, fmt.Sprintf("TONNAGE is %d.", 20481+n)) {
+			t.Errorf("report %d:\n%s", n, got)
+		}
+	}
+}
+
 // TestExcerpts: of a long output the lines stay that hold what the agent works
 // with, verbatim and in their order; gaps are marked, what is missing is counted, and
 // the room is kept.

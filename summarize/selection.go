@@ -218,7 +218,7 @@ const (
 )
 
 // weighAsked raises what holds words of the user's instructions, and the lines that the requests want collected
-// ("each has a TOTAL, keep all"): those with a word of theirs that stands in half of the results, but hardly twice in one.
+// ("each has a TOTAL, keep all"): those with a word of theirs that marks lines.
 func (s *selection) weighAsked() {
 	p, in := s.pool, map[string][]int{}
 	var held []string // words of the instructions, or of the requests
@@ -241,11 +241,7 @@ func (s *selection) weighAsked() {
 		c.base += askedWeight * float32(min(asked, mostAsked))
 	}
 	for _, lines := range in {
-		results := map[int]bool{}
-		for _, i := range lines {
-			results[p.candidates[i].entry] = true
-		}
-		if n := len(results); n >= max(8, len(p.groups[secSnippet])/2) && 4*len(lines) <= 5*n {
+		if marks(lines, func(i int) int { return p.candidates[i].entry }, len(p.groups[secSnippet])) {
 			for _, i := range lines {
 				p.candidates[i].base += markedWeight
 			}
@@ -253,6 +249,16 @@ func (s *selection) weighAsked() {
 		}
 	}
 	s.marked = slices.Compact(slices.Sorted(slices.Values(s.marked)))
+}
+
+// marks reports whether a word of the requests marks the lines that hold it, of so many results: it stands in half
+// of them, but hardly twice in one.
+func marks(lines []int, result func(line int) int, results int) bool {
+	in := map[int]bool{}
+	for _, i := range lines {
+		in[result(i)] = true
+	}
+	return len(in) >= max(8, results/2) && 4*len(lines) <= 5*len(in)
 }
 
 // text is what taking a candidate adds to the rendering.
