@@ -102,7 +102,7 @@ type Step struct {
 }
 
 // Prepared is a prompt that is ready to be sent, and what it was made from. It must not be
-// modified.
+// modified: its messages are the log's own.
 type Prepared struct {
 	*prompt.Prompt
 	// Manifest says where each message of the prompt came from.

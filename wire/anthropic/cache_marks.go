@@ -106,13 +106,9 @@ func (e *encoder) existingMarks() []mark {
 
 // mayHaveMark reports whether the block that a part was read from has a mark, or may have one that was not read.
 func mayHaveMark(part thread.Part) bool {
-	switch p := part.(type) {
-	case thread.Opaque:
-		return true
-	case thread.ToolResult:
-		return p.Cache != "" || slices.ContainsFunc(p.Content, mayHaveMark)
-	}
-	return part.From().Cache != ""
+	_, unread := part.(thread.Opaque)
+	r, _ := part.(thread.ToolResult)
+	return unread || part.From().Cache != "" || slices.ContainsFunc(r.Content, mayHaveMark)
 }
 
 // pieces returns the blocks of an element and the messages they belong to. A frame has one

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -110,12 +111,7 @@ func CacheTTL(mark gjson.Result) string {
 
 // IsPlain reports whether s has 1 to most of the characters a-z, A-Z, 0-9, _ and -.
 func IsPlain(s string, most int) bool {
-	for i := range len(s) {
-		if !PlainByte(s[i]) {
-			return false
-		}
-	}
-	return s != "" && len(s) <= most
+	return s != "" && len(s) <= most && !slices.ContainsFunc([]byte(s), func(c byte) bool { return !PlainByte(c) })
 }
 
 // PlainByte reports whether c is one of a-z, A-Z, 0-9, _ and -.
