@@ -39,11 +39,6 @@ type Extractive struct {
 // countsBytes bounds the texts whose count is cached, most of them lines, each with 128 bytes for its entry.
 const countsBytes = 4 << 20
 
-func (e *Extractive) facts(work *effort.Budget, m *thread.Message) *facts {
-	e.init()
-	return e.read.facts(work, m)
-}
-
 // tokens is count with a cache.
 func (e *Extractive) tokens(s string) int {
 	e.init()
@@ -115,12 +110,13 @@ func (e *Extractive) summarize(ctx context.Context, in Input, byModel bool) (Res
 // reading returns a function that reads messages. Once ctx is done it returns empty facts: the result
 // is dropped anyway.
 func (e *Extractive) reading(ctx context.Context) func(*thread.Message) *facts {
+	e.init()
 	work := effort.New(ctx, 0)
 	return func(m *thread.Message) *facts {
 		if ctx.Err() != nil {
 			return &facts{userFacts: noUser}
 		}
-		return e.facts(work, m)
+		return e.read.facts(work, m)
 	}
 }
 

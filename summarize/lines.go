@@ -44,11 +44,8 @@ func withoutLineNumber(line string) string {
 	return line
 }
 
-// leastHit is the shortest text of a hit without identifiers that is kept, in bytes.
-const leastHit = 12
-
 // bareHit reports whether a line of a search's output has a position ("a.go-12-", "12-") but no text worth
-// keeping: around a hit there is often only a closing brace.
+// keeping, such as fewer than 12 bytes: around a hit there is often only a closing brace.
 func bareHit(line string) bool {
 	for i := -1; i < len(line); i++ {
 		if i == 0 || i > 0 && line[i] != ':' && line[i] != '-' {
@@ -63,7 +60,7 @@ func bareHit(line string) bool {
 		if i < 0 && text != "" && scan.IsDigit(text[0]) {
 			continue // a date
 		}
-		return len(mentions(nil, text)) == 0 && (rest[0] == '-' || len(text) < leastHit)
+		return len(mentions(nil, text)) == 0 && (rest[0] == '-' || len(text) < 12)
 	}
 	return false
 }

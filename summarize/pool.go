@@ -180,10 +180,9 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 		b.previous(in.Previous)
 	}
 	b.together, b.standing = in.Together, in.StandingTokens
-	b.Span, b.asked = span, stemsOf(in.Instructions)
+	b.Span, b.asked, b.requested = span, stemsOf(in.Instructions), map[string]bool{}
 	log, ofLog := b.logged()
 	b.recaps = loggedRecaps(log, b.read)
-	b.requested = map[string]bool{}
 	for i := range log {
 		maps.Copy(b.requested, stemsOf(ofLog(&log[i]).user))
 	}

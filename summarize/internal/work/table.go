@@ -41,6 +41,7 @@ type printed struct {
 	rank    byte   // of a check, how much it says: 3 names something, 2 counts, 1 is a bare word; 3 more if it failed
 	prefix  string // how a line begins
 	part    string // what stands in it
+	bytes   uint64 // of part
 	form    func() *regexp.Regexp
 	example string
 }
@@ -192,6 +193,7 @@ func (t *table) addPrinted(cells []string) {
 	p.form = lazyregexp.New("^" + forms.Replace(regexp.QuoteMeta(line)) + "$")
 	parts := differing().Split(line, -1)
 	p.prefix, p.part = parts[0], slices.MaxFunc(parts, func(a, b string) int { return len(a) - len(b) })
+	p.bytes = bytesIn(p.part)
 	digits := strings.HasPrefix(line, "<n>") || strings.HasPrefix(line, "<#>")
 	for b := range 256 {
 		if p.prefix != "" && p.prefix[0] == byte(b) || p.prefix == "" && (!digits || scan.IsDigit(byte(b))) {
@@ -210,14 +212,22 @@ type told struct {
 // maxTold bounds a line that is looked at, in bytes.
 const maxTold = 1000
 
+// bytesIn are the bytes of a text, by their last six bits.
+func bytesIn(s string) (set uint64) {
+	for i := range len(s) {
+		set |= 1 << (s[i] & 63)
+	}
+	return set
+}
+
 // tell appends what a line says: for each kind of output what the first row that fits says.
 func (t *table) tell(line string, add func(told)) {
 	if line == "" || len(line) > maxTold {
 		return
 	}
-	var by kinds
+	by, bytes := kinds(0), bytesIn(line)
 	for _, p := range t.printed[line[0]] {
-		if p.by&^by == 0 || !strings.HasPrefix(line, p.prefix) || !strings.Contains(line, p.part) {
+		if p.by&^by == 0 || p.bytes&^bytes != 0 || !strings.HasPrefix(line, p.prefix) || !strings.Contains(line, p.part) {
 			continue
 		}
 		form := p.form()
