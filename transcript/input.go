@@ -189,7 +189,7 @@ func describeBinary(head []byte) string {
 		}
 	}
 	text := bytes.TrimLeft(head, blanks) // a crash may leave NUL bytes
-	json := len(text) > 1 && (text[0] == '{' || text[0] == '[') && text[1] != 0 || head[0] == 0 && bytes.Contains(text, []byte("\n{\""))
+	json := len(text) > 1 && ((text[0] == '{' || text[0] == '[') && text[1] != 0 || head[0] == 0 && text[0] >= ' ' && bytes.Contains(text, []byte("\n{\"")))
 	switch zeros := bytes.Count(head, []byte{0}); {
 	case len(head) > 1 && zeros > len(head)/3 && (head[0] == 0) != (head[1] == 0):
 		return "UTF-16 (convert it to UTF-8)"
