@@ -113,24 +113,20 @@ what does not fit), 4 the input is not valid (the error names the line or path).
   palimpsest compact session.jsonl --budget 32000 -o prompt.json
   palimpsest check prompt.json --to anthropic`,
 	}
-	for _, group := range []struct {
-		title string
-		of    []*cobra.Command
-	}{
-		{"Make a session or request fit", []*cobra.Command{compactCommand(s), planCommand(s), inspectCommand(s), checkCommand(s), renderCommand(s), diffCommand(s)}},
-		{"See, search, read and put back what was removed", []*cobra.Command{explainCommand(s), recallCommand(s), artifactCommand(s), pinCommand(s),
-			expandCommand(s), undoCommand(s), threadsCommand(s), sessionsCommand(s), lostCommand(s)}},
-		{"Connect agents, and take it back", []*cobra.Command{installCommand(s), uninstallCommand(s), switchCommand(s, true), switchCommand(s, false), doctorCommand(s),
-			statuslineCommand(s), pluginCommand(s), hookCommand(s), mcpCommand(s), handoffCommand(s)}},
-		{"Stand in front of providers", []*cobra.Command{runCommand(s), serveCommand(s), daemonCommand(s), healthCommand(s)}},
-		{"Set and keep", []*cobra.Command{policyCommand(s), modelsCommand(s), configCommand(s), keysCommand(s), dbCommand(s), versionCommand(s)}},
-	} {
-		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
-		for _, c := range group.of {
-			c.GroupID = group.title
+	group := func(title string, of ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+		for _, c := range of {
+			c.GroupID = title
 		}
-		root.AddCommand(group.of...)
+		root.AddCommand(of...)
 	}
+	group("Make a session or request fit", compactCommand(s), planCommand(s), inspectCommand(s), checkCommand(s), renderCommand(s), diffCommand(s))
+	group("See, search, read and put back what was removed", explainCommand(s), recallCommand(s), artifactCommand(s), pinCommand(s), expandCommand(s),
+		undoCommand(s), threadsCommand(s), sessionsCommand(s), lostCommand(s))
+	group("Connect agents, and take it back", installCommand(s), uninstallCommand(s), switchCommand(s, true), switchCommand(s, false), doctorCommand(s),
+		statuslineCommand(s), pluginCommand(s), hookCommand(s), mcpCommand(s), handoffCommand(s))
+	group("Stand in front of providers", runCommand(s), serveCommand(s), daemonCommand(s), healthCommand(s))
+	group("Set and keep", policyCommand(s), modelsCommand(s), configCommand(s), keysCommand(s), dbCommand(s), versionCommand(s))
 	root.AddCommand(manCommand(s))
 	root.SetHelpCommandGroupID("Set and keep")
 	root.InitDefaultHelpCmd()

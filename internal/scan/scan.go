@@ -5,7 +5,6 @@ package scan
 import (
 	"iter"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -172,17 +171,6 @@ func MatchPhrase(s, p string) bool {
 		}
 	}
 	return true
-}
-
-// NumberAfter reads the number after a prefix.
-func NumberAfter(line, prefix string) (int, bool) {
-	rest, ok := strings.CutPrefix(line, prefix)
-	if !ok {
-		return 0, false
-	}
-	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
-	n, err := strconv.Atoi(rest[:min(digits, 9)])
-	return n, err == nil
 }
 
 // WordSet makes a set of the words of a list.
