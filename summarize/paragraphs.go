@@ -101,7 +101,7 @@ func paragraphs(work *effort.Budget, s string) []piece {
 			open = -1
 		case open >= 0, ruler(text):
 		case leadsIn(text) && next == "", text[0] == '|' && below != "" && ruler(below), strings.HasPrefix(text, "**") && len(text) <= maxGlued && listItem(below) && below[0] != '|':
-			if strings.Count(text, "|") >= wideTable && ruler(below) {
+			if head = ""; strings.Count(text, "|") >= wideTable && ruler(below) {
 				head = text
 			}
 			if text = strings.TrimLeft(text, "# "); glued != "" { // a heading of headings
