@@ -33,6 +33,7 @@ func TestAnnounced(t *testing.T) {
 		{"It is this:\n```\n" + long + long + "\n```\nThat is all.", []string{"That is all."}},
 		{"## Outcome\nAll pass.", []string{"Outcome\nAll pass."}},
 		{"Which?\n\n| Way | What | Cost | Who |\n|---|---|---|---|\n| A | " + long + "| 2 | she |\n| B | less | 1 | he |\n\nBoth work.", []string{"Which?", "| Way | What | Cost | Who |\n| A | " + long + "| 2 | she |", "| Way | What | Cost | Who |\n… | B | less | 1 | he |", "Both work."}},
+		{"| A | B | C | D |\n|-|-|-|-|\n| 1 | 2 | 3 | 4 |\n**Then:**\n| E | F |\n|-|-|\n| 5 | 6 |\n| 7 | 8 |", []string{"| A | B | C | D |\n| 1 | 2 | 3 | 4 |", "**Then:**\n| E | F |\n| 5 | 6 |", "| 7 | 8 |"}},
 		{"In this order:\n1. **PR #8** - logs\n   https://x.io/pull/8\n2. **PR #9** - chunks\n   https://x.io/pull/9\n\nWhich one?", []string{"In this order:\n1. **PR #8** - logs\nhttps://x.io/pull/8", "2. **PR #9** - chunks\nhttps://x.io/pull/9", "Which one?"}},
 	}
 	for _, tt := range tests {
