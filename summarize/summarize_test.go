@@ -127,7 +127,7 @@ func TestSections(t *testing.T) {
 	if len(s.FailedAttempts) != 1 || !strings.Contains(s.FailedAttempts[0].Text, "--- FAIL: TestEmpty") || strings.Contains(s.FailedAttempts[0].Text, "The test fails.") { // it is told below
 		t.Errorf("failed attempts = %q", texts(s.FailedAttempts))
 	}
-	if len(s.Decisions) != 1 || s.Decisions[0].Decision != "I'll use an empty tree instead of an error" || s.Decisions[0].Rationale != "callers iterate over it." {
+	if len(s.Decisions) != 1 || s.Decisions[0].Decision != "I'll use an empty tree instead of an error because callers iterate over it." {
 		t.Errorf("decisions = %+v", s.Decisions)
 	}
 	if len(s.Conclusions) != 2 || s.Conclusions[0].Text != "The test fails." || !strings.Contains(s.Conclusions[1].Text, "Parse_Tree returns an empty tree now") {

@@ -90,7 +90,7 @@ func load(ctx context.Context, shared string) (m *measuring, err error) {
 		}
 		m.said = append(m.said, messages)
 	}
-	if m.counter, err = token.New("chars/4", nil); err != nil {
+	if m.counter, err = token.New("o200k", nil); err != nil {
 		return nil, err
 	}
 	set, err := references.Load(ctx, []string{filepath.Join(shared, "transcripts")}, m.counter, nil)
