@@ -292,7 +292,8 @@ func writeJSON(w io.Writer, v any) error {
 func argCount(least, most int, want string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return fmt.Errorf("%w: want %s, got %s%s", errUsage, want, plural(len(args), "argument"), listedBy(want))
+			wanted := want + listedBy(want)
+			return fmt.Errorf("%w: got %s, want %s", errUsage, plural(len(args), "argument"), wanted)
 		}
 		return nil
 	}

@@ -293,10 +293,15 @@ func (c *conversation) compactAndStore(ctx context.Context, lazy *lazyStore) (*p
 		}
 	}
 	made, err := k.save(ctx, c.in.Thread, res.Plan)
-	if err == nil && (made.Replaced != nil || made.More > 0) && printable(made.Thread) == made.Thread && !namesFile(made.Thread) {
-		made.Explain = "palimpsest explain " + shellQuote(made.Thread) + lazy.flag.arguments()
+	if err != nil {
+		return res, nil, err
 	}
-	return res, made, err
+	id := shellQuote(made.Thread) + lazy.flag.arguments()
+	made.Recall = "palimpsest recall WORDS --thread " + id
+	if (made.Replaced != nil || made.More > 0) && printable(made.Thread) == made.Thread && !namesFile(made.Thread) {
+		made.Explain = "palimpsest explain " + id
+	}
+	return res, made, nil
 }
 
 // encode writes a prompt for the API. A rule that it breaks is an error, unless the whole conversation

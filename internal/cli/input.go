@@ -339,17 +339,19 @@ func openPipe(path string, stdin io.Reader) io.Reader {
 type pipe struct {
 	path string
 	file *os.File
+	err  error // of its end
 }
 
 // Read implements io.Reader. It closes the pipe at its end.
 func (p *pipe) Read(data []byte) (n int, err error) {
-	if p.file == nil {
-		if p.file, err = os.Open(p.path); err != nil {
-			return 0, err
-		}
+	if p.file == nil && p.err == nil {
+		p.file, p.err = os.Open(p.path)
 	}
-	if n, err = p.file.Read(data); err != nil {
+	if p.err != nil {
+		return 0, p.err
+	}
+	if n, p.err = p.file.Read(data); p.err != nil {
 		p.file.Close()
 	}
-	return n, err
+	return n, p.err
 }

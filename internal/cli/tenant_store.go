@@ -72,6 +72,8 @@ type saved struct {
 	// Explain is the shell command that shows all plans of the stored conversation. It is
 	// empty if there is no other to see, or if a file or session has the same id.
 	Explain string `json:"explain,omitempty"`
+	// Recall is the shell command that searches what was removed.
+	Recall string `json:"recall,omitempty"`
 }
 
 // earlierPlan is one of the plans of a stored conversation, with the size of the prompt that it
@@ -110,10 +112,11 @@ func (s *saved) print(p *printer) {
 	if s.More > 0 {
 		p.text("note: the store holds %s more of this session; under this plan they stay as they are", plural(s.More, "message"))
 	}
-	if s.Explain != "" {
-		p.line("see: %s", s.Explain)
+	for _, see := range []string{s.Explain, s.Recall} {
+		if see != "" {
+			p.line("see: %s", see)
+		}
 	}
-	p.line("to search what was removed: palimpsest recall WORDS --thread %s", shellQuote(s.Thread))
 }
 
 // save stores a conversation and makes the plan the one in force. A stored conversation that

@@ -13,7 +13,7 @@ import (
 const strange = `{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","version":"2.1.332","message":{"role":"user","content":"Look."}}
 {"type":"attachment","uuid":"u2","parentUuid":"u1","sessionId":"s","attachment":{"type":"nested_memory","path":"/w/CLAUDE.md","content":{"path":"/w/CLAUDE.md","content":"Weights in grams."}}}
 {"type":"attachment","uuid":"u3","parentUuid":"u2","sessionId":"s","attachment":{"type":"mcp_resource","content":{"contents":[{"text":"The port is 5544."}]}}}
-{"type":"attachment","uuid":"u4","parentUuid":"u3","sessionId":"s","attachment":{"type":"pdf","content":{"type":"pdf","file":{"base64":"JVBERi0="}}}}
+{"type":"attachment","uuid":"u4","parentUuid":"u3","sessionId":"s","attachment":{"type":"file","content":{"saw":"JVBERi0="}}}
 {"type":"time-travel","uuid":"u5","parentUuid":"u4","sessionId":"s","to":"u1"}
 {"type":"assistant","uuid":"a1","parentUuid":"u5","sessionId":"s","message":{"role":"assistant","id":"m1","model":"claude-opus-5-5","content":[{"type":"text","text":"Ok."},{"type":"hologram","x":1}]}}
 `
@@ -26,7 +26,7 @@ func TestNothingIsSilent(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strange), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	const left, block = "not known and left out: attachment/pdf (1), time-travel (1)", "not carried over: block of type hologram (1)"
+	const left, block = "not known and left out: attachment/file (1), time-travel (1)", "not carried over: block of type hologram (1)"
 	for _, tt := range []struct {
 		name, says string
 		args       []string

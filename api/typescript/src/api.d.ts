@@ -791,6 +791,7 @@ export type SummaryOpenItem = {
 }
 
 export type SummaryStep = {
+  detail?: string
   sources?: Array<string>
   status?: string
   text: string
