@@ -52,7 +52,7 @@ func ExampleCompactor_Compact() {
 	// true true
 	// summarize before the cut
 	// externalize its tool gives it only once
-	// 219 messages removed; the best of 9 passages is of turn 11
+	// 219 messages removed; the best of 10 passages is of turn 11
 	// true
 }
 
