@@ -96,10 +96,38 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 				base *= wordsAgreed
 			}
 			b.piece(secSaid, &g, i, base, p).terms = b.terms.add(i, p.terms)
+			b.outdateProgress(m.Turn, p.text)
 		}
 	}
 	b.groups[secSaid] = append(b.groups[secSaid], g)
 }
+
+// outdateProgress leaves out what the newest words of the assistant report again with other numbers, "Step 3 of 40", from
+// the third time in a turn on.
+func (b *builder) outdateProgress(turn int, text string) {
+	key := progressKey{turn, strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return '#'
+		}
+		return r
+	}, text)}
+	if len(text) > maxProgress || key.text == text {
+		return
+	}
+	same := append(b.progress[key], len(b.candidates)-1)
+	if b.progress[key] = same; len(same) == 3 {
+		b.candidates[same[0]].dead, b.candidates[same[1]].dead = true, true
+		b.progress[key] = same[1:]
+	}
+}
+
+// progressKey is what is said in a turn, with its figures masked; words of more than maxProgress bytes are no report.
+type progressKey struct {
+	turn int
+	text string
+}
+
+const maxProgress = 120
 
 // document adds a text that the assistant wrote in the message at i: a plan that it put before the user, its
 // own summary.

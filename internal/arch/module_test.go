@@ -269,15 +269,15 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9873},
+		{Of: "floor 0", Floor: 0, Most: 9876},
 		{Of: "floor 1", Floor: 1, Most: 21250},
 		{Of: "floor 2", Floor: 2, Most: 23306},
-		{Of: "floor 3", Floor: 3, Most: 11467},
+		{Of: "floor 3", Floor: 3, Most: 11496},
 		{Of: "floor 4", Floor: 4, Most: 3041},
 		{Of: "floor 5", Floor: 5, Most: 10196},
 		{Of: "floor 6", Floor: 6, Most: 12150},
 		{Of: "floor 7", Floor: 7, Most: 21300},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13919},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13951},
 	},
 	Packages: 101, Public: 45, Names: 750,
 	Methods: 25, Types: map[string]int{

@@ -138,17 +138,20 @@ const likelyRule = 75
 // Unsaid is what of Stated no request shows whole, and no refusal if it is hardly a rule: only that is
 // rendered under its heading.
 func (s *Summary) Unsaid() []Item {
-	texts := func(list []Item) map[thread.ID]string {
-		all := make(map[thread.ID]string, len(list))
+	texts := func(list []Item) map[thread.ID][]string {
+		all := make(map[thread.ID][]string, len(list))
 		for _, it := range list {
 			for _, id := range it.Sources {
-				all[id] += it.Text + "\n"
+				if said := all[id]; len(said) == 0 || said[len(said)-1] != it.Text {
+					all[id] = append(said, it.Text)
+				}
 			}
 		}
 		return all
 	}
 	asked, refused := texts(s.Requests), texts(s.FailedAttempts)
 	return slices.DeleteFunc(slices.Clone(s.Stated), func(it Item) bool {
-		return len(it.Sources) > 0 && (strings.Contains(asked[it.Sources[0]], it.Text) || it.Score < likelyRule && strings.Contains(refused[it.Sources[0]], it.Text))
+		in := func(said string) bool { return strings.Contains(said, it.Text) }
+		return len(it.Sources) > 0 && (slices.ContainsFunc(asked[it.Sources[0]], in) || it.Score < likelyRule && slices.ContainsFunc(refused[it.Sources[0]], in))
 	})
 }
