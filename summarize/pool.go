@@ -129,7 +129,7 @@ type builder struct {
 	// agent went on behind the span in the same turn.
 	stepsAfter []int
 	goesOn     bool
-	progress   map[progressKey][]int // candidates: the last two of the assistant's words that have figures
+	progress   map[progressKey]progress
 	seen       map[seenText]struct{} // texts taken, so that nothing is said twice
 	entries    [sections]int         // how many plain entries have a candidate
 }
@@ -145,7 +145,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	b := &builder{
 		pool: &pool{task: -1, attempts: map[int]*attempt{}, effort: effort.New(ctx, in.bytes())}, in: in, read: of, messages: in.Messages, calls: map[string]asking{}, fileAt: map[string]int{},
 		outcomes: map[outcomeKey]int{}, origins: map[originKey]origin{}, uses: map[originKey]int{}, based: map[string][]string{},
-		edits: map[editKey]*edits{}, flags: map[string]bool{}, failing: map[string][]int{}, progress: map[progressKey][]int{},
+		edits: map[editKey]*edits{}, flags: map[string]bool{}, failing: map[string][]int{}, progress: map[progressKey]progress{},
 	}
 	var left pieceLimit
 	b.facts, left = readSpan(in, of)

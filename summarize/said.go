@@ -96,16 +96,16 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 				base *= wordsAgreed
 			}
 			b.piece(secSaid, &g, i, base, p).terms = b.terms.add(i, p.terms)
-			b.outdateProgress(m.Turn, p.text)
+			b.outdateProgress(i, p.text)
 		}
 	}
 	b.groups[secSaid] = append(b.groups[secSaid], g)
 }
 
-// outdateProgress leaves out what the newest words of the assistant report again with other numbers, "Step 3 of 40", from
-// the third time in a turn on.
-func (b *builder) outdateProgress(turn int, text string) {
-	key := progressKey{turn, strings.Map(func(r rune) rune {
+// outdateProgress leaves out what the message at i reports again with other figures, "Step 3 of 40", from the third time in
+// a turn on.
+func (b *builder) outdateProgress(i int, text string) {
+	key := progressKey{b.messages[i].Turn, strings.Map(func(r rune) rune {
 		if '0' <= r && r <= '9' {
 			return '#'
 		}
@@ -114,17 +114,27 @@ func (b *builder) outdateProgress(turn int, text string) {
 	if len(text) > maxProgress || key.text == text {
 		return
 	}
-	same := append(b.progress[key], len(b.candidates)-1)
-	if b.progress[key] = same; len(same) == 3 {
-		b.candidates[same[0]].dead, b.candidates[same[1]].dead = true, true
-		b.progress[key] = same[1:]
+	r := b.progress[key]
+	if r.times++; r.times >= 3 && b.candidates[r.newest[0]].at < i {
+		for _, k := range r.newest {
+			b.candidates[k].dead = true
+		}
+		r.newest = nil
 	}
+	r.newest = append(r.newest, len(b.candidates)-1)
+	b.progress[key] = r
 }
 
 // progressKey is what is said in a turn, with its figures masked; words of more than maxProgress bytes are no report.
 type progressKey struct {
 	turn int
 	text string
+}
+
+// progress is how often it was said, and the candidates that are not outdated.
+type progress struct {
+	times  int
+	newest []int
 }
 
 const maxProgress = 120
