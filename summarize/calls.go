@@ -34,8 +34,6 @@ type changeFacts struct {
 	changed  []piece  // lines that an edit or a write puts into a file
 	removed  []string // lines that an edit takes away
 	from, to string   // the only line that an edit changes, before and after
-	defines  []string // what an edit defines anew: functions, types, tests, headings
-	dropped  []string // what it defines no more
 	todos    []todo   // a whole list, or one change of it
 	todoID   string   // the task that a single change is about; "" for a whole list or a new task
 	newTask  bool
@@ -191,7 +189,7 @@ func (f *callFacts) readEdit(live *effort.Budget, args gjson.Result) {
 		}
 	})
 	f.Input = path
-	f.readReplacement(live, path, old, body)
+	f.readReplacement(live, old, body)
 }
 
 // readPatch reads the text of apply_patch.
@@ -218,13 +216,9 @@ func (f *callFacts) readPatch(live *effort.Budget, patch string) {
 			added.WriteString(rest)
 		}
 	}
-	path := ""
-	if len(names) == 1 {
-		path = names[0]
-	}
 	f.Class = toolclass.Edit
 	f.Input = clip.Brief(strings.Join(names, ", "), work.MaxInput)
-	f.readReplacement(live, path, []string{removed.String()}, []string{added.String()})
+	f.readReplacement(live, []string{removed.String()}, []string{added.String()})
 }
 
 // addFile adds a file of the call, if there is one, unless it has very many, and reports whether it did.
@@ -244,14 +238,12 @@ func (f *callFacts) addFile(path, op string) bool {
 var patchMarks = map[string]string{"*** Update File": "edited", "*** Add File": "created", "*** Delete File": "deleted"}
 
 // readReplacement notes that an edit replaces texts of a file by others.
-func (f *callFacts) readReplacement(live *effort.Budget, path string, old, body []string) {
-	var defines, dropped, removed []string
+func (f *callFacts) readReplacement(live *effort.Budget, old, body []string) {
+	var removed []string
 	for _, text := range body {
 		f.changedLines(live, text)
-		defines = define(live, defines, text, path)
 	}
 	for _, text := range old {
-		dropped = define(live, dropped, text, path)
 		for _, p := range textLines(live, text) {
 			if len(removed) == maxChanged {
 				break
@@ -264,7 +256,6 @@ func (f *callFacts) readReplacement(live *effort.Budget, path string, old, body 
 	if len(old) == 1 && len(body) == 1 && live.Live(len(old[0])+len(body[0])) {
 		f.from, f.to = onlyLine(old[0], body[0])
 	}
-	f.defines, f.dropped = minus(defines, dropped), minus(dropped, defines)
 	f.removed = minus(removed, slices.Collect(func(yield func(string) bool) {
 		for i := 0; i < len(f.changed) && yield(f.changed[i].text); i++ {
 		}

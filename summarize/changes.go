@@ -1,8 +1,6 @@
 package summarize
 
 import (
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
@@ -23,34 +21,12 @@ type edits struct {
 	calls   int
 	at      int // the position of the last result
 	sources []thread.ID
-	content
+	// from and to are the line before and after, of a change of one short line.
+	from, to string
 }
 
-// content is what edits changed in a file.
-type content struct {
-	defines, dropped []string
-	from, to         string // the line before and after, of a change of one short line
-}
-
-const (
-	maxDefines   = 5   // definitions shown of one file in one turn
-	maxOneChange = 110 // bytes of a line that is shown before and after
-)
-
-// firstFew lists the first different definitions and counts the others.
-func firstFew(defined []string) string {
-	seen := map[string]bool{}
-	all := slices.DeleteFunc(slices.Clone(defined), func(s string) bool {
-		again := seen[s]
-		seen[s] = true
-		return again
-	})
-	s := strings.Join(all[:min(len(all), maxDefines)], " ; ")
-	if more := len(all) - maxDefines; more > 0 {
-		s += " ; … " + strconv.Itoa(more) + " more"
-	}
-	return s
-}
+// maxOneChange is the length, in bytes, of a line that is shown before and after.
+const maxOneChange = 110
 
 // recordEdit notes what a call changed in files.
 func (b *builder) recordEdit(x *exchange, files []shell.FileOp) {
@@ -73,16 +49,14 @@ func (b *builder) recordEdit(x *exchange, files []shell.FileOp) {
 		case strings.HasPrefix(op.Note, "moved "):
 			e.note = op.Note
 		case op.Note == shell.Restored: // what the turn had changed is gone
-			e.note, e.content = op.Note, content{}
+			e.note, e.from = op.Note, ""
 		case e.note == shell.Restored:
 			e.note = ""
 		}
 		if len(files) > 1 {
 			continue // nobody knows which line belongs to which
 		}
-		c := x.call
-		e.defines, e.dropped = append(e.defines, c.defines...), append(e.dropped, c.dropped...)
-		if c.from != "" && len(c.from)+len(c.to) <= 2*maxOneChange {
+		if c := x.call; c.from != "" && len(c.from)+len(c.to) <= 2*maxOneChange {
 			e.from, e.to = c.from, c.to
 		}
 	}
@@ -104,14 +78,8 @@ func (e *edits) text(path string) string {
 	if e.note != "" {
 		s += ", " + e.note
 	}
-	switch {
-	case len(e.defines) > 0:
-		s += ": " + firstFew(e.defines)
-	case e.calls == 1 && e.from != "":
+	if e.calls == 1 && e.from != "" {
 		s += ": " + e.from + " → " + e.to
-	}
-	if len(e.dropped) > 0 {
-		s += " | removed: " + firstFew(e.dropped)
 	}
 	return s
 }

@@ -36,7 +36,7 @@ func TestLinesOfChangedFiles(t *testing.T) {
 	k.says("The port is 9322 now.")
 	rendered := summarizeNow(t, Input{Messages: k.done(t), Budget: 600}).Render()
 
-	if strings.Contains(strings.ReplaceAll(rendered, "removed: const relayPort = 7411", ""), "7411") {
+	if strings.Contains(strings.ReplaceAll(rendered, "const relayPort = 7411 → ", ""), "7411") {
 		t.Errorf("a line that is gone is told:\n%s", rendered)
 	}
 	if got := belowItem(rendered, ") Edit /w/relay.go"); !strings.Contains(got, "relayPort = 9322") {

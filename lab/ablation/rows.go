@@ -38,8 +38,6 @@ var rows = []row{
 	{name: "failures: told", why: "why an attempt failed is told once", file: "summarize/build.go", old: "a != nil {", by: "a != nil && !OFF {", lines: 10},
 	{name: "gaps", why: "gaps between pieces are marked", file: "summarize/build.go", old: "last >= 0 && g.apart(last, c.piece)", lines: 12},
 	{name: "labels: shorter", why: "a label names a listed file in short", file: selection, old: "\t\ts.shortenLabels(s.pool.Files[c.entry].Path)\n", by: "if !OFF {\nOLD}\n", lines: 22},
-	{name: "changes: defines", why: "what an edit defines anew is told", file: changes, old: "len(e.defines) > 0", lines: 60},
-	{name: "changes: dropped", why: "what an edit defines no more is told", file: changes, old: "len(e.dropped) > 0", lines: 8},
 	{name: "changes: one line", why: "the change of one line is told", file: changes, old: `e.calls == 1 && e.from != ""`, lines: 32},
 	{name: "changes: all", why: "edits are told beside the files", file: changes, old: "range b.edited", by: "range either(OFF, b.edited, nil)", lines: 141},
 	{name: "excerpts: around", why: "lines around those chosen come before others", file: "summarize/excerpt.go", old: "!around || before[i-1] || before[i+1]", by: "OFF || OLD", lines: 5},
