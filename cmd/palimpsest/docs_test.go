@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/cli"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
@@ -145,6 +147,41 @@ func documentedMachine(t *testing.T, sample []byte) func(script string) (string,
 		}
 	}
 	return run
+}
+
+// TestDocumentedPrompts: the parts of a prompt that pages show are of the sample, as it is compacted today; "…" stands
+// for what is left out.
+func TestDocumentedPrompts(t *testing.T) {
+	for path, budget := range map[string]string{"README.md": "16000", "docs/summaries.md": "3000"} {
+		file := filepath.Join(t.TempDir(), "prompt.txt")
+		t.Setenv("XDG_DATA_HOME", t.TempDir())
+		args := []string{"compact", "../../testdata/sessions/fix-retry.claude-code.jsonl", "--budget", budget, "--to", "text", "-o", file}
+		if status := cli.Run(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}); status != 0 {
+			t.Fatalf("palimpsest %s: exit status %d", strings.Join(args, " "), status)
+		}
+		prompt, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, shown, _ := strings.Cut(pages(t)[path], "```text\n[Context Summary")
+		shown, _, _ = strings.Cut("[Context Summary"+shown, "\n```")
+		rest := string(prompt)
+		for line := range strings.SplitSeq(shown, "\n") {
+			if strings.Trim(line, " -") == "…" {
+				continue
+			}
+			pieces := strings.Split(line, "…")
+			for n := range pieces {
+				pieces[n] = regexp.QuoteMeta(pieces[n])
+			}
+			at := regexp.MustCompile("(?m)^" + strings.Join(pieces, ".*") + "$").FindStringIndex(rest)
+			if at == nil {
+				t.Errorf("%s shows a line that the prompt does not hold, or not in this order: %q", path, line)
+				continue
+			}
+			rest = rest[at[1]:]
+		}
+	}
 }
 
 // TestDocumentedLinks: every link between pages leads to a file, and to a heading of it.
