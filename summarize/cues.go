@@ -12,8 +12,7 @@ import (
 type cue uint8
 
 const (
-	openCue   cue = 1 << iota // something is left to do
-	reasonCue                 // a reason follows, or something is undone
+	reasonCue cue = 1 << iota // a reason follows, or something is undone
 	choiceCue                 // the assistant says that it chose
 )
 
@@ -26,8 +25,6 @@ var phrases = func() map[[2]byte][]phrase {
 		choiceCue: "i'll use|i will use|i'll go with|we'll go with|i went with|we'll use|going with|let's use|let's go with|decided |decision:|i chose|i've chosen|" +
 			"we chose|we decided|i opted|opted for|opting for|i'm choosing|i picked|settled on|entschieden|ich nehme|wir nehmen|j'ai choisi|j'ai décidé|" +
 			"decidí|elegí|he decidido",
-		openCue: "todo|to do:|next step|remaining|still need|left to do|not yet|follow-up|follow up|open question|pending|blocked|would you like|do you want|" +
-			"should i |shall i |noch offen|reste à|queda por|falta ",
 		reasonCue: "because |since |so that |due to |as it |weil |parce que|porque |revert|undo |roll back|rolling back|back out|start over",
 	} {
 		for text := range strings.SplitSeq(list, "|") {

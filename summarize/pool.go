@@ -125,10 +125,8 @@ type builder struct {
 	picked   []byte             // by message: the letter or digit of the option that it picks, or 0
 	recapped []bool             // by message: the agent stopped behind it, and said later in the turn how the work went
 	expanded []bool             // by message: it is the text of the slash command before it
-	// stepsAfter counts, by message, the agent's steps after it in the span; goesOn says that the
-	// agent went on behind the span in the same turn.
+	// stepsAfter counts, by message, the agent's steps after it in the span.
 	stepsAfter []int
-	goesOn     bool
 	progress   map[progressKey]progress
 	seen       map[seenText]struct{} // texts taken, so that nothing is said twice
 	entries    [sections]int         // how many plain entries have a candidate

@@ -83,9 +83,6 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		switch {
 		case p.cues&choiceCue != 0 && len(p.text) > 40 && (p.cues&reasonCue != 0 || !narration(p.text)) && !strings.Contains(p.text, "\n"):
 			b.decision(i, m, p)
-		case final && p.cues&openCue != 0 && len(p.text) > 20 && len(p.text) < maxSentence && !leadsIn(p.text) && m.Turn == b.Span.LastTurn && !b.goesOn:
-			b.OpenItems = append(b.OpenItems, summary.OpenItem{Description: p.text, Priority: summary.Medium, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-			b.entry(secOpen, i, 4, p.idents)
 		default:
 			switch {
 			case final && b.picked[i] != 0 && labelled(p.text, b.picked[i]):
@@ -264,8 +261,7 @@ func idle(s string) bool {
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !idleWords[w] })
 }
 
-// lookAhead counts the agent's steps after each message of the span, and looks whether it went on
-// in the last turn after the span: what it left open there, the prompt shows.
+// lookAhead counts the agent's steps after each message of the span.
 func (b *builder) lookAhead() {
 	b.stepsAfter, b.recapped = make([]int, len(b.messages)), make([]bool, len(b.messages))
 	steps, recap, next := 0, -1, thread.User
@@ -281,15 +277,6 @@ func (b *builder) lookAhead() {
 			}
 		}
 		next = m.Role
-	}
-	for i := range b.in.Context {
-		switch m := &b.in.Context[i]; {
-		case m.StartsTurn():
-			return
-		case m.Role == thread.Assistant:
-			b.goesOn = true
-			return
-		}
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 // rows are the rules of choosing, folding and wording.
 var rows = []row{
 	{name: "words: decisions", why: "what the assistant says it chose is a decision", file: said, old: "p.cues&choiceCue != 0 && len(p.text) > 40", lines: 30},
-	{name: "words: open items", why: "what the last message leaves open is an item", file: said, old: "final && p.cues&openCue != 0 && len(p.text) > 20", lines: 12},
 	{name: "words: headings", why: "headings alone say nothing", file: said, old: "heading(p.text) && len(p.idents) == 0 || announcing(p.text)", by: "!OFF && OLD", lines: 1},
 	{name: "words: announcements", why: "announcements on the way are left out", file: said, old: "announcing(p.text) && !final && p.cues&reasonCue == 0", lines: 3},
 	{name: "words: block", why: "long code weighs little", file: said, old: "p.code && len(p.text) > maxShort:", by: "!OFF && OLD", lines: 3},
