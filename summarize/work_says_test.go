@@ -195,6 +195,9 @@ func TestWorkSays(t *testing.T) {
 		{"a reset to a tag", func(l *logOf) {
 			repo(l).ok("git commit -m fix", fix).ok("git reset --hard v1.2.0", "HEAD is now at 2222222 x")
 		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\", perhaps taken back or made anew by `git reset --hard v1.2.0`\nunknown since `git reset --hard v1.2.0`: which changes are uncommitted"},
+		{"a commit that was pushed and is amended", func(l *logOf) {
+			repo(l).ok("git commit -m fix", fix).ok("git push", "To x\n   aaaaaaa..1111111  main -> main").ok("git commit -q --amend -m more", "")
+		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\" (pushed), perhaps taken back or made anew by `git commit -q --amend -m more`"},
 		{"a file taken out of the next commit", func(l *logOf) { repo(l).ok("git commit -m fix", fix).ok("git reset src", "") }, "directory: /repo | branch: main\ncommit 1111111 \"fix\""},
 		{"a file put back without a mark", func(l *logOf) {
 			repo(l).edit(worker).edit("/repo/b.go").ok("git checkout worker.go", "Updated 1 path from the index")

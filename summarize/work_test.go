@@ -183,6 +183,12 @@ func TestWorkCommits(t *testing.T) {
 		}, "1111111 one; 2222222 two"},
 		{"amended", func(l *logOf) {
 			l.ok(`git commit -m "one"`, "[main 1111111] one").ok(`git commit --amend --no-edit`, "[main 2222222] one\n Date: now")
+		}, "2222222 one"},
+		{"amended on another branch", func(l *logOf) {
+			l.ok(`git commit -m "one"`, "[main 1111111] one").ok(`git commit --amend --no-edit`, "[other 2222222] one\n Date: now")
+		}, "1111111 one; 2222222 one"},
+		{"made twice with one subject", func(l *logOf) {
+			l.ok(`git commit -m "one"`, "[main 1111111] one").ok(`git commit -m "one"`, "[main 2222222] one")
 		}, "1111111 one; 2222222 one"},
 		{"amended with another subject", func(l *logOf) {
 			l.ok(`git commit -m "one"`, "[main 1111111] one").ok(`git commit --amend -m "uno"`, "[main 2222222] uno")
@@ -190,6 +196,13 @@ func TestWorkCommits(t *testing.T) {
 		{"amended after a push", func(l *logOf) {
 			l.ok(`git commit -m "one"`, "[main 1111111] one").ok("git push", "To x\n   aaaaaaa..1111111  main -> main").ok(`git commit --amend --no-edit`, "[main 2222222] one")
 		}, "1111111 one pushed; 2222222 one"},
+		{"amended and pushed over it", func(l *logOf) {
+			l.ok(`git commit -m "one"`, "[main 1111111] one").ok("git push", "To x\n   aaaaaaa..1111111  main -> main")
+			l.ok(`git commit --amend --no-edit && git push --force-with-lease`, "[main 2222222] one\nTo x\n + 1111111...2222222 main -> main (forced update)")
+		}, "2222222 one pushed"},
+		{"another branch is pushed over", func(l *logOf) {
+			l.ok(`git commit -m "one"`, "[main 1111111] one").ok("git push --force origin other", "To x\n + 1111111...2222222 other -> other (forced update)")
+		}, "1111111 one"},
 		{"amending fails", func(l *logOf) {
 			l.ok(`git commit -m "one"`, "[main 1111111] one").bad(`git commit --amend -m "uno"`, "hook failed")
 		}, "1111111 one"},

@@ -203,7 +203,13 @@ func (f *fold) commit(r *run, n int, said []told, dir string, nothing bool) {
 		said = said[:1]
 	}
 	for _, x := range said {
-		f.work.Commits = append(f.work.Commits, state.Commit{Hash: x.hash, Subject: clip.Brief(x.subject, maxSubject), Branch: x.branch, Dir: dir, Turn: r.by.turn, Sources: r.by.sources})
+		subject, end := clip.Brief(x.subject, maxSubject), len(f.work.Commits)-1
+		if end >= 0 && slices.Contains(s.unknown, "commit") { // it amends: what has its subject was the tip
+			if old := &f.work.Commits[end]; !old.Pushed && old.Subject == subject && old.Branch == x.branch && near(old.Dir, dir) {
+				f.work.Commits = f.work.Commits[:end]
+			}
+		}
+		f.work.Commits = append(f.work.Commits, state.Commit{Hash: x.hash, Subject: subject, Branch: x.branch, Dir: dir, Turn: r.by.turn, Sources: r.by.sources})
 		f.onBranch(x.branch, dir, r.by)
 	}
 	r.taken += len(said)
@@ -223,22 +229,33 @@ func (f *fold) commit(r *run, n int, said []told, dir string, nothing bool) {
 	}
 }
 
-// doubt notes that commits that were not pushed, or only the last, may have been taken back or made anew.
+// doubt notes that commits that were not pushed, or only the last, pushed or not, may have been taken back or made anew.
 func (f *fold) doubt(by state.Seen, dir string, last bool) {
 	for i := len(f.work.Commits) - 1; i >= 0; i-- {
-		if c := &f.work.Commits[i]; !c.Pushed && c.Perhaps.Text == "" && near(c.Dir, dir) {
-			if c.Perhaps = by; last {
-				return
-			}
+		c := &f.work.Commits[i]
+		if !near(c.Dir, dir) || c.Pushed && !last {
+			continue
+		}
+		if c.Perhaps.Text == "" {
+			c.Perhaps = by
+		}
+		if last {
+			return
 		}
 	}
 }
 
 // push marks the commits of which git printed that they were pushed: those of the branch, up to the one that is its
-// tip, if that is known. A tip that is none of the commits is of another repository, or of what others did.
+// tip, if that is known. A tip that is none of the commits is of another repository, or of what others did. The tip
+// that a forced push replaced is forgotten.
 func (f *fold) push(x *told, said []told, dir string) {
 	if slices.ContainsFunc(said, func(x told) bool { return x.event == "rejected" }) {
 		return
+	}
+	if old, _, forced := strings.Cut(strings.TrimPrefix(x.text, "+ "), "..."); forced {
+		f.work.Commits = slices.DeleteFunc(f.work.Commits, func(c state.Commit) bool {
+			return c.Hash != "" && c.Branch == x.branch && (strings.HasPrefix(c.Hash, old) || strings.HasPrefix(old, c.Hash))
+		})
 	}
 	tip := func(c state.Commit) bool {
 		return x.hash == "" || strings.HasPrefix(c.Hash, x.hash) || strings.HasPrefix(x.hash, c.Hash)
