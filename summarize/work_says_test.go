@@ -195,6 +195,8 @@ func TestWorkSays(t *testing.T) {
 		{"a reset to a tag", func(l *logOf) {
 			repo(l).ok("git commit -m fix", fix).ok("git reset --hard v1.2.0", "HEAD is now at 2222222 x")
 		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\", perhaps taken back or made anew by `git reset --hard v1.2.0`\nunknown since `git reset --hard v1.2.0`: which changes are uncommitted"},
+		{"a script that is only read", func(l *logOf) { repo(l).ok("go test ./...", "ok  \tx/y\t0.1s").ok("bash -n gen.sh", "") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s"},
+		{"a script with an option like that", func(l *logOf) { repo(l).ok("go test ./...", "ok  \tx/y\t0.1s").ok("bash gen.sh -n", "") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `bash gen.sh -n` may have changed"},
 		{"a commit that was pushed and is amended", func(l *logOf) {
 			repo(l).ok("git commit -m fix", fix).ok("git push", "To x\n   aaaaaaa..1111111  main -> main").ok("git commit -q --amend -m more", "")
 		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\" (pushed), perhaps taken back or made anew by `git commit -q --amend -m more`"},
