@@ -84,8 +84,8 @@ type Step struct {
 	// Profile describes the provider that will read the prompt (render.For). The zero
 	// value is a provider without special rules.
 	Profile render.Profile
-	// Window is the model's context window, and Output what is kept free for its answer,
-	// in tokens. Budget bounds the whole request where it should be smaller. Without Window
+	// Window is the model's context window, and Output what is kept free for its answer, in
+	// tokens; a Base that was not read from a request asks for so much if it has no MaxOutput. Budget bounds the whole request where it should be smaller. Without Window
 	// and Budget, those of Config.Model hold, else only the policy's own limits.
 	Window, Output, Budget int
 	// OwnTarget is for Session.Compact and Session.Plan, which fill Budget: with it they go
@@ -157,13 +157,18 @@ func (s *Session) PrepareStep(ctx context.Context, step Step) (*Prepared, error)
 	return p, err
 }
 
-// withModel is a step of Config.Model with its name, and its window where the step has no limit.
+// withModel is a step whose base names Config.Model and Step.Output where it says nothing of them; a step
+// of that model without limits has its window.
 func (c *Compactor) withModel(step Step) Step {
 	base := *cmp.Or(step.Base, &prompt.Prompt{})
-	if base.Model = cmp.Or(base.Model, c.config.Model); base.Model != c.config.Model || base.Model == "" {
-		return step
+	base.Model = cmp.Or(base.Model, c.config.Model)
+	if base.Source == nil { // else the client's request goes on as it is
+		base.MaxOutput = cmp.Or(base.MaxOutput, max(step.Output, 0))
 	}
 	step.Base = &base
+	if base.Model == "" || base.Model != c.config.Model {
+		return step
+	}
 	if step.Window == 0 && step.Budget == 0 {
 		step.Output = c.model.AnswerReserve(step.Output)
 		step.Window = c.model.WindowBeside(step.Output)

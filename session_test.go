@@ -12,12 +12,36 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
+
+// TestOutputIsAsked: the room that a step keeps free for the answer is what its request asks for, unless its base
+// says it, or is a request of the client's.
+func TestOutputIsAsked(t *testing.T) {
+	kept := &store.Memory{}
+	c, err := palimpsest.New(palimpsest.Config{Log: kept, Plans: kept})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := (anthropic.Codec{}).Decode(`{"model":"m","messages":[]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, tt := range map[string]struct {
+		base *prompt.Prompt
+		want int
+	}{"none": {nil, 1000}, "a base": {&prompt.Prompt{Model: "m"}, 1000}, "its own": {&prompt.Prompt{Model: "m", MaxOutput: 700}, 700}, "a request": {read, 0}} {
+		p, err := c.Session(id).PrepareStep(t.Context(), palimpsest.Step{Base: tt.base, Window: 8000, Output: 1000, Messages: []thread.Message{plain(thread.User, "Tidy the queue.")}})
+		if err != nil || p.Prompt.MaxOutput != tt.want {
+			t.Errorf("%s: %+v, %v; want %d", id, p, err, tt.want)
+		}
+	}
+}
 
 // TestStepTwice: a step that is prepared or finished again, as a caller does after
 // an error, adds nothing again.

@@ -223,6 +223,9 @@ func forceCompact(c *call, session *palimpsest.Session, id string, step palimpse
 // hidden messages, which grows with the history.
 func answerPrepared(c *call, id string, q *api.Step, made *palimpsest.Prepared) (*api.Prepared, error) {
 	c.tenant.keepPrepared(id, made)
+	if q.Output == 0 && made.Prompt.Source == nil { // what the daemon keeps free was not asked for
+		made.Prompt.MaxOutput = cmp.Or(q.Base, &neutral.Prompt{}).MaxOutput
+	}
 	c.setETag(made.Version)
 	manifest := *made.Manifest
 	manifest.Hidden = []render.Hidden{}
