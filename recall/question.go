@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -34,21 +35,21 @@ type filter struct {
 }
 
 // filters are those that a query can hold, as NAME:VALUE. set is false for a value that is none: then
-// they are words.
+// they are words, and CheckQuery says what it takes, where want does.
 var filters = []struct {
-	name, example string
-	set           func(f *filter, value string, now time.Time) bool
+	name, example, want string
+	set                 func(f *filter, value string, now time.Time) bool
 }{
-	{"from", "from:user", func(f *filter, value string, _ time.Time) bool {
+	{"from", "from:user", " (or assistant, tool, system)", func(f *filter, value string, _ time.Time) bool {
 		f.role = thread.Role(strings.ToLower(value))
 		return slices.Contains([]thread.Role{thread.User, thread.Assistant, thread.Tool, thread.System}, f.role)
 	}},
-	{"tool", "tool:pytest", func(f *filter, value string, _ time.Time) bool { f.setRan(value); return true }},
-	{"file", "file:client.go", func(f *filter, value string, _ time.Time) bool {
+	{"tool", "tool:pytest", "", func(f *filter, value string, _ time.Time) bool { f.setRan(value); return true }},
+	{"file", "file:client.go", "", func(f *filter, value string, _ time.Time) bool {
 		f.file = newFolded(value)
 		return !strings.HasPrefix(value, "//") // an address
 	}},
-	{"turn", "turn:3-9", func(f *filter, value string, _ time.Time) bool {
+	{"turn", "turn:3-9", " (the first turn and the last, or one)", func(f *filter, value string, _ time.Time) bool {
 		first, last, isRange := strings.Cut(value, "-")
 		if !isRange {
 			last = first
@@ -56,22 +57,44 @@ var filters = []struct {
 		var errs [2]error
 		f.first, errs[0] = strconv.Atoi(first)
 		f.last, errs[1] = strconv.Atoi(last)
-		return errs == [2]error{} && f.last > 0
+		return errs == [2]error{} && f.last > 0 && f.first <= f.last
 	}},
-	{"on", "on:2026-03-01", func(f *filter, value string, now time.Time) (ok bool) {
+	{"on", "on:2026-03-01", "", func(f *filter, value string, now time.Time) (ok bool) {
 		f.during, ok = periodOf(value, now)
 		return ok
 	}},
-	{"after", "after:2026-03-01", func(f *filter, value string, now time.Time) bool {
+	{"after", "after:2026-03-01", "", func(f *filter, value string, now time.Time) bool {
 		p, ok := periodOf(value, now)
 		f.during.from = p.until
 		return ok
 	}},
-	{"before", "before:yesterday", func(f *filter, value string, now time.Time) bool {
+	{"before", "before:yesterday", "", func(f *filter, value string, now time.Time) bool {
 		p, ok := periodOf(value, now)
 		f.during.until = p.from
 		return ok
 	}},
+}
+
+// CheckQuery says what a filter takes that has no value, as from: at the end of a query, or one that is none, as
+// from:usr. Search takes it as words.
+func CheckQuery(query string) error {
+	for n, part := range strings.Split(query, `"`) {
+		for word := range strings.FieldsSeq(part) {
+			name, value, is := strings.Cut(word, ":")
+			for _, f := range filters {
+				if is && n%2 == 0 && hasFilters(query) && strings.EqualFold(name, f.name) && (value == "" && strings.HasSuffix(query, word) ||
+					value != "" && f.want != "" && !f.set(&filter{}, value, time.Time{})) {
+					return fmt.Errorf("%.60q: %s: wants a value behind it, without a space, such as %s%s; in double quotes it is a word", word, f.name, f.example, f.want)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// hasFilters reports whether a query is none that is searched as a description.
+func hasFilters(query string) bool {
+	return len(query) <= maxPhrased && strings.Count(query, `"`) <= maxQuotes
 }
 
 // said are verbs of who asks for what was said.
@@ -95,7 +118,7 @@ const maxPhrased, maxQuotes = 300, 4
 // newQuestion reads a query, seen from the time of the latest entry.
 func newQuestion(query string, o *Options, now time.Time) question {
 	q := question{only: filter{threadID: o.ThreadID, tool: o.Tool, role: o.Role}}
-	if len(query) > maxPhrased || strings.Count(query, `"`) > maxQuotes {
+	if !hasFilters(query) {
 		q.words = strings.ReplaceAll(query, `"`, " ")
 		q.text = strings.TrimSpace(strings.ReplaceAll(query, `"`, ""))
 		return q

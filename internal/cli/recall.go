@@ -148,9 +148,8 @@ func recallCommand(s Streams) *cobra.Command {
 				return fmt.Errorf("%w: --limit %d: want a number of hits above 0", errUsage, o.Limit)
 			}
 			query := strings.Join(args, " ")
-			words := strings.Fields(query)
-			if last := words[len(words)-1]; strings.HasSuffix(last, ":") && strings.Contains(" "+rehydrate.QueryHelp, " "+strings.ToLower(last)) {
-				return fmt.Errorf("%w: %s wants a value behind it, without a space; %s", errUsage, last, rehydrate.QueryHelp)
+			if err := recall.CheckQuery(query); err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
 			}
 			search := func(such listing, s Streams) ([]recall.Hit, error) {
 				entries, err := store.entries(c.Context(), &o.ThreadID, such, s)

@@ -194,7 +194,7 @@ func tellThread(ctx context.Context, name string, err error) error {
 	var usual storeFlag
 	if errors.Is(err, fs.ErrNotExist) {
 		if info, failed := inTenant(ctx, &usual, func(k *tenantStore) (store.Info, error) { return k.thread(ctx, name) }); failed == nil {
-			return fmt.Errorf("%s is neither a file nor a session, but a stored conversation: `%s` shows it", printable(name), usual.explainCommand(info.ID))
+			return fmt.Errorf("%s is a stored conversation: `%s` shows it, and what was removed of it", printable(name), usual.explainCommand(info.ID))
 		}
 	}
 	return err

@@ -268,8 +268,8 @@ func TestNameOfOtherKind(t *testing.T) {
 		t.Fatal(listed)
 	}
 	for _, tt := range []struct{ command, want, then string }{
-		{"lost " + stored[1], stored[1] + " is neither a file nor a session, but a stored conversation: `palimpsest explain " + stored[1] + "` shows it\n", "explain " + stored[1] + " -o page.html"},
-		{"inspect " + stored[1], "but a stored conversation: `palimpsest explain " + stored[1], ""},
+		{"lost " + stored[1], stored[1] + " is a stored conversation: `palimpsest explain " + stored[1] + "` shows it, and what was removed of it\n", "explain " + stored[1] + " -o page.html"},
+		{"inspect " + stored[1], " is a stored conversation: `palimpsest explain " + stored[1], ""},
 		{"pin " + onlyID[:8] + " x", onlyID[:8] + " is the session " + onlyID + " of claude-code, of which nothing was stored: `palimpsest compact " + onlyID[:8] + " --budget 32000` stores it", "compact " + onlyID[:8] + " --budget 32000 -o page.json"},
 		{"pin " + onlyID[:8] + " x", "x: message id is not in the thread " + onlyID, ""},
 	} {
@@ -282,13 +282,15 @@ func TestNameOfOtherKind(t *testing.T) {
 	}
 }
 
-// TestFilterWithoutValue: the name of a filter at the end of a query wants a value; elsewhere and in quotes it is a word.
+// TestFilterWithoutValue: the name of a filter at the end of a query wants a value, and from: and turn: one of theirs;
+// elsewhere and in quotes it is a word.
 func TestFilterWithoutValue(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "store.db")
 	if status, _, told := run(t, "compact", smallSession, "--budget", "3000", "--store", store, "-o", filepath.Join(t.TempDir(), "p.json")); status != exitDone {
 		t.Fatal(told)
 	}
-	for query, refused := range map[string]bool{"file:": true, "retry before:": true, "FROM:": true, "note:": false, "file: client": false, `"file:"`: false} {
+	for query, refused := range map[string]bool{"file:": true, "retry before:": true, "FROM:": true, "note:": false, "file: client": false, `"file:"`: false,
+		"from:usr retry": true, "turn:abc retry": true, "turn:9-3 retry": true, `"from:usr" retry`: false, "turn:3-9 From:User retry": false, "on:click retry": false} {
 		status, _, told := run(t, "recall", query, "--store", store)
 		if wrong := status == exitUsage && strings.Contains(told, "wants a value behind it"); wrong != refused {
 			t.Errorf("%s: status %d, told %q", query, status, told)

@@ -111,7 +111,10 @@ func searchThread(c *call, info store.Info) (any, error) {
 	if q == "" || len(q) > longest {
 		return nil, badField("q", "want what to look for, in at most %d bytes", longest)
 	}
-	var err error
+	err := recall.CheckQuery(q)
+	if err != nil {
+		return nil, badField("q", "%s", err)
+	}
 	if o.Limit, err = c.queryNumber("limit", 0, 1, 100); err != nil {
 		return nil, err
 	}

@@ -32,6 +32,9 @@ func (s *Server) recall(ctx context.Context, in recallArgs, tokens int) (string,
 	if in.Query = strings.TrimSpace(in.Query); in.Query == "" || len(in.Query) > maxQuery {
 		return "", fmt.Errorf("query: want words that occur in what you look for, at most %d bytes", maxQuery)
 	}
+	if err := recall.CheckQuery(in.Query); err != nil {
+		return "", fmt.Errorf("query: %w", err)
+	}
 	role := thread.Role(in.Role)
 	if role != "" && !slices.Contains([]thread.Role{thread.System, thread.User, thread.Assistant, thread.Tool}, role) {
 		return "", errors.New("role: want user, assistant, tool or system")
