@@ -249,6 +249,9 @@ func flagError(c *cobra.Command, err error) error {
 	if name, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {
 		var known []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		if name == "budget" && slices.Contains(known, "window") { // of each request, here
+			name = "window"
+		}
 		if name = suggest.Name(name, known); name != "" {
 			err = fmt.Errorf("%w%s", err, didYouMean("--"+name))
 		}

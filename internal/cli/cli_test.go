@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -152,11 +153,31 @@ func TestInterruptWhileWaiting(t *testing.T) {
 	}
 }
 
+// TestDiffOfOtherSession: plans of different conversations are not compared.
+func TestDiffOfOtherSession(t *testing.T) {
+	one, other := filepath.Join(t.TempDir(), "one.json"), filepath.Join(t.TempDir(), "other.json")
+	if status, _, told := run(t, "plan", smallSession, "--budget", "3000", "--plan-out", one); status != exitDone {
+		t.Fatal(told)
+	}
+	data, err := os.ReadFile(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = regexp.MustCompile(`("thread_id": ?)"[^"]+"`).ReplaceAll(data, []byte(`$1"another"`))
+	if err := os.WriteFile(other, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, out, told := run(t, "diff", one, other); status != exitInvalid || out != "" || !strings.Contains(told, "different threads") {
+		t.Errorf("status %d, %q, told %q", status, out, told)
+	}
+}
+
 // TestLikeFlag: a mistyped flag is told with the one that is like it, of the command and of a command below another.
 func TestLikeFlag(t *testing.T) {
 	for args, want := range map[string]string{
 		"plan x.jsonl --bugdet 8000": "unknown flag: --bugdet (did you mean --budget?)",
 		"artifact list --tred x":     "unknown flag: --tred (did you mean --thread?)",
+		"run --budget 8000 claude":   "unknown flag: --budget (did you mean --window?)",
 		"plan x.jsonl --zzzzzz":      "unknown flag: --zzzzzz\n",
 	} {
 		if status, _, told := run(t, strings.Fields(args)...); status != exitUsage || !strings.Contains(told, want) {

@@ -280,6 +280,9 @@ func diffCommand(s Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if a.ThreadID != b.ThreadID {
+				return fmt.Errorf("%w: the plans are for different threads, %s and %s", ErrInvalid, printable(a.ThreadID), printable(b.ThreadID))
+			}
 			changes := plan.Diff(a, b)
 			return writeResult(s.Out, c, append([]plan.Change{}, changes...), func(p *printer) { printDiff(p, a, b, changes) })
 		},
@@ -289,9 +292,6 @@ func diffCommand(s Streams) *cobra.Command {
 }
 
 func printDiff(p *printer, a, b *plan.Plan, changes []plan.Change) {
-	if a.ThreadID != b.ThreadID {
-		p.text("note: the plans are for different threads, %s and %s", a.ThreadID, b.ThreadID)
-	}
 	p.table([]string{"", ">messages known", ">tokens before", ">tokens after", "policy"}, [][]string{
 		{"first", number(a.ThreadVersion), number(a.OriginalTokens), number(a.CompactedTokens), a.Policy},
 		{"second", number(b.ThreadVersion), number(b.OriginalTokens), number(b.CompactedTokens), b.Policy},

@@ -326,9 +326,6 @@ func (r *agentRun) endLine(t proxy.Totals, upstreams []proxy.Upstream) string {
 		line += ", " + rest + " passed on unchanged (" + r.policyPhrase() + ")"
 	default:
 		line += fmt.Sprintf(", %s made smaller (%s): about %s tokens became %s", number(int(t.Edited)), r.policyPhrase(), number(int(t.TokensBefore)), number(int(t.TokensSent)))
-		if t.TokensBefore > t.TokensSent {
-			line += fmt.Sprintf(" (%d %% less)", 100*(t.TokensBefore-t.TokensSent)/t.TokensBefore)
-		}
 		line += ", " + plural(int(t.Compactions), "compaction")
 	}
 	if room := r.room.phrase(); room != "" && t.Unanswered < t.Requests {

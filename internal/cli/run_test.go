@@ -108,7 +108,7 @@ func TestRun(t *testing.T) {
 	if _, err := fmt.Sscanf(out.String()[strings.Index(out.String(), "tokens "):], "tokens %d %d", &before, &sent); err != nil {
 		t.Fatal(err)
 	}
-	figures := fmt.Sprintf("about %s tokens became %s (", number(before), number(sent))
+	figures := fmt.Sprintf("about %s tokens became %s, 1 compaction", number(before), number(sent))
 	if !strings.HasPrefix(lines[3], "palimpsest: 1 request to "+up.URL+", 1 made smaller ("+rule+"): "+figures) || !strings.HasSuffix(lines[3], ", 1 compaction, ~10k until it compacts") {
 		t.Errorf("the line behind is %q", lines[3])
 	}
@@ -169,6 +169,9 @@ func TestSaved(t *testing.T) {
 		if got := r.endLine(proxy.Totals{Requests: 5, Unanswered: unanswered}, used); !strings.HasSuffix(got, want) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
+	}
+	if got, want := r.endLine(proxy.Totals{Requests: 2, Edited: 1, TokensBefore: 196185, TokensSent: 61827, Compactions: 1}, used), "about 196,185 tokens became 61,827, 1 compaction"; !strings.HasSuffix(got, want) {
+		t.Errorf("got %s\nwant %s", got, want) // whether it pays was told at the compaction
 	}
 	if got := r.endLine(proxy.Totals{}, used); !strings.HasPrefix(got, "no request came through") {
 		t.Errorf("got %s", got)
