@@ -75,7 +75,7 @@ func TestSessions(t *testing.T) {
 		args   []string
 		status int
 		says   string
-	}{{[]string{"9"}, 2, "no session number 9; the list last shown by `palimpsest sessions` has 1"}, {[]string{"x"}, 2, "neither the number nor the id"}, {[]string{"1", "2"}, 2, "at most"}, {[]string{"--agent", "emacs"}, 2, "emacs"}} {
+	}{{[]string{"9"}, 2, "no session number 9; the list last shown has 1"}, {[]string{"x"}, 2, "neither the number nor the id"}, {[]string{"1", "2"}, 2, "at most"}, {[]string{"--agent", "emacs"}, 2, "emacs"}} {
 		if status, _, err := run(c.args...); status != c.status || !strings.Contains(err, c.says) {
 			t.Errorf("%v: status %d, %q", c.args, status, err)
 		}

@@ -333,7 +333,7 @@ func isNumber(name string) bool { return len(name) < suggest.MinID }
 
 func pickNumber(list []Session, n int) (s Session, found bool, err error) {
 	if n < 1 || n > len(list) {
-		return Session{}, false, fmt.Errorf("%w: there is no session number %d; the list last shown by `palimpsest sessions` has %d", ErrName, n, len(list))
+		return Session{}, false, fmt.Errorf("%w: there is no session number %d; the list last shown has %d, and `palimpsest sessions` shows all", ErrName, n, len(list))
 	}
 	return list[n-1], true, nil
 }

@@ -186,7 +186,7 @@ func TestResolve(t *testing.T) {
 	}{
 		{"3", "0a0a0a0a-0001", ""},
 		{"2", "", ""}, // a file
-		{"4", "", "there is no session number 4; the list last shown by `palimpsest sessions` has 3"},
+		{"4", "", "there is no session number 4; the list last shown has 3"},
 		{"0a0a0a0a-0001", "0a0a0a0a-0001", ""},
 		{"0d0d0d", "0d0d0d0d-0005", ""},
 		{"0d0d0", "", ""}, // too short
