@@ -169,6 +169,24 @@ func ask(t *testing.T, c *sdk.ClientSession, tool string, arguments map[string]a
 	return r.Content[0].(*sdk.TextContent).Text, r.IsError
 }
 
+// TestArgumentErrors: what is wrong with arguments is said in plain words, by the name of the argument.
+func TestArgumentErrors(t *testing.T) {
+	c := client(t, mcp.New(&held{}, nil), false)
+	for _, tt := range []struct {
+		arguments map[string]any
+		want      string
+	}{
+		{map[string]any{}, `arguments: missing properties: ["query"]`},
+		{map[string]any{"query": 3}, `query: 3 has type "integer", want "string"`},
+		{map[string]any{"query": "x", "limt": 3}, `arguments: there are no such properties: ["limt"]`},
+		{map[string]any{"query": "from:usr x"}, `query: "from:usr": from: wants a value behind it, without a space, such as from:user (or assistant, tool, system)`},
+	} {
+		if text, failed := ask(t, c, "recall", tt.arguments); !failed || !strings.HasPrefix(text, tt.want) {
+			t.Errorf("%v: %v %q, want %q", tt.arguments, failed, text, tt.want)
+		}
+	}
+}
+
 // answered asks what must be answered.
 func answered(t *testing.T, c *sdk.ClientSession, tool string, arguments map[string]any) string {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -90,12 +91,31 @@ func New(sessions Sessions, o *Options) *Server {
 		Instructions: cmp.Or(s.options.Off, instructions), SchemaCache: s.options.Memory.schemas, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = cacheScope },
 	})
+	s.sdk.AddReceivingMiddleware(plainArgumentErrors)
 	if s.options.Off == "" {
 		s.addTools()
 		s.addResources()
 	}
 	return s
 }
+
+// plainArgumentErrors says of arguments that do not fit a tool which one it is and what it wants, without the path
+// through its schema.
+func plainArgumentErrors(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, request sdk.Request) (sdk.Result, error) {
+		result, err := next(ctx, method, request)
+		if answer, ok := result.(*sdk.CallToolResult); ok && answer.GetError() != nil {
+			if text := answer.GetError().Error(); strings.HasPrefix(text, `validating "arguments"`) {
+				answer.Content = nil
+				answer.SetError(errors.New(schemaWords.Replace(text)))
+			}
+		}
+		return result, err
+	}
+}
+
+// schemaWords are the words of the check of a schema that say nothing to who calls a tool.
+var schemaWords = strings.NewReplacer(`validating "arguments": validating root: `, "", "validating /properties/", "", "required: ", "arguments: ", ": type: ", ": ", "unexpected additional properties", "arguments: there are no such properties:")
 
 // cacheScope forbids shared caches: answers depend on the caller's rights. Claude Code 2.1.330
 // refuses lists without it.
