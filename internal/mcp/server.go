@@ -104,7 +104,7 @@ func New(sessions Sessions, o *Options) *Server {
 func plainArgumentErrors(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, request sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, request)
-		if answer, ok := result.(*sdk.CallToolResult); ok && answer.GetError() != nil {
+		if answer, ok := result.(*sdk.CallToolResult); ok && answer != nil && answer.GetError() != nil {
 			if text := answer.GetError().Error(); strings.HasPrefix(text, `validating "arguments"`) {
 				answer.Content = nil
 				answer.SetError(errors.New(schemaWords.Replace(text)))
