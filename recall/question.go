@@ -35,7 +35,7 @@ type filter struct {
 }
 
 // filters are those that a query can hold, as NAME:VALUE. set is false for a value that is none: then
-// they are words, and CheckQuery says what it takes, where want does.
+// they are words, and Options.Check says what it takes, where want does.
 var filters = []struct {
 	name, example, want string
 	set                 func(f *filter, value string, now time.Time) bool
@@ -75,9 +75,9 @@ var filters = []struct {
 	}},
 }
 
-// CheckQuery says what a filter takes that has no value, as from: at the end of a query, or one that is none, as
-// from:usr. Search takes it as words.
-func CheckQuery(query string) error {
+// Check returns an error for a filter that has no value, as from: at the end of a query, or one that is none, as
+// from:usr, which Search takes as words. The error says what the filter takes. The options do not matter; nil is good.
+func (*Options) Check(query string) error {
 	for n, part := range strings.Split(query, `"`) {
 		for word := range strings.FieldsSeq(part) {
 			name, value, is := strings.Cut(word, ":")

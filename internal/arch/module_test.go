@@ -270,14 +270,14 @@ var exceptions = []arch.Exception{
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
 		{Of: "floor 0", Floor: 0, Most: 9876},
-		{Of: "floor 1", Floor: 1, Most: 21250},
-		{Of: "floor 2", Floor: 2, Most: 23306},
-		{Of: "floor 3", Floor: 3, Most: 11427},
+		{Of: "floor 1", Floor: 1, Most: 21267},
+		{Of: "floor 2", Floor: 2, Most: 23329},
+		{Of: "floor 3", Floor: 3, Most: 11409},
 		{Of: "floor 4", Floor: 4, Most: 3041},
-		{Of: "floor 5", Floor: 5, Most: 10196},
+		{Of: "floor 5", Floor: 5, Most: 10201},
 		{Of: "floor 6", Floor: 6, Most: 12150},
-		{Of: "floor 7", Floor: 7, Most: 21300},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13882},
+		{Of: "floor 7", Floor: 7, Most: 21328},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13881},
 	},
 	Packages: 101, Public: 45, Names: 750,
 	Methods: 25, Types: map[string]int{

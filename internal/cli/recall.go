@@ -148,7 +148,7 @@ func recallCommand(s Streams) *cobra.Command {
 				return fmt.Errorf("%w: --limit %d: want a number of hits above 0", errUsage, o.Limit)
 			}
 			query := strings.Join(args, " ")
-			if err := recall.CheckQuery(query); err != nil {
+			if err := new(recall.Options).Check(query); err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
 			search := func(such listing, s Streams) ([]recall.Hit, error) {

@@ -111,7 +111,7 @@ func searchThread(c *call, info store.Info) (any, error) {
 	if q == "" || len(q) > longest {
 		return nil, badField("q", "want what to look for, in at most %d bytes", longest)
 	}
-	err := recall.CheckQuery(q)
+	err := new(recall.Options).Check(q)
 	if err != nil {
 		return nil, badField("q", "%s", err)
 	}

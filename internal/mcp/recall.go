@@ -32,7 +32,7 @@ func (s *Server) recall(ctx context.Context, in recallArgs, tokens int) (string,
 	if in.Query = strings.TrimSpace(in.Query); in.Query == "" || len(in.Query) > maxQuery {
 		return "", fmt.Errorf("query: want words that occur in what you look for, at most %d bytes", maxQuery)
 	}
-	if err := recall.CheckQuery(in.Query); err != nil {
+	if err := new(recall.Options).Check(in.Query); err != nil {
 		return "", fmt.Errorf("query: %w", err)
 	}
 	role := thread.Role(in.Role)
