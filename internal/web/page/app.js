@@ -51,7 +51,7 @@ function figures() {
   }
   if (v.cached) {
     const paid = (of) => v.steps.slice(0, -1).reduce((n, s) => n + (s[of] || 0), 0), whole = money(paid('whole_usd')), sent = money(paid('sent_usd'));
-    sum.append(make('span', { title: 'What all requests so far cost, with the prompt cache of the provider' }, 'input so far ' + sent + (sent === whole ? '' : ', ' + whole + ' had nothing been compacted')));
+    sum.append(make('span', { title: 'What all requests so far cost, with the prompt cache of the provider' }, 'input so far ' + sent + (sent === whole ? '' : '; without compaction ' + whole)));
   }
   showRoom();
   $('figures').replaceChildren(sum, chips, noted, state.preview ? make('span', { class: 'banner' }, state.preview) : '');

@@ -57,8 +57,24 @@ const kinds = {
   drop: { word: 'dropped', verb: 'Nothing stands in its place.' },
   include: { word: 'kept', verb: 'The model gets it as it was said.' },
 };
+// folderOf is the folder that most of the paths in the texts are below, with its last slash; empty for none.
+function folderOf(texts) {
+  const paths = texts.flatMap((t) => t.match(/(?<![\w./~-])~?\/[\w.@+-]+\/[\w.@+/-]*/) || []);
+  let folder = '';
+  for (let next; ; folder = next) {
+    const below = new Map();
+    for (const p of paths) if (p.startsWith(folder)) {
+      const f = p.slice(0, p.indexOf('/', folder.length + 1) + 1);
+      below.set(f, (below.get(f) || 0) + 1);
+    }
+    below.delete('');
+    const most = [...below].sort((a, b) => b[1] - a[1])[0];
+    if (!most || most[1] < 0.6 * paths.length) return folder;
+    next = most[0];
+  }
+}
 const colourOf = (action) => action === 'include' ? 'kept' : action;
-const people = { user: 'user', assistant: 'agent', tool: 'tool', system: 'system', harness: 'harness', tools: 'tools' };
+const people = { user: 'user', assistant: 'agent', tool: 'tool', system: 'system', harness: 'harness', tools: 'tools', compaction: 'summary' };
 
 let telling = 0;
 function tell(text) {

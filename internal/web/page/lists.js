@@ -43,8 +43,8 @@ function list(el, side) {
     cells.turn.textContent = turn !== before && turn > 0 ? turn : '';
     const tool = item.role === 'tool' ? item.tool || (item.from >= 0 && v.messages[item.from].tool) || '' : '', label = side === 'log' ? item.label : labelOf(v, item);
     cells.who.textContent = tool || people[item.role] || item.role;
-    const words = (item.pinned ? '◆ ' : '') + (tool && label.startsWith(tool + ' ') ? label.slice(tool.length + 1) : label) || '(nothing readable)';
-    if (state.query) cells.label.replaceChildren(...marked(words, state.query)); else cells.label.textContent = words;
+    const words = (item.pinned ? '◆ ' : '') + (tool && label.startsWith(tool + ' ') ? label.slice(tool.length + 1) : label) || '(nothing readable)', near = state.m.folder ? words.replaceAll(state.m.folder, '') : words;
+    if (state.query) cells.label.replaceChildren(...marked(words, state.query)); else cells.label.textContent = near;
     cells.fill.style.width = Math.max(2, 100 * Math.sqrt(item.tokens / state.m.largest)) + '%';
     cells.size.textContent = short(item.tokens);
     row.hidden = false;

@@ -40,6 +40,7 @@ function derive(v) {
     if (p.role !== 'system' && p.role !== 'tools' || p.from >= 0) m.kinds[actionOf(v, p.record)].after += p.tokens;
   });
   m.from.push(sum);
+  m.folder = folderOf(v.messages.map((msg) => msg.label));
   m.rooms = rooms(v);
   m.again = again(v);
   m.total = Math.max(m.at[v.messages.length], m.from[v.prompt.length], 1);

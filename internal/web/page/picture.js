@@ -157,7 +157,7 @@ const picture = (() => {
       c.moveTo(left - 9, at); c.lineTo(left - 4.5, at - 4.5); c.lineTo(left, at); c.lineTo(left - 4.5, at + 4.5);
       c.fill();
       c.textAlign = 'left';
-      c.fillText(mark.trigger === 'clear' ? 'the user began anew' : 'the agent compacted', left + role + gap + fate + 8, at);
+      write(c, mark.trigger === 'clear' ? 'the user began anew' : 'the agent compacted', left + role + gap + fate + 8, at);
       c.textAlign = 'right';
     }
     const lines = [[v.budget, 'budget'], [v.window, 'window']];
@@ -172,14 +172,26 @@ const picture = (() => {
       c.setLineDash([]);
       c.fillStyle = colours.accent;
       c.textAlign = 'right';
-      c.fillText(word + ' ' + short(tokens), width - role - gap - fate - 6, at + 8);
+      write(c, word + ' ' + short(tokens), width - role - gap - fate - 6, at + 8);
     }
+  }
+
+  // write draws a text that can be read on any band.
+  function write(c, text, x, at) {
+    c.save();
+    c.globalAlpha = 0.7;
+    c.strokeStyle = colours.bg;
+    c.lineWidth = 2.5;
+    c.lineJoin = 'round';
+    c.strokeText(text, x, at);
+    c.restore();
+    c.fillText(text, x, at);
   }
 
   // words name the widest bands of each kind, with as many lines as fit between the columns.
   function words(c, v, m) {
     const x0 = left + role + gap + fate + 8, most = width - role - gap - fate - 6 - x0, named = new Set();
-    const line = (text, at) => { if (c.measureText(text).width <= most) c.fillText(text, x0, at); };
+    const line = (text, at) => { if (c.measureText(text).width <= most) write(c, text, x0, at); };
     c.textAlign = 'left';
     c.textBaseline = 'middle';
     const blocks = links.filter((k) => k.action !== 'include' && (k.a1 - k.a0) * scale > 26).sort((a, b) => (b.a1 - b.a0) - (a.a1 - a.a0));
@@ -190,7 +202,7 @@ const picture = (() => {
       for (const mark of v.marks) if (Math.abs(y(m.at[mark.at]) - at - 6) < 26) at = y(m.at[mark.at]) + 26; // its words stand there
       c.fillStyle = colours.ink;
       c.font = '600 12px system-ui, sans-serif';
-      c.fillText(kinds[k.action].word, x0, at - 7);
+      write(c, kinds[k.action].word, x0, at - 7);
       c.globalAlpha = 0.78;
       c.font = '11px system-ui, sans-serif';
       line(plural(k.count, 'message') + ', ' + short(k.a1 - k.a0) + ' → ' + short(k.b0 === null ? 0 : k.b1 - k.b0), at + 7);
@@ -200,12 +212,11 @@ const picture = (() => {
     let end = y(m.from[v.prompt.length]);
     for (const tokens of [v.budget, v.window].sort((a, b) => a - b)) if (tokens <= m.total * 1.001 && y(tokens) > end - 2 && y(tokens) < end + 50) end = y(tokens);
     const room = height - foot - end;
-    if (room > 60) {
+    if (room > 80) {
       c.textAlign = 'right';
       c.fillStyle = colours.dim;
       c.font = '12px system-ui, sans-serif';
-      c.fillText(short(v.tokens_before - v.tokens_after) + ' tokens', width, end + 24);
-      c.fillText('removed', width, end + 40);
+      ['removed: ' + short(v.tokens_before - v.tokens_after) + ' tokens', 'select a part', 'to read why'].forEach((text, n) => write(c, text, width, end + 28 + 17 * n));
     }
   }
 
