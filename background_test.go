@@ -294,7 +294,7 @@ func put(t testing.TB, q job.Queue, budget int) {
 // changes nothing.
 func TestWorkTwice(t *testing.T) {
 	memory := &store.Memory{}
-	config := palimpsest.Config{Log: memory, Plans: memory}
+	config := palimpsest.Config{Store: store.Tenant{Log: memory, Plans: memory}}
 	one, err := palimpsest.New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -352,7 +352,7 @@ func TestRebase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			memory := &store.Memory{}
 			log := &lateLog{Log: memory, message: message}
-			c, err := palimpsest.New(palimpsest.Config{Log: log, Plans: memory})
+			c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: log, Plans: memory}})
 			if err != nil {
 				t.Fatal(err)
 			}

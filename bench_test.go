@@ -14,6 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -191,7 +192,7 @@ func BenchmarkPrepareStep(b *testing.B) {
 		}
 		b.Cleanup(func() { db.Close() })
 		t := db.Tenant("")
-		return palimpsest.Config{Log: t.Log, Plans: t.Plans}
+		return palimpsest.Config{Store: store.Tenant{Log: t.Log, Plans: t.Plans}}
 	}
 	b.Run("memory", func(b *testing.B) { prepareSteps(b, memory) })
 	b.Run("sqlite", func(b *testing.B) { prepareSteps(b, file) })
@@ -334,7 +335,7 @@ func BenchmarkOpenThreads(b *testing.B) {
 			}
 			defer db.Close()
 			s := db.Tenant("")
-			c, err := palimpsest.New(palimpsest.Config{Log: s.Log, Plans: s.Plans})
+			c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: s.Log, Plans: s.Plans}})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -25,7 +25,7 @@ import (
 func commit(ctx context.Context, s *Session, loaded snapshot, situation *policy.Situation, d decision, attempt int) error {
 	err := d.err
 	if err == nil {
-		err = validateAgainstLog(ctx, s.c.config.Log, situation, d.fitted.Plan)
+		err = validateAgainstLog(ctx, s.c.config.Store.Log, situation, d.fitted.Plan)
 	}
 	if err == nil {
 		err = s.c.saveArtifacts(ctx, situation.Thread, loaded.plan, d.fitted.Plan)
@@ -60,7 +60,7 @@ func commit(ctx context.Context, s *Session, loaded snapshot, situation *policy.
 // commitWithEvents stores the plan with its events, and emits them.
 func commitWithEvents(ctx context.Context, s *Session, loaded snapshot, situation *policy.Situation, d decision, attempt int) error {
 	events := s.c.compactionEvents(loaded, situation, d, attempt)
-	if _, err := s.c.config.Plans.Commit(ctx, s.id, loaded.version, store.Commit{Plan: d.fitted.Plan, Events: events}); err != nil {
+	if _, err := s.c.config.Store.Plans.Commit(ctx, s.id, loaded.version, store.Commit{Plan: d.fitted.Plan, Events: events}); err != nil {
 		return err
 	}
 	if k := s.state(); k.monitor != nil {

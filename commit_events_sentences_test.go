@@ -8,6 +8,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/test/llmtest"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/store"
 )
 
 // TestSentencesOfPlans: what a model said for a plan that another writer was faster than is counted with no plan. A24
@@ -15,7 +16,7 @@ func TestSentencesOfPlans(t *testing.T) {
 	r, told, counters := &racing{}, &recorder{}, &event.Counters{}
 	model := llmtest.Script(slices.Repeat([]llmtest.Turn{llmtest.Say("The queue was read. There were 987654 orders.")}, 40)...)
 	c, err := palimpsest.New(palimpsest.Config{
-		Log: r, Plans: r, Events: event.Multi(told, counters), Policy: policy.Loop{Model: model, ContextLimit: loopBudget + 1000, MaxOutput: 1000},
+		Store: store.Tenant{Log: r, Plans: r}, Events: event.Multi(told, counters), Policy: policy.Loop{Model: model, ContextLimit: loopBudget + 1000, MaxOutput: 1000},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -122,7 +122,7 @@ func TestKeyedIDs(t *testing.T) {
 	compactor := func(db store.DB, artifacts *artifact.Store) *palimpsest.Compactor {
 		t.Helper()
 		s := db.Tenant("acme")
-		c, err := palimpsest.New(palimpsest.Config{Policy: policy.Ladder{}, Log: s.Log, Plans: s.Plans, Artifacts: artifacts, Requester: acme, Recall: &palimpsest.Recall{}})
+		c, err := palimpsest.New(palimpsest.Config{Policy: policy.Ladder{}, Store: store.Tenant{Log: s.Log, Plans: s.Plans}, Artifacts: artifacts, Requester: acme, Recall: &palimpsest.Recall{}})
 		if err != nil {
 			t.Fatal(err)
 		}

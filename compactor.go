@@ -47,8 +47,7 @@ func New(c Config) (*Compactor, error) {
 	}
 	c.Policy = cmp.Or[policy.Policy](c.Policy, policy.Auto{})
 	memory := &store.Memory{}
-	c.Log, c.Plans = cmp.Or[store.Log](c.Log, c.Store.Log, memory), cmp.Or[store.Plans](c.Plans, c.Store.Plans, memory)
-	c.Documents = cmp.Or[store.Documents](c.Documents, c.Store.Documents)
+	c.Store.Log, c.Store.Plans = cmp.Or[store.Log](c.Store.Log, memory), cmp.Or[store.Plans](c.Store.Plans, memory)
 	c.Answers = cmp.Or(c.Answers, llm.NewAnswers(c.Store.Answers))
 	c.Memory = cmp.Or(c.Memory, NewMemory(0))
 	if c.Summarizer == nil {
@@ -58,8 +57,8 @@ func New(c Config) (*Compactor, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	c.Sign = c.Sign && c.Documents != nil
-	out := &Compactor{config: c, model: model, tokenMemo: c.Memory.countingBy(c.Counter).messages, books: cmp.Or[store.Documents](c.Documents, memory)}
+	c.Sign = c.Sign && c.Store.Documents != nil
+	out := &Compactor{config: c, model: model, tokenMemo: c.Memory.countingBy(c.Counter).messages, books: cmp.Or[store.Documents](c.Store.Documents, memory)}
 	if c.Recall != nil && c.Recall.Embedder != nil {
 		out.search = &recall.Hybrid{Embedder: c.Recall.Embedder}
 	}

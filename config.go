@@ -49,24 +49,20 @@ type Config struct {
 	// a later result read from the same source.
 	CurrentSource func(thread.ToolCall) (thread.Determinism, bool)
 
-	// Store is where sessions are kept: db.Tenant("") of store/sqlite or store/postgres. Of it, Log,
-	// Plans, Documents and Answers count where the fields below are nil.
+	// Store is where sessions are kept: db.Tenant("") of store/sqlite or store/postgres. Of its fields
+	// Log holds the threads, and Plans their plans; where one is nil, a store.Memory does. Documents
+	// holds, by session, what a provider last counted (FinishStep), the last step, and what the
+	// last prompt was made from, so that another process goes on with the same figures and
+	// keeps no reasoning that is no longer valid; nil loses them with the process. Answers
+	// holds answers of models, so that no question is asked twice; nil keeps them in memory.
 	Store store.Tenant
-	// Log and Plans store the threads of sessions and their plans. Nil is a store.Memory.
-	Log   store.Log
-	Plans store.Plans
-	// Documents stores, by session, what a provider last counted (FinishStep), the last step,
-	// and what the last prompt was made from, so that another process goes on with the same
-	// figures and keeps no reasoning that is no longer valid. Nil loses them with the process.
-	Documents store.Documents
+	// Answers, if set, is asked in place of one of Store.Answers; it may limit what is spent.
+	Answers *llm.Answers
 	// Sign puts a signature into summaries and pointers in prompts. Its key is made once
-	// and stored in Documents; without Documents, Sign has no effect. When a prompt comes
+	// and kept in Store.Documents; without them, Sign has no effect. When a prompt comes
 	// back, a text that looks like a summary but has no valid signature is treated as data
 	// that nobody said. A signature takes some twenty tokens.
 	Sign bool
-	// Answers caches the answers of models, so that no question is asked twice:
-	// llm.NewAnswers of a store.Answers, which outlives the process. Nil caches in memory.
-	Answers *llm.Answers
 	// Memory caches conversations between steps. Nil is one of the Compactor's own, of
 	// DefaultMemory bytes.
 	Memory *Memory
@@ -114,7 +110,7 @@ type Recall struct {
 	// context_note and compact_now: it sees how much room is left, keeps notes that stand behind
 	// the summary after a compaction, and has a compaction made with the next step. They are
 	// in every request from the first on, so that the prompt keeps its prefix. Notes are stored in
-	// Config.Documents.
+	// Config.Store.
 	ContextTools bool
 	// Reminder tells the model once, with ContextTools, when a tenth of the room up to the next
 	// compaction is left. The text stays in later prompts, until the compaction.

@@ -73,7 +73,7 @@ func TestEditsStripBoundThinking(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			log := &store.Memory{}
-			made, err := palimpsest.New(palimpsest.Config{Log: log, Plans: log, Policy: policy.Session{}})
+			made, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: log, Plans: log}, Policy: policy.Session{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +149,7 @@ func TestEditsBeforeThePlan(t *testing.T) {
 // plan in force, and the thinking that was made under it.
 func TestLateResultKeepsBoundThinking(t *testing.T) {
 	log := &store.Memory{}
-	c, err := palimpsest.New(palimpsest.Config{Log: log, Plans: log})
+	c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: log, Plans: log}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,9 +244,9 @@ func TestPlanDuringAnAnswer(t *testing.T) {
 		for _, processes := range []string{"one, no documents", "one", "many"} {
 			t.Run(name+"/"+processes, func(t *testing.T) {
 				kept := &store.Memory{}
-				config := palimpsest.Config{Log: kept, Plans: kept, Documents: kept}
+				config := palimpsest.Config{Store: store.Tenant{Log: kept, Plans: kept, Documents: kept}}
 				if processes == "one, no documents" {
-					config.Documents = nil
+					config.Store.Documents = nil
 				}
 				open := func() *palimpsest.Session {
 					c, err := palimpsest.New(config)
@@ -351,7 +351,7 @@ func TestRecalledKeepsItsPlace(t *testing.T) {
 		t.Run(processes, func(t *testing.T) {
 			kept := &store.Memory{}
 			open := func() *palimpsest.Session {
-				c, err := palimpsest.New(palimpsest.Config{Log: kept, Plans: kept, Documents: kept, Policy: policy.Auto{}, Recall: &palimpsest.Recall{Inject: 2000}})
+				c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: kept, Plans: kept, Documents: kept}, Policy: policy.Auto{}, Recall: &palimpsest.Recall{Inject: 2000}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -22,10 +22,10 @@ type document[T any] struct {
 
 // load reads the document once. A body that cannot be decoded counts as missing.
 func (d *document[T]) load(ctx context.Context, in conversation, kind string) error {
-	if d.isLoaded || in.c.config.Documents == nil {
+	if d.isLoaded || in.c.config.Store.Documents == nil {
 		return nil
 	}
-	found, err := in.c.config.Documents.Document(ctx, kind, in.id)
+	found, err := in.c.config.Store.Documents.Document(ctx, kind, in.id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
@@ -41,11 +41,11 @@ func (d *document[T]) load(ctx context.Context, in conversation, kind string) er
 // assumed.
 func (d *document[T]) save(ctx context.Context, in conversation, kind string, value T) {
 	body, err := json.Marshal(value)
-	if err != nil || in.c.config.Documents == nil {
+	if err != nil || in.c.config.Store.Documents == nil {
 		return
 	}
 	for range 2 { // another process may have stored its own meanwhile
-		next, err := in.c.config.Documents.Put(ctx, store.Document{Kind: kind, ID: in.id, Version: d.version, Body: body})
+		next, err := in.c.config.Store.Documents.Put(ctx, store.Document{Kind: kind, ID: in.id, Version: d.version, Body: body})
 		if conflict, ok := errors.AsType[*store.ConflictError](err); ok {
 			d.version = conflict.Have
 			continue
@@ -92,7 +92,7 @@ const (
 )
 
 // LastStep is the step that was prepared last, in another process too, as far as
-// Config.Documents stores it: limits, profile, the model in Base, and Fixed in place of
+// Config.Store keeps it: limits, profile, the model in Base, and Fixed in place of
 // system and tools. The zero Step means that nothing is stored.
 func (s *Session) LastStep(ctx context.Context) (Step, error) {
 	var d document[savedStep]
@@ -230,7 +230,7 @@ const lastPromptKind = "prompt"
 // false where none was made yet. If the document cannot be read, it is what this process knows.
 // The lock is held.
 func (k *sessionState) readLastPrompt(ctx context.Context, in conversation, messages int) (last lastPrompt, isKnown bool) {
-	if in.c.config.Documents != nil {
+	if in.c.config.Store.Documents != nil {
 		k.lastPrompt.isLoaded = false // another process may have taken the last step
 		_ = k.lastPrompt.load(ctx, in, lastPromptKind)
 		isKnown = k.step.load(ctx, in, lastStepKind) == nil && k.step.version > 0

@@ -176,9 +176,9 @@ func TestUsageOutlivesTheProcess(t *testing.T) {
 	const steps, factor = 50, 1.4
 	run := func(anew, keeps bool) (sizes []int, compactions, written int) {
 		kept, told := &store.Memory{}, &recorder{}
-		config := palimpsest.Config{Log: kept, Plans: kept, Events: told}
+		config := palimpsest.Config{Store: store.Tenant{Log: kept, Plans: kept}, Events: told}
 		if keeps {
-			config.Documents = writes{kept, &written}
+			config.Store.Documents = writes{kept, &written}
 		}
 		counter := o200k(t)
 		var th *palimpsest.Session
@@ -220,7 +220,7 @@ func TestUsageOutlivesTheProcess(t *testing.T) {
 // one: no figure, no pointer and no plan of the first is left.
 func TestForget(t *testing.T) {
 	kept := &store.Memory{}
-	c, err := palimpsest.New(palimpsest.Config{Log: kept, Plans: kept, Documents: kept, Recall: &palimpsest.Recall{}})
+	c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: kept, Plans: kept, Documents: kept}, Recall: &palimpsest.Recall{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 func TestLastStep(t *testing.T) {
 	kept, written := &store.Memory{}, 0
 	open := func() *palimpsest.Session {
-		c, err := palimpsest.New(palimpsest.Config{Log: kept, Plans: kept, Documents: writes{kept, &written}})
+		c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: kept, Plans: kept, Documents: writes{kept, &written}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestLastStep(t *testing.T) {
 func TestLastStepWithFixed(t *testing.T) {
 	kept := &store.Memory{}
 	open := func() *palimpsest.Session {
-		c, err := palimpsest.New(palimpsest.Config{Log: kept, Plans: kept, Documents: kept})
+		c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: kept, Plans: kept, Documents: kept}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -508,7 +508,7 @@ func TestPlansGrow(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			kept := &store.Memory{}
-			c, err := palimpsest.New(palimpsest.Config{Policy: p, Log: kept, Plans: kept, Recall: &palimpsest.Recall{}})
+			c, err := palimpsest.New(palimpsest.Config{Policy: p, Store: store.Tenant{Log: kept, Plans: kept}, Recall: &palimpsest.Recall{}})
 			if err != nil {
 				t.Fatal(err)
 			}

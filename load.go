@@ -37,11 +37,11 @@ func load(ctx context.Context, s *Session) (l snapshot, err error) {
 	if err = s.c.loadSigningKey(ctx); err != nil {
 		return l, err
 	}
-	if l.log, err = s.c.config.Log.Load(ctx, s.id); err != nil {
+	if l.log, err = s.c.config.Store.Log.Load(ctx, s.id); err != nil {
 		return l, err
 	}
 	l.firstNew = l.log.Len()
-	if l.plan, l.version, err = s.c.config.Plans.Current(ctx, s.id); err != nil {
+	if l.plan, l.version, err = s.c.config.Store.Plans.Current(ctx, s.id); err != nil {
 		return l, err
 	}
 	l.round = roundOf(l.plan, l.version)
@@ -94,7 +94,7 @@ func appendMessages(ctx context.Context, s *Session, l snapshot, messages []thre
 			return l, &VersionError{first, l.log.Version()}
 		}
 		before := l.log.Version()
-		next, err := s.c.config.Log.Append(ctx, s.id, first, messages)
+		next, err := s.c.config.Store.Log.Append(ctx, s.id, first, messages)
 		if err == nil {
 			l.log, l.firstNew = next, first
 			s.state().monitorMessages(ctx, next, before)
@@ -103,7 +103,7 @@ func appendMessages(ctx context.Context, s *Session, l snapshot, messages []thre
 		if !isConflict(err) {
 			return l, err
 		}
-		if l.log, err = s.c.config.Log.Load(ctx, s.id); err != nil {
+		if l.log, err = s.c.config.Store.Log.Load(ctx, s.id); err != nil {
 			return l, err
 		}
 		if err := checkVersion(s.condition.Log, l.log.Version()); err != nil {
@@ -232,11 +232,11 @@ func foldBook(ctx context.Context, s *Session) (book notes.Book, err error) {
 	if k.hasNoNotes.Load() {
 		return book, nil
 	}
-	log, err := s.c.config.Log.Load(ctx, s.id)
+	log, err := s.c.config.Store.Log.Load(ctx, s.id)
 	if err != nil {
 		return book, err
 	}
-	current, _, err := s.c.config.Plans.Current(ctx, s.id)
+	current, _, err := s.c.config.Store.Plans.Current(ctx, s.id)
 	if err != nil {
 		return book, err
 	}
@@ -311,9 +311,9 @@ func (c *Compactor) loadSigningKey(ctx context.Context) error {
 	if !c.config.Sign || c.signing.get() != "" {
 		return nil
 	}
-	key, err := store.Secret(ctx, c.config.Documents, signingKind, signingID)
+	key, err := store.Secret(ctx, c.config.Store.Documents, signingKind, signingID)
 	if err != nil {
-		if _, missing := c.config.Documents.Document(ctx, signingKind, signingID); errors.Is(missing, store.ErrNotFound) {
+		if _, missing := c.config.Store.Documents.Document(ctx, signingKind, signingID); errors.Is(missing, store.ErrNotFound) {
 			return nil
 		}
 		return fmt.Errorf("read the signing key: %w", err)

@@ -30,7 +30,7 @@ func signing(documents store.Documents) map[string]palimpsest.Config {
 		"timeline":   {Policy: policy.Timeline{MaxTokens: 5_000}},
 	}
 	for name, c := range all {
-		c.Documents, c.Sign = documents, documents != nil
+		c.Store.Documents, c.Sign = documents, documents != nil
 		all[name] = c
 	}
 	return all

@@ -88,7 +88,7 @@ const (
 
 // sessionState is what this process remembers of a conversation between steps. Losing it
 // costs work, cooldowns and quality figures; everything else is in the stores, as far as there are
-// any (Config.Documents).
+// any (Config.Store).
 type sessionState struct {
 	lock  chan struct{} // held by the running step
 	sizes *sizeCache
@@ -115,7 +115,7 @@ type sessionState struct {
 func (s *Session) Delete(ctx context.Context, remove func(context.Context) error) error {
 	return s.runLocked(ctx, "Delete", func(s *Session) error {
 		err := remove(ctx)
-		if own, ok := s.c.books.(*store.Memory); ok && err == nil && s.c.config.Documents == nil {
+		if own, ok := s.c.books.(*store.Memory); ok && err == nil && s.c.config.Store.Documents == nil {
 			err = own.Delete(ctx, s.id)
 		}
 		if err == nil {

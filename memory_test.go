@@ -27,7 +27,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	noon := func() time.Time { return time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) }
 	var compactors [2]*Compactor
 	for i, memory := range []*Memory{NewMemory(bound), nil} {
-		c, err := New(Config{Policy: policy.Loop{ContextLimit: 9_000, MaxOutput: 1_000}, Memory: memory, Now: noon, Log: db[i], Plans: db[i], Documents: db[i]})
+		c, err := New(Config{Policy: policy.Loop{ContextLimit: 9_000, MaxOutput: 1_000}, Memory: memory, Now: noon, Store: store.Tenant{Log: db[i], Plans: db[i], Documents: db[i]}})
 		if err != nil {
 			t.Fatal(err)
 		}

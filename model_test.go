@@ -53,13 +53,13 @@ func TestConfigModel(t *testing.T) {
 }
 
 // TestConfigStore: a session whose process has ended goes on in another one, with its plan and the
-// last step; a part that is given beside the store stands in place of the store's.
+// last step; a part of the store can be another.
 func TestConfigStore(t *testing.T) {
 	kept, own := &store.Memory{}, &store.Memory{}
 	for n, c := range []palimpsest.Config{
 		{Store: store.Tenant{Log: kept, Plans: kept, Documents: kept}},
 		{Store: store.Tenant{Log: kept, Plans: kept, Documents: kept}},
-		{Store: store.Tenant{Log: kept, Plans: kept, Documents: kept}, Log: own, Documents: own},
+		{Store: store.Tenant{Log: own, Plans: kept, Documents: own}},
 	} {
 		made, err := palimpsest.New(c)
 		must(err)

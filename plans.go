@@ -40,7 +40,7 @@ func (s Step) asksForSize() bool { return s.Budget > 0 && !s.OwnTarget }
 
 // Plan is a dry run of Compact: it returns the plan that would be made, with its records
 // and reasons. Nothing is stored, not even the step's messages; only answers of models are
-// cached (Config.Answers).
+// cached (Config.Store).
 func (s *Session) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
 	var p *plan.Plan
 	step = s.c.withModel(step)
@@ -67,13 +67,13 @@ func (s *Session) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
 // Plans returns every plan that was in force, the oldest first.
 func (s *Session) Plans(ctx context.Context) (_ []*plan.Plan, err error) {
 	defer nameCall(&err, "Plans", s.id)
-	_, n, err := s.c.config.Plans.Current(ctx, s.id)
+	_, n, err := s.c.config.Store.Plans.Current(ctx, s.id)
 	if err != nil {
 		return nil, err
 	}
 	plans := make([]*plan.Plan, n)
 	for v := range plans {
-		if plans[v], err = s.c.config.Plans.Plan(ctx, s.id, v+1); err != nil {
+		if plans[v], err = s.c.config.Store.Plans.Plan(ctx, s.id, v+1); err != nil {
 			return nil, err
 		}
 	}
@@ -95,7 +95,7 @@ func (s *Session) Undo(ctx context.Context, n int) error {
 		created, current, whole := next.CreatedAt, *next, next.OriginalTokens+later(next.ThreadVersion)
 		*next = plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id, Policy: policyUndo, CompactedTokens: whole}
 		if n != 0 {
-			earlier, err := s.c.config.Plans.Plan(ctx, s.id, n)
+			earlier, err := s.c.config.Store.Plans.Plan(ctx, s.id, n)
 			if err != nil {
 				return err
 			}
@@ -203,7 +203,7 @@ func editLoaded(ctx context.Context, s *Session, l snapshot, change planChange) 
 		if err := next.Validate(l.log); err != nil {
 			return err
 		}
-		_, err = s.c.config.Plans.Commit(ctx, s.id, l.version, store.Commit{Plan: &next, Events: []event.Event{{
+		_, err = s.c.config.Store.Plans.Commit(ctx, s.id, l.version, store.Commit{Plan: &next, Events: []event.Event{{
 			Type: event.PlanCommitted, Time: next.CreatedAt, ThreadID: s.id, TenantID: s.c.config.Requester.TenantID, Details: map[string]any{"version": l.version + 1},
 		}}})
 		if !isConflict(err) {

@@ -116,7 +116,7 @@ func (f logSource) ownArtifact(ctx context.Context, id string) (rehydrate.Conten
 
 // find looks the id up in the log.
 func (f logSource) find(ctx context.Context, who artifact.Requester, id string) (rehydrate.Content, error) {
-	log, err := f.session.c.config.Log.Load(ctx, f.session.id)
+	log, err := f.session.c.config.Store.Log.Load(ctx, f.session.id)
 	if err != nil {
 		return rehydrate.Content{}, err
 	}
@@ -160,11 +160,11 @@ func (f logSource) Recall(ctx context.Context, query string, limit int) ([]recal
 // is the zero Options. It works without Config.Recall.
 func (s *Session) Recall(ctx context.Context, query string, o *recall.Options) (_ []recall.Hit, err error) {
 	defer nameCall(&err, "Recall", s.id)
-	log, err := s.c.config.Log.Load(ctx, s.id)
+	log, err := s.c.config.Store.Log.Load(ctx, s.id)
 	if err != nil {
 		return nil, err
 	}
-	current, version, err := s.c.config.Plans.Current(ctx, s.id)
+	current, version, err := s.c.config.Store.Plans.Current(ctx, s.id)
 	if err != nil {
 		return nil, err
 	}

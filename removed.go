@@ -44,7 +44,7 @@ func readPlans(ctx context.Context, s *Session, current *plan.Plan, version int)
 	for r.plansRead < version {
 		p := current
 		if r.plansRead+1 < version {
-			if p, err = s.c.config.Plans.Plan(ctx, s.id, r.plansRead+1); err != nil {
+			if p, err = s.c.config.Store.Plans.Plan(ctx, s.id, r.plansRead+1); err != nil {
 				return err
 			}
 		}
@@ -56,7 +56,7 @@ func readPlans(ctx context.Context, s *Session, current *plan.Plan, version int)
 
 // readAllPlans reads the plans up to the one in force.
 func readAllPlans(ctx context.Context, s *Session) error {
-	current, version, err := s.c.config.Plans.Current(ctx, s.id)
+	current, version, err := s.c.config.Store.Plans.Current(ctx, s.id)
 	if err != nil {
 		return err
 	}
@@ -315,7 +315,7 @@ func buildIndex(ctx context.Context, s *Session, log *thread.Thread, p *plan.Pla
 			err = fmt.Errorf("build the recall index: %v", broken)
 		}
 	}()
-	lost, err := removedEarlier(ctx, s.c.config.Log, s.earlier, log, p)
+	lost, err := removedEarlier(ctx, s.c.config.Store.Log, s.earlier, log, p)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -36,7 +36,7 @@ func TestIndexedBeforeTheQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := &store.Memory{}
 		log := &slowLog{Log: db, id: "before"}
-		config := palimpsest.Config{Policy: policy.Loop{ContextLimit: loopBudget, MaxOutput: 1000}, Recall: &palimpsest.Recall{}, Log: log, Plans: db}
+		config := palimpsest.Config{Policy: policy.Loop{ContextLimit: loopBudget, MaxOutput: 1000}, Recall: &palimpsest.Recall{}, Store: store.Tenant{Log: log, Plans: db}}
 		session := func() *palimpsest.Session {
 			t.Helper()
 			c, err := palimpsest.New(config)

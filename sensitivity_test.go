@@ -32,7 +32,7 @@ func TestSensitiveContent(t *testing.T) {
 		clock := func() time.Time { return now }
 		memory := &store.Memory{}
 		c, err := palimpsest.New(palimpsest.Config{
-			Log: memory, Plans: memory,
+			Store:     store.Tenant{Log: memory, Plans: memory},
 			Tools:     toolpolicy.New(map[string]toolpolicy.Policy{"Read": {Sensitivity: string(tt.class), TTL: time.Hour}}),
 			Artifacts: artifact.NewStore(new(artifact.Memory), &artifact.Options{Now: clock}), Now: clock,
 			Requester: artifact.Requester{Clearance: tt.clearance}, Recall: &palimpsest.Recall{Inject: 900},

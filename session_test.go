@@ -24,7 +24,7 @@ import (
 // says it, or is a request of the client's.
 func TestOutputIsAsked(t *testing.T) {
 	kept := &store.Memory{}
-	c, err := palimpsest.New(palimpsest.Config{Log: kept, Plans: kept})
+	c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: kept, Plans: kept}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestOutputIsAsked(t *testing.T) {
 // an error, adds nothing again.
 func TestStepTwice(t *testing.T) {
 	kept := &store.Memory{}
-	c, err := palimpsest.New(palimpsest.Config{Log: kept, Plans: kept})
+	c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: kept, Plans: kept}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func (l *losing) Commit(ctx context.Context, id string, expected int, c store.Co
 // newest plan and goes on. A14
 func TestLosingCommitsCostNothing(t *testing.T) {
 	kept, told := &losing{}, &recorder{}
-	c, err := palimpsest.New(palimpsest.Config{Log: kept, Plans: kept, Events: told})
+	c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: kept, Plans: kept}, Events: told})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestArrivalTimes(t *testing.T) {
 	now := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	kept := &store.Memory{}
 	c, err := palimpsest.New(palimpsest.Config{
-		Policy: policy.Timeline{MaxTokens: 1 << 20, TTL: 5 * time.Minute}, Log: kept, Plans: kept, Now: func() time.Time { return now },
+		Policy: policy.Timeline{MaxTokens: 1 << 20, TTL: 5 * time.Minute}, Store: store.Tenant{Log: kept, Plans: kept}, Now: func() time.Time { return now },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func TestCaptureOfTools(t *testing.T) {
 		memory := &store.Memory{}
 		c, err := palimpsest.New(palimpsest.Config{
 			Policy: policy.Ladder{MaxInputTokens: 6_000, DisableSummarization: true, DisableExternalization: true, DisableDropping: true, RehydrationReserve: -1},
-			Tools:  toolpolicy.New(map[string]toolpolicy.Policy{"Read": {Capture: capture}}), Log: memory, Plans: memory,
+			Tools:  toolpolicy.New(map[string]toolpolicy.Policy{"Read": {Capture: capture}}), Store: store.Tenant{Log: memory, Plans: memory},
 		})
 		if err != nil {
 			t.Fatal(err)

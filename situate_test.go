@@ -54,7 +54,7 @@ type agent struct {
 func newAgent(t *testing.T, p policy.Policy, step palimpsest.Step, system int) *agent {
 	t.Helper()
 	kept := &store.Memory{}
-	c, err := palimpsest.New(palimpsest.Config{Policy: p, Log: kept, Plans: kept, Recall: &palimpsest.Recall{}})
+	c, err := palimpsest.New(palimpsest.Config{Policy: p, Store: store.Tenant{Log: kept, Plans: kept}, Recall: &palimpsest.Recall{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func digest(t *testing.T, counter *token.Counter, run int) string {
 	sum := sha256.New()
 	var plans store.Memory
 	c, err := palimpsest.New(palimpsest.Config{
-		Policy: p, Counter: counter, Log: &plans, Plans: &plans, Recall: &palimpsest.Recall{},
+		Policy: p, Counter: counter, Store: store.Tenant{Log: &plans, Plans: &plans}, Recall: &palimpsest.Recall{},
 		Now: func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) },
 	})
 	if err != nil {

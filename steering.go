@@ -41,7 +41,7 @@ func (st steering) Status(ctx context.Context) (rehydrate.Status, error) {
 	out := rehydrate.Status{Session: s.id}
 	book, _, err := readBook(ctx, s)
 	if err == nil {
-		out.Plan, _, err = s.c.config.Plans.Current(ctx, s.id)
+		out.Plan, _, err = s.c.config.Store.Plans.Current(ctx, s.id)
 	}
 	out.Notes = len(book.Notes)
 	out.Unmade = book.AskedAt > 0 && book.Asked == nil && (out.Plan == nil || out.Plan.ThreadVersion < book.AskedAt)
@@ -58,11 +58,11 @@ const requestsBetween = 4
 // Compact implements rehydrate.Steering.
 func (st steering) Compact(ctx context.Context, keep string) (answer, refused string, err error) {
 	s := st.session
-	log, err := s.c.config.Log.Load(ctx, s.id)
+	log, err := s.c.config.Store.Log.Load(ctx, s.id)
 	if err != nil {
 		return "", "", err
 	}
-	current, _, err := s.c.config.Plans.Current(ctx, s.id)
+	current, _, err := s.c.config.Store.Plans.Current(ctx, s.id)
 	if err != nil {
 		return "", "", err
 	}

@@ -146,7 +146,7 @@ func allText(p *prompt.Prompt) string {
 // refuses with what can be done. Another process has the same notes.
 func TestNotes(t *testing.T) {
 	memory := &store.Memory{}
-	config := palimpsest.Config{Log: memory, Plans: memory, Documents: memory}
+	config := palimpsest.Config{Store: store.Tenant{Log: memory, Plans: memory, Documents: memory}}
 	s := steered(t, config)
 	other := s
 	if _, err := s.PrepareStep(t.Context(), palimpsest.Step{Messages: chat(0, 3)}); err != nil {
@@ -157,7 +157,7 @@ func TestNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := string(log.At(1).ID)
-	c, err := palimpsest.New(palimpsest.Config{Log: memory, Plans: memory, Documents: memory, Recall: &palimpsest.Recall{ContextTools: true}})
+	c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: memory, Plans: memory, Documents: memory}, Recall: &palimpsest.Recall{ContextTools: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +319,7 @@ func TestReminder(t *testing.T) {
 	const told = "[Reminder by the harness, not by the user: about "
 	for _, on := range []bool{true, false} {
 		memory := &store.Memory{}
-		config := palimpsest.Config{Log: memory, Plans: memory, Documents: memory, Recall: &palimpsest.Recall{ContextTools: true, Reminder: on}}
+		config := palimpsest.Config{Store: store.Tenant{Log: memory, Plans: memory, Documents: memory}, Recall: &palimpsest.Recall{ContextTools: true, Reminder: on}}
 		var before *palimpsest.Prepared
 		first, last := -1, -1
 		for n := range 40 {

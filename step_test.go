@@ -323,7 +323,7 @@ func (r *racing) Commit(ctx context.Context, id string, expected int, c store.Co
 // for the new one, and none is lost. A14
 func TestConflictIsRetried(t *testing.T) {
 	r, told := &racing{}, &recorder{}
-	c, err := palimpsest.New(palimpsest.Config{Log: r, Plans: r, Events: told})
+	c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: r, Plans: r}, Events: told})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,7 +402,7 @@ func durableLoop(t *testing.T, p policy.Policy) {
 			t.Fatal(err)
 		}
 		s := db.Tenant("acme")
-		c, err := palimpsest.New(palimpsest.Config{Policy: p, Log: s.Log, Plans: s.Plans})
+		c, err := palimpsest.New(palimpsest.Config{Policy: p, Store: store.Tenant{Log: s.Log, Plans: s.Plans}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -65,7 +65,7 @@ func (codec) Encode(messages []thread.Message) (out []message, err error) {
 func sessions(t *testing.T, o *adapter.Options) (*adapter.Sessions[message], *store.Memory) {
 	t.Helper()
 	memory := &store.Memory{}
-	c, err := palimpsest.New(palimpsest.Config{Log: memory, Plans: memory, Recall: &palimpsest.Recall{}})
+	c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: memory, Plans: memory}, Recall: &palimpsest.Recall{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestChangedMessages(t *testing.T) {
 func TestConflict(t *testing.T) {
 	memory := &store.Memory{}
 	log := &raced{Memory: memory}
-	c, err := palimpsest.New(palimpsest.Config{Log: log, Plans: memory})
+	c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: log, Plans: memory}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestNewProcess(t *testing.T) {
 	s, memory := sessions(t, o)
 	history := long(40)
 	before := s.Prepare(t.Context(), "a", nil, history)
-	c, err := palimpsest.New(palimpsest.Config{Log: memory, Plans: memory, Recall: &palimpsest.Recall{}})
+	c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: memory, Plans: memory}, Recall: &palimpsest.Recall{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +362,7 @@ func TestTools(t *testing.T) {
 // there once in what is prepared, and a call is answered.
 func TestContextTools(t *testing.T) {
 	memory := &store.Memory{}
-	c, err := palimpsest.New(palimpsest.Config{Log: memory, Plans: memory, Recall: &palimpsest.Recall{ContextTools: true}})
+	c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: memory, Plans: memory}, Recall: &palimpsest.Recall{ContextTools: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +400,7 @@ func (h holding) Encode(messages []thread.Message) ([]message, error) {
 // nothing else is.
 func TestHolder(t *testing.T) {
 	memory := &store.Memory{}
-	c, err := palimpsest.New(palimpsest.Config{Log: memory, Plans: memory})
+	c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: memory, Plans: memory}})
 	if err != nil {
 		t.Fatal(err)
 	}

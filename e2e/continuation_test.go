@@ -109,7 +109,7 @@ func newSummarizer(t *testing.T, api, url string) llm.Generator {
 func newAgent(t *testing.T, config palimpsest.Config, server *llmtest.Server, api string, stream bool) *agent {
 	t.Helper()
 	memory := &store.Memory{}
-	config.Log, config.Plans = memory, memory
+	config.Store.Log, config.Store.Plans = memory, memory
 	c, err := palimpsest.New(config)
 	if err != nil {
 		t.Fatal(err)

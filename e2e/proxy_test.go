@@ -252,7 +252,7 @@ func TestOrdinaryAgentFullDisk(t *testing.T) {
 				t.Parallel()
 				server := llmtest.NewProvider(t, llmtest.Provider{Windows: windows, Reply: reply})
 				disk := &full{fails: 1 << 20}
-				a, w, totals := through(t, place, api, server, stream, proxy.Options{Window: window, Config: palimpsest.Config{Log: disk, Plans: disk}})
+				a, w, totals := through(t, place, api, server, stream, proxy.Options{Window: window, Config: palimpsest.Config{Store: store.Tenant{Log: disk, Plans: disk}}})
 				_, err := a.run(t.Context())
 				if !overflowed(a.client, err) {
 					t.Errorf("the run ended with %v", err)
@@ -286,7 +286,7 @@ func TestOrdinaryAgentRoomAgain(t *testing.T) {
 			t.Parallel()
 			server := llmtest.NewProvider(t, llmtest.Provider{Windows: windows, Reply: reply})
 			disk := &full{fails: 2}
-			a, w, totals := through(t, place, api, server, stream, proxy.Options{Window: window, Config: palimpsest.Config{Log: disk, Plans: disk}})
+			a, w, totals := through(t, place, api, server, stream, proxy.Options{Window: window, Config: palimpsest.Config{Store: store.Tenant{Log: disk, Plans: disk}}})
 			finish(t, a, w)
 			if sum := totals(); sum.Faults != 2 || sum.Compactions < 5 {
 				t.Errorf("%+v", sum)

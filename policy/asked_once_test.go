@@ -84,7 +84,8 @@ func work(t *testing.T, config palimpsest.Config) (hits, misses int) {
 		kept := db.Tenant("")
 		fight.Plans = kept.Plans
 		c := config
-		c.Log, c.Plans, c.Documents, c.Answers = kept.Log, fight, kept.Documents, llm.NewAnswers(kept.Answers)
+		c.Store = kept
+		c.Store.Plans = fight
 		c.Events = event.Func(func(_ context.Context, e event.Event) {
 			switch e.Details["cache"] {
 			case string(event.Hit):

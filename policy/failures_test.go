@@ -100,7 +100,7 @@ func failAndRecover(t *testing.T, name, way string) {
 	m := &ill{way: ways()[way]}
 	config := withModel(m)[name]
 	memory, told := &store.Memory{}, &trace{}
-	config.Log, config.Plans, config.Events = memory, memory, told
+	config.Store.Log, config.Store.Plans, config.Events = memory, memory, told
 	c, err := palimpsest.New(config)
 	if err != nil {
 		t.Fatal(err)

@@ -130,7 +130,7 @@ func TestOnceLosesNothing(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			c, db := &clerk{}, &store.Memory{}
 			session := func(p policy.Policy) *palimpsest.Session {
-				compactor, err := palimpsest.New(palimpsest.Config{Policy: p, Log: db, Plans: db, Summarizer: model.New(&model.Options{Trusted: row.trusted}, c)})
+				compactor, err := palimpsest.New(palimpsest.Config{Policy: p, Store: store.Tenant{Log: db, Plans: db}, Summarizer: model.New(&model.Options{Trusted: row.trusted}, c)})
 				if err != nil {
 					t.Fatal(err)
 				}

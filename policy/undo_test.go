@@ -34,7 +34,7 @@ func play(t *testing.T, name string) *played {
 	t.Helper()
 	memory, told := &store.Memory{}, &trace{}
 	p := &played{config: withModel(&ill{cured: true})[name], prompts: map[int]*prompt.Prompt{}}
-	p.config.Log, p.config.Plans, p.config.Events = memory, memory, told
+	p.config.Store.Log, p.config.Store.Plans, p.config.Events = memory, memory, told
 	p.config.Now = func() time.Time { return time.Unix(1_700_000_000, 0) }
 	c, err := palimpsest.New(p.config)
 	if err != nil {
@@ -164,7 +164,7 @@ func TestReload(t *testing.T) {
 	for name := range withModel(&ill{}) {
 		t.Run(name, func(t *testing.T) {
 			p := play(t, name)
-			log, err := p.config.Log.Load(t.Context(), "queue")
+			log, err := p.config.Store.Log.Load(t.Context(), "queue")
 			if err != nil || log.Len() != len(p.said) {
 				t.Fatalf("%d messages of %d, %v", log.Len(), len(p.said), err)
 			}

@@ -43,8 +43,8 @@ func TestAllWays(t *testing.T) {
 		}
 		kept := &store.Memory{}
 		begin := func() (*httptest.Server, *proxy.Proxy) {
-			p, err := proxy.New(&proxy.Options{OpenAI: up.URL + "/v1", Window: up.Window, Documents: kept, Emulate: []string{"openai"},
-				Config: palimpsest.Config{Counter: counter(), Log: kept, Plans: kept}})
+			p, err := proxy.New(&proxy.Options{OpenAI: up.URL + "/v1", Window: up.Window, Emulate: []string{"openai"},
+				Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: kept, Plans: kept, Documents: kept}}})
 			if err != nil {
 				rt.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -70,7 +71,7 @@ func TestReasoningOnEveryMessage(t *testing.T) {
 				up := proxytest.New(t)
 				up.Refuse = demanding(k.path, k.refusal)
 				documents := &store.Memory{}
-				url, p := start(t, up, proxy.Options{Window: 16_000, Documents: documents, NoTools: true})
+				url, p := start(t, up, proxy.Options{Window: 16_000, Config: palimpsest.Config{Store: store.Tenant{Documents: documents}}, NoTools: true})
 				changed := 0
 				for _, name := range []string{"first", "second"} {
 					for n := range 30 {
@@ -89,7 +90,7 @@ func TestReasoningOnEveryMessage(t *testing.T) {
 					t.Errorf("%d of 60 requests were changed, %d refused, totals %+v", changed, refused, p.Totals())
 				}
 				up.Forget() // the rule outlives the process, and is kept of the upstream and model alone
-				other, _ := start(t, up, proxy.Options{Window: 16_000, Documents: documents, NoTools: true})
+				other, _ := start(t, up, proxy.Options{Window: 16_000, Config: palimpsest.Config{Store: store.Tenant{Documents: documents}}, NoTools: true})
 				post(t, other+"/v1/chat/completions", chatBody(chatMessages(29, k.member), stream), nil).Body.Close()
 				if last := up.Requests(); len(last) != 1 || last[0].Refused != "" {
 					t.Errorf("after a restart: %d requests, refused %q", len(last), last[0].Refused)

@@ -76,7 +76,7 @@ func (s *served) handler() (http.Handler, error) {
 			return nil, err
 		}
 		kept := db.Tenant("")
-		o.Config.Log, o.Config.Plans = kept.Log, kept.Plans
+		o.Config.Store.Log, o.Config.Store.Plans = kept.Log, kept.Plans
 	}
 	return proxy.New(&o)
 }

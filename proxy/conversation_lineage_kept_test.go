@@ -82,7 +82,7 @@ func TestKeptCalls(t *testing.T) {
 				up := strict(t)
 				up.Model = wanting(0, 1, 2, 3, 4)
 				kept := &store.Memory{}
-				o := proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Log: kept, Plans: kept}, Documents: kept}
+				o := proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: kept, Plans: kept, Documents: kept}}}
 				url, p := start(t, up, o)
 				a := newAgent(t, api, url, false)
 				a.large = true

@@ -68,7 +68,7 @@ func TestOwnSummary(t *testing.T) {
 			up := strict(t)
 			up.Model = searching
 			kept := &store.Memory{}
-			o := proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Log: kept, Plans: kept}, Documents: kept}
+			o := proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: kept, Plans: kept, Documents: kept}}}
 			url, p := start(t, up, o)
 			a := summedUp(t, api, url, "one")
 			if s := a.peek(); s.text != "It is K15838." || s.action() != proxy.Planned {

@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -77,7 +78,7 @@ func TestHostedStore(t *testing.T) {
 		sent := ""
 		transport, err := proxy.NewTransport(&proxy.Options{
 			Window: 9000,
-			Config: palimpsest.Config{Log: kept.Log, Plans: kept.Plans, Now: func() time.Time { return time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC) }},
+			Config: palimpsest.Config{Store: store.Tenant{Log: kept.Log, Plans: kept.Plans}, Now: func() time.Time { return time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC) }},
 			Base: roundTrip(func(r *http.Request) (*http.Response, error) {
 				data, err := io.ReadAll(r.Body)
 				sent = string(data)
@@ -165,7 +166,7 @@ func TestWholeAnswersStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	transport, err := proxy.NewTransport(&proxy.Options{
-		Config: palimpsest.Config{Log: kept.Log, Plans: kept.Plans},
+		Config: palimpsest.Config{Store: store.Tenant{Log: kept.Log, Plans: kept.Plans}},
 		Base: roundTrip(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: io.NopCloser(strings.NewReader("{}")), Header: http.Header{}, Request: r}, nil
 		}),

@@ -172,7 +172,7 @@ func TestRestart(t *testing.T) {
 				if restart {
 					kept = memory
 				}
-				o.Config.Log, o.Config.Plans = kept, kept
+				o.Config.Store.Log, o.Config.Store.Plans = kept, kept
 				url, _ := start(t, up, o)
 				a := newAgent(t, api, url, false)
 				a.grow(0, 10)
@@ -228,7 +228,7 @@ func TestGrowsPastSmall(t *testing.T) {
 			t.Parallel()
 			up := strict(t)
 			memory := &store.Memory{}
-			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Log: memory, Plans: memory}})
+			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: memory, Plans: memory}}})
 			a := newAgent(t, api, url, false)
 			a.user("Count the parts. Never change a file.")
 			small, large := 0, 0

@@ -390,9 +390,9 @@ func (s *secret) load(ctx context.Context, o *Options) ([]byte, error) {
 		return s.key, nil
 	}
 	key := o.Secret
-	if len(key) == 0 && o.Documents != nil {
+	if len(key) == 0 && o.Config.Store.Documents != nil {
 		var err error
-		if key, err = store.Secret(ctx, o.Documents, secretKind, secretID); err != nil {
+		if key, err = store.Secret(ctx, o.Config.Store.Documents, secretKind, secretID); err != nil {
 			return nil, fmt.Errorf("key of native compaction: %w", err)
 		}
 	}

@@ -97,7 +97,7 @@ func TestNativeOff(t *testing.T) {
 	up := strict(t)
 	up.Model = steps(20, false)
 	kept := &store.Memory{}
-	o := proxy.Options{Window: window, Documents: kept, Emulate: []string{"openai"}, Config: palimpsest.Config{Counter: counter(), Log: kept, Plans: kept}}
+	o := proxy.Options{Window: window, Emulate: []string{"openai"}, Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: kept, Plans: kept, Documents: kept}}}
 	url, _ := start(t, up, o)
 	a := compactedAgent(t, url, 5)
 	o.Emulate = nil
@@ -190,7 +190,7 @@ func TestCompactionFaults(t *testing.T) {
 				f := &faulty{at: at, harm: harm}
 				url, p := start(t, up, proxy.Options{
 					Window: window, Secret: []byte("a secret of this test"), Emulate: []string{"openai"}, Deadline: 300 * time.Millisecond,
-					Config: palimpsest.Config{Counter: counter(), Log: f, Plans: f},
+					Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: f, Plans: f}},
 				})
 				a := newAgent(t, wire.Responses, url, false)
 				a.user("Read all parts. My name is Ada.")

@@ -25,7 +25,7 @@ import (
 // gave, and one with another store does not.
 func TestSecretLasts(t *testing.T) {
 	kept := &store.Memory{}
-	_, first := ignorant(t, proxy.Options{Documents: kept})
+	_, first := ignorant(t, proxy.Options{Config: palimpsest.Config{Store: store.Tenant{Documents: kept}}})
 	a := newAgent(t, wire.Anthropic, first, false)
 	a.grow(0, 5)
 	a.native = `,"compaction":{"type":"summarize"}`
@@ -36,10 +36,10 @@ func TestSecretLasts(t *testing.T) {
 		o    proxy.Options
 		want int
 	}{
-		"the same store": {proxy.Options{Documents: kept}, http.StatusOK},
-		"another store":  {proxy.Options{Documents: &store.Memory{}}, http.StatusBadRequest},
+		"the same store": {proxy.Options{Config: palimpsest.Config{Store: store.Tenant{Documents: kept}}}, http.StatusOK},
+		"another store":  {proxy.Options{Config: palimpsest.Config{Store: store.Tenant{Documents: &store.Memory{}}}}, http.StatusBadRequest},
 		"no documents":   {proxy.Options{}, http.StatusBadRequest},
-		"a key":          {proxy.Options{Secret: []byte("another"), Documents: kept}, http.StatusBadRequest},
+		"a key":          {proxy.Options{Secret: []byte("another"), Config: palimpsest.Config{Store: store.Tenant{Documents: kept}}}, http.StatusBadRequest},
 	} {
 		_, url := ignorant(t, c.o)
 		a.url = url
@@ -87,7 +87,7 @@ func (careless) Summarize(context.Context, summarize.Input) (summarize.Result, e
 // summary is answered as the provider answers when it cannot make one.
 func TestNativeFaults(t *testing.T) {
 	for name, o := range map[string]proxy.Options{
-		"the key":        {Documents: noDocuments{&store.Memory{}}},
+		"the key":        {Config: palimpsest.Config{Store: store.Tenant{Documents: noDocuments{&store.Memory{}}}}},
 		"the summarizer": {Config: palimpsest.Config{Summarizer: silent{}}},
 		"the deadline":   {Config: palimpsest.Config{Summarizer: stuck{}}, Deadline: 500 * time.Millisecond},
 		"a panic":        {Config: palimpsest.Config{Summarizer: careless{}}},

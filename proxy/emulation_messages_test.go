@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -287,14 +288,14 @@ func TestRefusals(t *testing.T) {
 // blocks pass byte for byte; a block of ours is replaced all the same.
 func TestNativeUpstream(t *testing.T) {
 	kept := &store.Memory{}
-	_, first := ignorant(t, proxy.Options{Documents: kept})
+	_, first := ignorant(t, proxy.Options{Config: palimpsest.Config{Store: store.Tenant{Documents: kept}}})
 	made := newAgent(t, wire.Anthropic, first, false)
 	made.grow(0, 5)
 	made.native = `,"compaction":{"type":"summarize"}`
 	ours := made.decoded(made.peek()).Get("content").Raw
 
 	up := strict(t)
-	url, _ := start(t, up, proxy.Options{Documents: kept})
+	url, _ := start(t, up, proxy.Options{Config: palimpsest.Config{Store: store.Tenant{Documents: kept}}})
 	a := newAgent(t, wire.Anthropic, url, false)
 	a.header = betas(native.BetaCompact)
 	a.native = `,"context_management":{"edits":[{"type":"compact_20260112"}]}`

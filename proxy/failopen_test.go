@@ -124,7 +124,7 @@ func TestFaults(t *testing.T) {
 					deadline = 300 * time.Millisecond
 				}
 				url, p := start(t, up, proxy.Options{Window: window, Deadline: deadline, Config: palimpsest.Config{
-					Counter: counter(), Log: f, Plans: f, Policy: faultyPolicy{f}, Events: event.Multi(sink, f),
+					Counter: counter(), Store: store.Tenant{Log: f, Plans: f}, Policy: faultyPolicy{f}, Events: event.Multi(sink, f),
 				}})
 				a := newAgent(t, wire.Anthropic, url, false)
 				a.grow(0, 24)
@@ -165,7 +165,7 @@ func TestFaultInARound(t *testing.T) {
 			model := &curious{t: t, inner: steps(60, false)}
 			up.Model = model.answer
 			f := &faulty{harm: func(context.Context) error { return errDisk }}
-			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Log: f, Plans: f}})
+			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: f, Plans: f}}})
 			a := newAgent(t, api, url, stream)
 			a.grow(0, 24)
 			asked := 0
@@ -199,7 +199,7 @@ func TestRefusedForUs(t *testing.T) {
 	up := strict(t)
 	up.Window = 0
 	f, l := &faulty{}, newReports()
-	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Log: f, Plans: f, Events: l}})
+	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: f, Plans: f}, Events: l}})
 	a := newAgent(t, wire.Anthropic, url, false)
 	a.grow(0, 24)
 	want := a.body()

@@ -132,8 +132,8 @@ func TestDocumentFaults(t *testing.T) {
 			t.Run(at+" "+name, func(t *testing.T) {
 				t.Parallel()
 				up := heldUpstream(t, 4)
-				url, p := start(t, up, proxy.Options{Window: window, Secret: []byte("a secret of this test"), Documents: &faultyDocuments{at: at, harm: harm}, Deadline: 100 * time.Millisecond,
-					Config: palimpsest.Config{Counter: counter()}})
+				url, p := start(t, up, proxy.Options{Window: window, Secret: []byte("a secret of this test"), Deadline: 100 * time.Millisecond,
+					Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Documents: &faultyDocuments{at: at, harm: harm}}}})
 				c := newChained(t, url, true)
 				c.user("Read all parts.")
 				c.run()

@@ -13,6 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/store"
 )
 
 // conversing is an agent whose history stands in a conversation of the provider's.
@@ -126,7 +127,7 @@ func TestConversationFaults(t *testing.T) {
 	up := heldUpstream(t, 40)
 	up.Window = 0
 	documents := &faultyDocuments{harm: func(context.Context) error { return errDisk }}
-	url, p := start(t, up, proxy.Options{Window: window, Documents: documents, Secret: []byte("a secret of this test"), Config: palimpsest.Config{Counter: counter()}})
+	url, p := start(t, up, proxy.Options{Window: window, Secret: []byte("a secret of this test"), Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Documents: documents}}})
 	c := newConversing(t, url, true)
 	c.user("Read all parts.")
 	for n := range 4 {

@@ -32,7 +32,7 @@ func TestMemory(t *testing.T) {
 		for i := range tenants {
 			ups[i] = strict(t)
 			kept := &store.Memory{}
-			url, _ := start(t, ups[i], proxy.Options{Window: window, Memory: memory, Documents: kept, Config: palimpsest.Config{Counter: counter(), Log: kept, Plans: kept}})
+			url, _ := start(t, ups[i], proxy.Options{Window: window, Memory: memory, Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: kept, Plans: kept, Documents: kept}}})
 			for j := range conversations {
 				a := newAgent(t, apis[j], url, false)
 				a.header.Set("X-Session-Id", fmt.Sprint(j))
@@ -91,7 +91,7 @@ func TestChangedSystem(t *testing.T) {
 	for _, api := range []string{wire.Anthropic, wire.Chat} {
 		up := strict(t)
 		kept := &store.Memory{}
-		o := proxy.Options{Window: window, Documents: kept, Config: palimpsest.Config{Counter: counter(), Log: kept, Plans: kept}}
+		o := proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: kept, Plans: kept, Documents: kept}}}
 		url, _ := start(t, up, o)
 		a := newAgent(t, api, url, false)
 		a.grow(0, 24)

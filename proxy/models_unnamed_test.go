@@ -55,7 +55,7 @@ func TestPlanBeforeAnother(t *testing.T) {
 	ask := func(results int) (said, proxy.Totals) {
 		t.Helper()
 		// Nothing but the conversations outlives a proxy.
-		url, p := start(t, up, proxy.Options{Documents: &store.Memory{}, Config: palimpsest.Config{Counter: counter(), Log: kept, Plans: kept}})
+		url, p := start(t, up, proxy.Options{Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: kept, Plans: kept, Documents: &store.Memory{}}}})
 		a := newAgent(t, wire.Chat, url, false)
 		a.grow(0, results)
 		return a.ask(), p.Totals()

@@ -24,7 +24,7 @@ func TestNamedWindow(t *testing.T) {
 	other.Window = 0 // takes all
 	ask := func(up *proxytest.Upstream, first string) (said, proxy.Totals) {
 		t.Helper()
-		url, p := start(t, up, proxy.Options{Documents: memory, Config: palimpsest.Config{Counter: counter()}})
+		url, p := start(t, up, proxy.Options{Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Documents: memory}}})
 		a := newAgent(t, wire.Chat, url, false)
 		a.user(first)
 		a.grow(1, 34)
@@ -153,7 +153,7 @@ func TestGivenWindow(t *testing.T) {
 			}
 			for run := range 2 {
 				l := newReports()
-				o.Documents, o.Config = memory, palimpsest.Config{Counter: counter(), Events: l}
+				o.Config = palimpsest.Config{Counter: counter(), Events: l, Store: store.Tenant{Documents: memory}}
 				url, _ := start(t, up, o)
 				a := newAgent(t, wire.Chat, url, false)
 				a.user(fmt.Sprint("Run ", run))

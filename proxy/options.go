@@ -15,7 +15,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
-	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -28,7 +27,9 @@ type Options struct {
 	Anthropic, OpenAI, Gemini string
 
 	// Config is what conversations are compacted with. If its Counter is nil, each model is counted
-	// with its own. Its Events get faults as well.
+	// with its own. Its Events get faults as well. Of Store, Documents also hold Secret, windows that
+	// providers named in refusals, responses that they hold, and which conversation continues
+	// which; nil keeps them in memory. See Forget for deleting a log.
 	Config palimpsest.Config
 	// Models is the table of models; nil is token.Models. Window is the context window of every
 	// model, in tokens; 0 leaves it to the table, and DefaultWindow is that of models which the
@@ -45,14 +46,9 @@ type Options struct {
 	// compactions that were made here before are replaced by what they stand for.
 	Emulate []string
 	// Secret signs the tokens that emulated compactions give the client. If it is empty a key is
-	// made once and kept in Documents. If that is nil too, the key is of this process, and tokens
-	// of an earlier one cannot be verified.
+	// made once and kept in the Documents. If those are nil too, the key is of this process, and
+	// tokens of an earlier one cannot be verified.
 	Secret []byte
-	// Documents keeps what has to outlive the process beside logs and plans: that key, the windows
-	// that providers named in refusals, responses that they hold, which conversation continues
-	// which, and a provider's last count of each (unless Config has Documents of its own). Nil
-	// keeps them in memory. See Forget for deleting a log.
-	Documents store.Documents
 
 	// Memory bounds what is remembered of conversations between steps; the proxies of several
 	// tenants may share one. Nil is one of its own, with the default bounds.

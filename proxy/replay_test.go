@@ -197,7 +197,7 @@ func (r *recording) run(t *testing.T, up *provider, url string, size, restart in
 	o := proxy.Options{Anthropic: url, OpenAI: url + "/v1", Gemini: url, Window: size, Base: plainly}
 	// The same clock for every run: times of arrival stand in summaries.
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	o.Config = palimpsest.Config{Counter: counter(), Log: memory, Plans: memory, Now: func() time.Time { return noon }}
+	o.Config = palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: memory, Plans: memory}, Now: func() time.Time { return noon }}
 	var totals proxy.Totals
 	var p *proxy.Proxy
 	stop := func() {}
@@ -209,7 +209,7 @@ func (r *recording) run(t *testing.T, up *provider, url string, size, restart in
 				t.Fatal(err)
 			}
 			kept := db.Tenant("")
-			o.Config.Log, o.Config.Plans = kept.Log, kept.Plans
+			o.Config.Store.Log, o.Config.Store.Plans = kept.Log, kept.Plans
 		}
 		if p, err = proxy.New(&o); err != nil {
 			t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event/slogsink"
 	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -339,7 +340,7 @@ func TestWhoseFault(t *testing.T) {
 		return l, p, last
 	}
 	kept := full.Tenant("acme")
-	l, p, s := ask(palimpsest.Config{Log: kept.Log, Plans: kept.Plans}, 2)
+	l, p, s := ask(palimpsest.Config{Store: store.Tenant{Log: kept.Log, Plans: kept.Plans}}, 2)
 	if all := l.failures(); !slices.Equal(all, []string{"storage <nil>", "storage proxy_prepare"}) || p.Totals().Faults != 2 {
 		t.Errorf("a full store: failures %v, totals %+v", all, p.Totals())
 	}
@@ -351,13 +352,13 @@ func TestWhoseFault(t *testing.T) {
 	}
 
 	f := &faulty{at: "current", harm: func(context.Context) error { panic("CANARY") }}
-	l, _, _ = ask(palimpsest.Config{Log: f, Plans: f}, 1)
+	l, _, _ = ask(palimpsest.Config{Store: store.Tenant{Log: f, Plans: f}}, 1)
 	if all, text := l.failures(), l.text(); !slices.Equal(all, []string{"panic proxy_prepare"}) || strings.Contains(text, "CANARY") || !strings.Contains(text, "panic at report_test.go:") {
 		t.Errorf("a panic: failures %v\n%s", all, text)
 	}
 
 	f = &faulty{at: "current", harm: func(context.Context) error { return errors.New("our own") }}
-	l, _, _ = ask(palimpsest.Config{Log: f, Plans: f}, 1)
+	l, _, _ = ask(palimpsest.Config{Store: store.Tenant{Log: f, Plans: f}}, 1)
 	if all := l.failures(); !slices.Equal(all, []string{"internal proxy_prepare"}) || !strings.Contains(l.text(), "our own") {
 		t.Errorf("an error of ours: failures %v\n%s", all, l.text())
 	}

@@ -58,7 +58,7 @@ func TestLookupFaults(t *testing.T) {
 						f.armed.Store(true)
 						return lookup(q)
 					}
-					url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Log: f, Plans: f, Events: l}})
+					url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: f, Plans: f}, Events: l}})
 					a := newAgent(t, api, url, stream)
 					a.grow(0, 24)
 					s := a.ask()

@@ -350,7 +350,7 @@ func TestRoundsFault(t *testing.T) {
 				return proxytest.Answer{Text: "Done."}
 			}
 			disk := &fullDisk{}
-			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Log: disk, Plans: disk}})
+			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: disk, Plans: disk}}})
 			a := newAgent(t, api, url, stream)
 			a.grow(0, 24)
 			want := a.body()

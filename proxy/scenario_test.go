@@ -17,7 +17,7 @@ import (
 func TestScenarios(t *testing.T) {
 	scenario.Run(t, "../testdata/scenarios", "proxy", func(t *testing.T, s *scenario.Setting) func(scenario.Step) []byte {
 		up := proxytest.New(t)
-		url, _ := start(t, up, proxy.Options{Config: s.Config, Documents: s.Config.Documents, Window: s.Window})
+		url, _ := start(t, up, proxy.Options{Config: s.Config, Window: s.Window})
 		return func(step scenario.Step) []byte {
 			answer := proxytest.Answer{Text: "ok"}
 			if step.Answer != nil {

@@ -29,7 +29,7 @@ func TestStoredAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			up, documents := proxytest.New(t), &store.Memory{}
-			url, _ := start(t, up, proxy.Options{Window: 200_000, Documents: documents, Config: palimpsest.Config{Counter: counter()}})
+			url, _ := start(t, up, proxy.Options{Window: 200_000, Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Documents: documents}}})
 			a := newAgent(t, wire.Responses, url, false)
 			a.stored, a.native = c.stored, c.more
 			a.grow(0, c.turns)

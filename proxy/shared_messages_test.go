@@ -56,7 +56,7 @@ func TestSharedPartsStay(t *testing.T) {
 				kept := db.Tenant("")
 				w := &watchedLog{Log: kept.Log, was: map[[2]string]string{}}
 				up := strict(t)
-				url, _ := start(t, up, proxy.Options{Window: window, Documents: kept.Documents, Config: palimpsest.Config{Counter: counter(), Log: w, Plans: kept.Plans}})
+				url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: w, Plans: kept.Plans, Documents: kept.Documents}}})
 				a := newAgent(t, api, url, false)
 				a.header.Set("User-Agent", "claude-cli/2.1.0 (external, cli)")
 				a.grow(0, 12) // most of the first request is new

@@ -53,7 +53,7 @@ func TestOwnCompaction(t *testing.T) {
 			t.Parallel()
 			up := strict(t)
 			memory := &store.Memory{}
-			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Log: memory, Plans: memory}})
+			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: memory, Plans: memory}}})
 			a := newAgent(t, api, url, false)
 
 			// Where it fits and nothing was removed it passes, and nothing is kept.

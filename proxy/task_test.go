@@ -17,6 +17,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -56,7 +57,7 @@ func restarts(t *testing.T, up *proxytest.Upstream) func() string {
 		}
 		t.Cleanup(func() { db.Close() })
 		kept := db.Tenant("")
-		url, _ := start(t, up, proxy.Options{Window: window, Documents: kept.Documents, Config: palimpsest.Config{Counter: counter(), Log: kept.Log, Plans: kept.Plans}})
+		url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Store: store.Tenant{Log: kept.Log, Plans: kept.Plans, Documents: kept.Documents}}})
 		return url
 	}
 }

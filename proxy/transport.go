@@ -109,14 +109,13 @@ func NewTransport(o *Options) (*Transport, error) {
 // setUpStores puts a store in memory in place of those that the options do not have.
 func (t *Transport) setUpStores() {
 	c, inMemory := &t.options.Config, &store.Memory{}
-	c.Log, c.Plans = cmp.Or[store.Log](c.Log, inMemory), cmp.Or[store.Plans](c.Plans, inMemory)
+	c.Store.Log, c.Store.Plans = cmp.Or[store.Log](c.Store.Log, inMemory), cmp.Or[store.Plans](c.Store.Plans, inMemory)
 	c.Memory = cmp.Or(c.Memory, t.options.Memory.sessions)
 	if c.Answers == nil {
-		c.Answers = llm.NewAnswers(nil) // one for all counters
+		c.Answers = llm.NewAnswers(c.Store.Answers) // one for all counters
 	}
-	c.Documents = cmp.Or(c.Documents, t.options.Documents)
-	documents := cmp.Or[store.Documents](t.options.Documents, inMemory)
-	t.conversations.log, t.conversations.plans = c.Log, c.Plans
+	documents := cmp.Or[store.Documents](c.Store.Documents, inMemory)
+	t.conversations.log, t.conversations.plans = c.Store.Log, c.Store.Plans
 	t.histories.responses.records, t.conversations.beginnings, t.models.learned, t.conversations.lineage = responsesIn(documents), beginningsIn(documents), learnedIn(documents), lineageIn(documents)
 }
 

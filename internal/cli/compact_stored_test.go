@@ -10,6 +10,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api/view"
+	"github.com/palimpsest-ai/palimpsest/store"
 )
 
 // TestCompactSaysWhatIsStored: compact says which plan is in force after it and which was
@@ -87,7 +88,7 @@ func TestCompactSaysWhatIsStored(t *testing.T) {
 	}
 
 	err = (&storeFlag{name: "kept.db"}).withTenant(t.Context(), func(k *tenantStore) error {
-		c, err := palimpsest.New(palimpsest.Config{Log: k.Log, Plans: k.Plans})
+		c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: k.Log, Plans: k.Plans}})
 		if err != nil {
 			return err
 		}

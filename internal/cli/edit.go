@@ -155,9 +155,7 @@ func (e *planEdit) edit(ctx context.Context, k *tenantStore, name, message strin
 
 // session is a stored conversation whose plans can be changed.
 func (k *tenantStore) session(id string) (*palimpsest.Session, error) {
-	c, err := palimpsest.New(palimpsest.Config{
-		Log: k.Log, Plans: k.Plans, Documents: k.Documents, Requester: artifact.Requester{TenantID: k.id},
-	})
+	c, err := palimpsest.New(palimpsest.Config{Store: k.Tenant, Requester: artifact.Requester{TenantID: k.id}})
 	if err != nil {
 		return nil, err
 	}

@@ -180,7 +180,7 @@ func (k *tenantStore) shown(ctx context.Context, name string) (*web.Input, error
 	if err != nil {
 		return nil, err
 	}
-	c, err := palimpsest.New(palimpsest.Config{Counter: counter, Documents: k.Documents})
+	c, err := palimpsest.New(palimpsest.Config{Counter: counter, Store: store.Tenant{Documents: k.Documents}})
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/job"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -138,8 +137,9 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	config, kept := &r.options.Config, db.forTenant(r.store.tenant)
-	config.Log, config.Plans, config.Answers, r.options.Documents = kept.Log, kept.Plans, llm.NewAnswers(kept.Answers), &r.notes
 	r.notes = runNotes{documents: kept.Documents, books: map[string][]plan.Note{}}
+	config.Store = kept.Tenant
+	config.Store.Documents = &r.notes
 	if r.contextTools {
 		config.Recall = &palimpsest.Recall{ContextTools: true, Rehydrate: recall.Rehydration{Disabled: true}} // as the proxy has it
 	}

@@ -323,12 +323,12 @@ func (p *serving) newProxy(tenant string) (*proxy.Proxy, error) {
 	}
 	c.Events = event.Multi(p.daemon.Counters, c.Events)
 	c.Requester.TenantID = tenant
-	c.Log, c.Plans, c.Answers = kept.Log, kept.Plans, p.daemon.Spending.Answers(tenant, kept.Answers)
+	c.Store, c.Answers = kept, p.daemon.Spending.Answers(tenant, kept.Answers)
 	c.Jobs, c.Domain = p.jobs, daemon.Domain(tenant)
 	o := &proxy.Options{
 		Anthropic: p.settings.Text("anthropic-upstream"), OpenAI: p.settings.Text("openai-upstream"), Gemini: p.settings.Text("gemini-upstream"),
 		Config: c, Models: p.daemon.Models, Window: p.daemon.Window,
-		Emulate: strings.Split(p.settings.Text("emulate"), ","), Documents: kept.Documents,
+		Emulate: strings.Split(p.settings.Text("emulate"), ","),
 		NoTools: p.settings.Text("proxy") == "plain", MaxBody: p.daemon.Limits.Body, Memory: p.daemon.Memory, Stop: p.stop,
 	}
 	if p.chosen.UsesAgentModel() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -22,7 +23,7 @@ func TestDeletedForAll(t *testing.T) {
 	for _, byModel := range []bool{false, true} {
 		memory := palimpsest.NewMemory(0)
 		tenant := mem.New().Tenant("a")
-		c := palimpsest.Config{Counter: counter, Memory: memory, Log: tenant.Log, Plans: tenant.Plans, Documents: tenant.Documents}
+		c := palimpsest.Config{Counter: counter, Memory: memory, Store: tenant}
 		cs, err := newCompactors(&Config{Models: &models, countsByModel: byModel, Memory: proxy.NewMemory(nil)}, c, tenant.Answers)
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +68,7 @@ func TestCountersAreShared(t *testing.T) {
 	made := map[*token.Counter]bool{}
 	for _, name := range []string{"a", "b"} {
 		tenant := mem.New().Tenant(name)
-		cs, err := newCompactors(o, palimpsest.Config{Counter: counter, Log: tenant.Log, Plans: tenant.Plans}, tenant.Answers)
+		cs, err := newCompactors(o, palimpsest.Config{Counter: counter, Store: store.Tenant{Log: tenant.Log, Plans: tenant.Plans}}, tenant.Answers)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -62,7 +62,7 @@ func TestHarderAlike(t *testing.T) {
 			library := func(anew, again bool) []int {
 				db := &store.Memory{}
 				session := func() *palimpsest.Session {
-					c, err := palimpsest.New(palimpsest.Config{Policy: p, Log: db, Plans: db})
+					c, err := palimpsest.New(palimpsest.Config{Policy: p, Store: store.Tenant{Log: db, Plans: db}})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -165,8 +165,9 @@ func (ts *tenants) get(name string) (*tenant, error) {
 		hub: &hub{watchers: map[string]map[*watcher]bool{}}, searchCache: ts.searchCache, prepared: ts.prepared,
 	}
 	c := ts.config.Compactor
-	c.Log, c.Plans, c.Answers = t.Log, watchedPlans{t.Plans, t.hub}, ts.config.Spending.Answers(name, t.Answers)
-	c.Documents, c.Artifacts, c.Requester = t.Documents, ts.config.Artifacts, artifact.Requester{TenantID: name}
+	c.Store, c.Answers = t.Tenant, ts.config.Spending.Answers(name, t.Answers)
+	c.Store.Plans = watchedPlans{t.Plans, t.hub}
+	c.Artifacts, c.Requester = ts.config.Artifacts, artifact.Requester{TenantID: name}
 	c.Jobs, c.Domain = ts.jobs, Domain(name)
 	c.Events = event.Func(func(ctx context.Context, e event.Event) {
 		event.Multi(ts.config.Counters, event.Func(t.recordEvent), ts.config.Compactor.Events).Emit(ctx, e)

@@ -273,7 +273,7 @@ func (x *survival) count(bound *int, isBound bool, total *int, isTotal bool) {
 // what is found after the last.
 func (p *planted) chain(ctx context.Context, pol policy.Policy, counter *token.Counter, rounds []int, each func(n int, m *references.Moment, s *references.Shown, out []references.Found) error) ([]references.Found, error) {
 	var plans store.Memory
-	compactor, err := palimpsest.New(palimpsest.Config{Policy: pol, Counter: counter, Log: &plans, Plans: &plans, Recall: &palimpsest.Recall{}, Now: references.PlanTime})
+	compactor, err := palimpsest.New(palimpsest.Config{Policy: pol, Counter: counter, Store: store.Tenant{Log: &plans, Plans: &plans}, Recall: &palimpsest.Recall{}, Now: references.PlanTime})
 	if err != nil {
 		return nil, err
 	}

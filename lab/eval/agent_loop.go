@@ -47,7 +47,7 @@ func (r *replay) agentLoop(ctx context.Context, p policy.Policy, counter *token.
 	h.base.Model = r.model.Name
 	var err error
 	h.compactor, err = palimpsest.New(palimpsest.Config{
-		Policy: p, Counter: counter, Log: &h.plans, Plans: &h.plans, Recall: &palimpsest.Recall{},
+		Policy: p, Counter: counter, Store: store.Tenant{Log: &h.plans, Plans: &h.plans}, Recall: &palimpsest.Recall{},
 		Now: func() time.Time { return h.now },
 	})
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -26,7 +27,7 @@ func Example() {
 			log.Fatal(err)
 		}
 		t := db.Tenant("")
-		c, err := palimpsest.New(palimpsest.Config{Log: t.Log, Plans: t.Plans})
+		c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: t.Log, Plans: t.Plans}})
 		if err != nil {
 			log.Fatal(err)
 		}

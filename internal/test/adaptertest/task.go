@@ -21,9 +21,9 @@ type Run func(ctx context.Context, c *palimpsest.Compactor, o *adapter.Options, 
 func TestTask(t *testing.T, run Run) {
 	compactor := func(t *testing.T, log store.Log) *palimpsest.Compactor {
 		memory := &store.Memory{}
-		config := palimpsest.Config{Log: memory, Plans: memory, Recall: &palimpsest.Recall{}}
+		config := palimpsest.Config{Store: store.Tenant{Log: memory, Plans: memory}, Recall: &palimpsest.Recall{}}
 		if log != nil {
-			config.Log = log
+			config.Store.Log = log
 		}
 		c, err := palimpsest.New(config)
 		if err != nil {

@@ -120,7 +120,7 @@ func (s *scenario) run(t *testing.T, policy, model string, ops []op, face Face) 
 	}
 	tenant := r.db.Tenant("")
 	c := p.Config(r.count)
-	c.Log, c.Plans, c.Documents, c.Events = tenant.Log, tenant.Plans, tenant.Documents, r.heard
+	c.Store, c.Events = tenant, r.heard
 	c.Now = func() time.Time { return time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC) }
 	base := &prompt.Prompt{Model: "m", System: []prompt.System{{Text: "You look after a shop."}}, MaxOutput: s.Output}
 	if text, ok := strings.CutPrefix(ops[0].text, "system: "); ok {

@@ -263,7 +263,7 @@ func compactStepByStep(policy string, counter *token.Counter, window int) exam.M
 		}
 		config := chosen.Config(counter)
 		logs := &store.Memory{}
-		config.Log, config.Plans, config.Now = logs, logs, examTime
+		config.Store, config.Now = store.Tenant{Log: logs, Plans: logs}, examTime
 		c, err := palimpsest.New(config)
 		if err != nil {
 			return nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/exam"
 	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -98,7 +99,7 @@ func look(ctx context.Context, file string, call thread.ToolCall) (string, error
 	if err != nil || len(held) == 0 {
 		return "", errors.Join(err, fmt.Errorf("%s holds no conversation", file))
 	}
-	c, err := palimpsest.New(palimpsest.Config{Log: kept.Log, Plans: kept.Plans, Recall: &palimpsest.Recall{}})
+	c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: kept.Log, Plans: kept.Plans}, Recall: &palimpsest.Recall{}})
 	if err != nil {
 		return "", err
 	}
