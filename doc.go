@@ -12,12 +12,12 @@
 // (package render). A policy (package policy) decides when to make a plan, and how; no
 // policy needs a model for it.
 //
-// An agent loop uses a Session: PrepareStep returns the prompt to send, FinishStep takes
-// the answer, Overflowed and CutOff help after a refusal.
+// An agent loop uses a Session; Overflowed and CutOff help after a refusal.
 //
 //	c, err := palimpsest.New(palimpsest.Config{Model: "claude-haiku-4-5"})
 //	s := c.Session("ticket-4711")
 //	p, err := s.PrepareStep(ctx, palimpsest.Step{Messages: news, Profile: render.For(wire.Anthropic)})
+//	err = s.FinishStep(ctx, p, usage, answer) // after the model was sent p.Prompt
 //
 // To fit one conversation into a budget once:
 //

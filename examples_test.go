@@ -25,6 +25,31 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
+// One step with a client of your own: what to send before the call, what came back after it.
+func ExampleSession() {
+	ctx := context.Background()
+	c, err := palimpsest.New(palimpsest.Config{Model: "claude-haiku-4-5"})
+	must(err)
+	s := c.Session("ticket-4711")
+	p, err := s.PrepareStep(ctx, palimpsest.Step{ // compacts when it is due
+		Profile: render.For(wire.Anthropic), Messages: []thread.Message{thread.NewMessage(thread.User, "Tidy the queue.")},
+	})
+	must(err)
+	request, err := anthropic.Codec{}.Encode(p.Prompt) // of wire/anthropic; other APIs have theirs beside it
+	must(err)
+	answer, err := anthropic.Codec{}.DecodeAnswer(post("/v1/messages", request)) // post is yours
+	must(err)
+	must(s.FinishStep(ctx, p, answer.Usage, answer.Message))
+	fmt.Println(answer.Message.Text())
+	// Output:
+	// It is tidy.
+}
+
+// post stands for a program's way to ask a provider; of an answer with an error it makes llm.Failure.
+func post(string, []byte) []byte {
+	return []byte(`{"id":"msg_1","type":"message","role":"assistant","model":"claude-haiku-4-5","content":[{"type":"text","text":"It is tidy."}],"stop_reason":"end_turn","usage":{"input_tokens":12,"output_tokens":5}}`)
+}
+
 // One conversation is fitted into a budget once, without a loop.
 func ExampleCompactor_Compact() {
 	f, err := transcript.Open("testdata/sessions/fix-retry.claude-code.jsonl", nil) // a session of an agent, or a request
@@ -45,7 +70,7 @@ func ExampleCompactor_Compact() {
 	removed := recall.Removed(t.Thread, res.Plan) // each with its full Text
 	hits := recall.NewIndex(removed).Search("retry.max_attempts", nil)
 	fmt.Println(len(removed), "messages removed; the best of", len(hits), "passages is of turn", hits[0].Turn)
-	body, err := anthropic.Codec{}.Encode(res.Prompt) // of wire/anthropic; other APIs have theirs beside it
+	body, err := anthropic.Codec{}.Encode(res.Prompt)
 	must(err)
 	fmt.Println(len(body) > 0)
 	// Output:
@@ -125,7 +150,7 @@ func TestLibraryExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	rest := string(page)
-	for _, in := range [][2]string{{"example_test.go", "Example"}, {"examples_test.go", "ExampleCompactor_Compact"}, {"examples_test.go", "ExampleConfig"}} {
+	for _, in := range [][2]string{{"examples_test.go", "ExampleSession"}, {"example_test.go", "Example"}, {"examples_test.go", "ExampleCompactor_Compact"}, {"examples_test.go", "ExampleConfig"}} {
 		source, err := os.ReadFile(in[0])
 		if err != nil {
 			t.Fatal(err)

@@ -85,8 +85,9 @@ type Step struct {
 	// value is a provider without special rules.
 	Profile render.Profile
 	// Window is the model's context window, and Output what is kept free for its answer, in
-	// tokens; a Base that was not read from a request asks for so much if it has no MaxOutput. Budget bounds the whole request where it should be smaller. Without Window
-	// and Budget, those of Config.Model hold, else only the policy's own limits.
+	// tokens; a Base that was not read from a request asks for so much if it has no MaxOutput.
+	// Budget bounds the whole request where it should be smaller. Without Window and Budget,
+	// those of Config.Model hold, else only the policy's own limits.
 	Window, Output, Budget int
 	// OwnTarget is for Session.Compact and Session.Plan, which fill Budget: with it they go
 	// down to the policy's own target below Budget, as PrepareStep does. It is for a budget
