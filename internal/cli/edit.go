@@ -271,18 +271,17 @@ func (k *tenantStore) undo(ctx context.Context, name string, n int) (*undone, er
 		return nil, err
 	}
 	session, err := k.session(id)
+	if err == nil {
+		err = session.OnlyIf(palimpsest.Condition{Plans: &info.Plans}).Undo(ctx, n)
+	}
 	if err != nil {
 		return nil, err
 	}
-	made := &undone{Thread: id, Version: info.Plans + 1, Replaced: *earlier(info.Plans, current)}
-	if n > 0 {
-		restored, err := k.Plans.Plan(ctx, id, n)
-		if err != nil {
-			return nil, err
-		}
-		made.Restored = *earlier(n, restored)
+	restored, err := k.Plans.Plan(ctx, id, info.Plans+1) // counted with what came since plan n was made
+	if err != nil {
+		return nil, err
 	}
-	return made, session.OnlyIf(palimpsest.Condition{Plans: &info.Plans}).Undo(ctx, n)
+	return &undone{Thread: id, Version: info.Plans + 1, Restored: *earlier(n, restored), Replaced: *earlier(info.Plans, current)}, nil
 }
 
 // print says what is in force now, and what was before.
@@ -291,6 +290,6 @@ func (u *undone) print(p *printer) {
 	if u.Restored.Version > 0 {
 		as = fmt.Sprintf("the same as plan %d (%s)", u.Restored.Version, u.Restored.size(u.Replaced.Counter))
 	}
-	p.text("%s: plan %d is in force now, %s; before it was plan %d (%s)", u.Thread, u.Version, as, u.Replaced.Version, u.Replaced.size(u.Replaced.Counter))
+	p.text("%s: plan %d is in force now, %s; before it was plan %d (%s when it was made)", u.Thread, u.Version, as, u.Replaced.Version, u.Replaced.size(u.Replaced.Counter))
 	p.line("to take it back: %s", u.again)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/dsn"
 	"github.com/palimpsest-ai/palimpsest/internal/install"
@@ -64,7 +65,8 @@ model say which sentences of their user still stand (--rules, for which the inst
 one question for each summary, of at most 15 % of the tokens that are summarized.
 
 What will change is shown, and asked for. Every file that is changed is copied before, and
-"palimpsest uninstall" takes everything back. Agents: ` + strings.Join(install.Names(), ", ") + `.`,
+"palimpsest uninstall" takes everything back.
+` + strings.Join(clip.Wrap("Agents: "+strings.Join(install.Names(), ", ")+".", 96, ""), "\n"),
 		Example: "  palimpsest install --dry-run\n  palimpsest install claude-code codex --yes",
 		Args:    onlyAgents(install.Names(), false), ValidArgs: install.Names(),
 		RunE: func(c *cobra.Command, args []string) error {

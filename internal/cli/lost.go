@@ -230,7 +230,7 @@ func runOverview(c *cobra.Command, s Streams) error {
 	why := o.chooseNext()
 	return writeResult(s.Out, c, o, func(p *printer) {
 		if o.Sample {
-			p.text("No sessions of agents were found on this machine. This is the sample that comes with Palimpsest:")
+			p.text("No sessions of agents were found on this machine; what `run` and `serve` kept, `palimpsest threads` lists. This is the sample that comes with Palimpsest:")
 		} else {
 			p.title("Your latest sessions")
 			p.sessions(o.Sessions, all)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -86,6 +87,33 @@ func TestThreadNames(t *testing.T) {
 	}
 	if out := must("threads", "--store", "kept.db"); strings.Contains(out, onlyID) {
 		t.Errorf("it was deleted by its number: %s", out)
+	}
+}
+
+// TestUndoCountsNow: of the plan that an undo brings back it is told what it makes of the conversation now, which has
+// grown since that plan was made.
+func TestUndoCountsNow(t *testing.T) {
+	file := sessionOnMachine(t)
+	session, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(session), "\n")
+	for _, part := range []int{len(lines) / 2, len(lines)} {
+		if err := os.WriteFile(file, []byte(strings.Join(lines[:part], "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if status, _, said := run(t, "compact", file, "--budget", "16000", "--store", "kept.db", "-o", os.DevNull); status != exitDone {
+			t.Fatal(said)
+		}
+	}
+	status, out, said := run(t, "undo", onlyID, "--store", "kept.db", "--json")
+	var made undone
+	if err := json.Unmarshal([]byte(out), &made); err != nil || status != exitDone {
+		t.Fatal(err, out, said)
+	}
+	if made.Restored.Version != 1 || made.Restored.Tokens < 20_000 || made.Replaced.Tokens > 16_000 {
+		t.Errorf("plan 1 was made of half of the conversation: %s", out)
 	}
 }
 
