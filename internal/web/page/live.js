@@ -247,7 +247,7 @@ const live = (() => {
     if (found.length) $('threads').append(make('p', { class: 'totals' }, plural(found.length, 'thread') + ' with ' + plural(found.reduce((n, t) => n + t.version, 0), 'message') + '; compacted: ' + number(found.filter((t) => t.plan_version).length)));
     if (found.length > most) $('threads').append(make('p', { class: 'none' }, 'These are the newest ' + most + ' of ' + number(found.length) + ': a search finds the others.'));
     $('sessions').replaceChildren(rows(home.sessions.filter(has), q ? 'No session matches.' : 'No sessions of agents were found.',
-      (s) => [s.title, s.agent, short(s.bytes) + 'B', s.project || '', ago(s.changed_at)], ['Title', 'Agent', 'Size', 'Project', 'Changed'], (s) => '#/session/' + encodeURIComponent(s.id)));
+      (s) => [s.title, s.agent, short(s.bytes).replace(/[kM]?$/, ' $&B'), s.project || '', ago(s.changed_at)], ['Title', 'Agent', 'Size', 'Project', 'Changed'], (s) => '#/session/' + encodeURIComponent(s.id)));
   }
   async function goHome() {
     if (watching) watching.abort();
