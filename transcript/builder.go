@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -204,10 +206,52 @@ func (b *builder) add(kind thread.Kind, messages ...thread.Message) {
 
 // otherPart counts a part that is not read. Those of silent are known to hold nothing for a model.
 func (b *builder) otherPart(kind string, silent map[string]bool) {
+	if !silent[kind] {
+		kind = "part/" + kind
+	}
+	b.otherRecord(kind, silent)
+}
+
+// otherRecord counts a record that is not read. Those of silent are known to hold nothing for a model.
+func (b *builder) otherRecord(kind string, silent map[string]bool) {
 	if silent[kind] {
 		b.report.skip(kind)
 	} else {
-		b.report.unknown("part/" + kind)
+		b.report.unknown(kind)
+	}
+}
+
+// maxPlaced limits what placeFiles puts into a conversation, in bytes: a file may be named often.
+const maxPlaced = 128 << 20
+
+// placeFiles puts files that the session keeps apart in place of their names, as file gives them: in base64, or as
+// a data URL; empty for one that is not there.
+func (b *builder) placeFiles(file func(name string) string) {
+	b.flush()
+	left := maxPlaced
+	var place func([]thread.Part)
+	place = func(parts []thread.Part) {
+		for i, p := range parts {
+			if r, ok := p.(thread.ToolResult); ok {
+				place(r.Content)
+			}
+			m, ok := p.(thread.Media)
+			if !ok || !strings.Contains(m.Data, ":") { // of base64 it is no part
+				continue
+			}
+			data := file(m.Data)
+			if left -= len(data); data == "" || left < 0 {
+				b.report.warn(0, "the file %s is not there, or too long", clip.Line(m.Data, 100))
+				parts[i] = thread.Text{Text: "[" + string(m.Type) + " missing]"}
+				continue
+			}
+			found := mediaPart(cmp.Or(m.MIME, string(m.Type)), data)
+			found.Name = m.Name
+			parts[i] = found
+		}
+	}
+	for _, m := range b.messages {
+		place(m.Parts)
 	}
 }
 

@@ -78,7 +78,9 @@ func (s *codexSession) read(v gjson.Result, number int) {
 		s.readCompaction(payload, place)
 	case "response_item":
 		s.item(payload, place)
-	case "world_state", "token_usage_record", "inter_agent_communication", "inter_agent_communication_metadata":
+	case "inter_agent_communication":
+		s.addItem(agentMessage(payload), place)
+	case "world_state", "token_usage_record", "inter_agent_communication_metadata":
 		s.report.skip(kind)
 	case "":
 		if v.Get("record_type").Exists() {
@@ -141,6 +143,16 @@ func (s *codexSession) addItem(item string, place codexEntry) {
 	}
 	place.item = item
 	s.now = append(s.now, place)
+}
+
+// agentMessage is the item that the model gets of what another agent told it.
+func agentMessage(told gjson.Result) string {
+	said := []string{rawjson.NewTypedObject("input_text").Str("text", told.Get("content").Str).String()}
+	if sealed := told.Get("encrypted_content"); sealed.Str != "" {
+		said = []string{rawjson.NewTypedObject("encrypted_content").Raw("encrypted_content", sealed.Raw).String()}
+	}
+	return rawjson.NewTypedObject("agent_message").Str("author", told.Get("author").Str).Str("recipient", told.Get("recipient").Str).
+		Raw("content", rawjson.Array(said)).String()
 }
 
 // itemText is the text of a message.

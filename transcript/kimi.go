@@ -2,11 +2,16 @@ package transcript
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"path/filepath"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -30,6 +35,11 @@ func readKimiCode(j *importJob) ([]Transcript, error) {
 		case "context.clear":
 			j.report.skip(kind)
 			log.goBack(0)
+		case "swarm_mode.exit": // takes its reminder back, if nothing came after it
+			if n := len(log.now); n > 0 && log.now[n-1].Get("message.origin.variant").Str == "swarm_mode" {
+				log.now = log.now[:n-1]
+			}
+			j.report.skip(kind)
 		case "config.update", "profile.bind", "llm.request": // of the session, whatever is taken back
 			kimiRecord(b, v, number)
 		default:
@@ -50,11 +60,35 @@ func readKimiCode(j *importJob) ([]Transcript, error) {
 		for _, r := range records {
 			kimiRecord(to, r.Result, r.line)
 		}
+		to.placeFiles(j.kimiBlob)
 		return to
 	}
 	apart := func(records []record) *builder { return add(j.newBuilder(value{}), records) }
 	return add(b, log.now).transcripts(built(log.left, apart)...)
 }
+
+// kimiBlob is a file that lies beside the log under its hash, as the name says: "blobref:image/png;HASH".
+func (j *importJob) kimiBlob(name string) string {
+	mime, hash, _ := strings.Cut(strings.TrimPrefix(name, "blobref:"), ";")
+	if sum, err := hex.DecodeString(hash); err != nil || len(sum) != sha256.Size || j.path == "" {
+		return ""
+	}
+	data := regularFile(filepath.Join(filepath.Dir(j.path), "blobs", hash), maxPlaced)
+	if len(data) == 0 {
+		return ""
+	}
+	return "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(data)
+}
+
+// kimiSilent are the records of Kimi Code without a message: what the model sees of them stands in messages.
+var kimiSilent = scan.WordSet(`metadata forked tools.set_active_tools tools.reset_active_tools tools.register_user_tool tools.unregister_user_tool tools.update_store
+	turn.prompt turn.steer turn.cancel turn.ended turn.step.interrupted turn.step.retrying llm.tools_snapshot usage.record mcp.tools_discovered
+	permission.record_approval_result permission.set_mode plan_mode.enter plan_mode.exit plan_mode.cancel plan.revision full_compaction.begin
+	full_compaction.complete full_compaction.cancel runtime.set_binding plugin.session_start token_counting.measured token_counting.turn_recorded
+	token_counting.rebased token_counting.truncated cron.add cron.cursor cron.delete file_history.checkpoint file_history.tracked goal.clear goal.create
+	goal.update interaction.request interaction.resolved interruptionReminder.recorded staleGuard.recorded staleGuard.cleared swarm_mode.enter
+	task.started task.terminated task.waitDelivered tower_mode.enter tower_mode.exit prompt.accepted prompt.aborted prompt.completed
+	prompt.steered agent.message.appended agent.turn.started agent.turn.ended`)
 
 func kimiRecord(b *builder, v gjson.Result, number int) {
 	b.at(number, millisTime(v.Get("time").Int()))
@@ -74,16 +108,16 @@ func kimiRecord(b *builder, v gjson.Result, number int) {
 		kimiEvent(b, v.Get("event"))
 	case "context.apply_compaction":
 		b.flush()
-		summary := firstText(v, "contextSummary", "summary")
-		b.summarized(Compaction{TokensBefore: int(v.Get("tokensBefore").Int())}, textParts(summary)...)
-	case "metadata", "tools.set_active_tools", "turn.prompt", "llm.tools_snapshot", "usage.record",
-		"turn.steer", "permission.record_approval_result", "plan_mode.enter", "plan_mode.exit",
-		"full_compaction.begin", "full_compaction.complete", "runtime.set_binding", "permission.set_mode", "plugin.session_start",
-		"token_counting.measured", "token_counting.turn_recorded", // and what 2.1 tells of what the other records hold:
-		"agent.message.appended", "agent.turn.started", "agent.turn.ended", "turn.ended", "prompt.completed":
-		b.report.skip(kind)
+		summary := v.Get("summary") // a text, or before version 1.5 also a message
+		if summary.IsObject() {
+			summary = summary.Get("content")
+		}
+		if text := v.Get("contextSummary"); text.Str != "" {
+			summary = text
+		}
+		b.summarized(Compaction{TokensBefore: int(v.Get("tokensBefore").Int()), TokensAfter: int(v.Get("tokensAfter").Int())}, readParts(summary)...)
 	default:
-		b.report.unknown(kind)
+		b.otherRecord(kind, kimiSilent)
 	}
 }
 
@@ -125,6 +159,7 @@ func kimiMessage(b *builder, m gjson.Result) {
 		}
 		b.flush()
 	case thread.Tool:
+		parts = append(parts, textParts(m.Get("note").Str)...)
 		b.answer(thread.ToolResult{CallID: b.openCallID(m.Get("toolCallId").Str), Outcome: outcomeOf(m.Get("isError").Bool()), Content: parts})
 	default:
 		b.unknownRole(string(role))
@@ -150,6 +185,7 @@ func kimiEvent(b *builder, e gjson.Result) {
 		} else {
 			r.Structured, r.Content = structuredResult(out)
 		}
+		r.Content = append(r.Content, textParts(e.Get("result.note").Str)...)
 		b.answer(r)
 	default:
 		b.report.unknown("event/" + kind)

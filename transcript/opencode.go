@@ -136,7 +136,7 @@ func openCode2Message(b *builder, m gjson.Result) {
 			text = append(text, fileMedia(f))
 		}
 		b.say(thread.User, thread.Plain, text...)
-	case "synthetic":
+	case "synthetic", "system":
 		b.say(thread.User, thread.Injected, text...)
 	case "shell": // the user ran it
 		b.say(thread.User, thread.Attached, textParts(shellText(m.Get("command").Str, firstText(m, "output.output", "output"), false, m.Get("exit")))...)

@@ -73,7 +73,9 @@ func readParts(v gjson.Result) (all []thread.Part) {
 	case v.Get("resource.text").Exists(), v.Get("source.type").Str == "text": // a resource of the Model Context Protocol, a document
 		return textParts(firstText(v, "resource.text", "source.data"))
 	case isFile[kind], strings.HasSuffix(kind, "_url"), v.Get("inlineData").Exists(), v.Get("fileData").Exists():
-		return []thread.Part{fileMedia(v)}
+		if m := fileMedia(v); m.Data != "" || m.URL != "" { // else it is known by a name that nobody here knows
+			return []thread.Part{m}
+		}
 	}
 	return []thread.Part{opaquePart(v)}
 }
@@ -85,6 +87,9 @@ var isFile = scan.WordSet("image audio video file media image-data file-data ima
 // block shows the class.
 func fileMedia(v gjson.Result) thread.Media {
 	kind := v.Get("type").Str
+	if inner := v.Get("media"); inner.IsObject() { // of Cline
+		v = inner
+	}
 	mime := firstText(v, "mediaType", "mimeType", "mime", "inlineData.mimeType", "fileData.mimeType", "source.media_type", "source.mediaType", "resource.mimeType")
 	if class := strings.TrimSuffix(strings.TrimSuffix(kind, "-url"), "_url"); mime == "" && class != "file" && class != "resource" {
 		mime = class
@@ -92,8 +97,8 @@ func fileMedia(v gjson.Result) thread.Media {
 			mime += "/" + format
 		}
 	}
-	m := mediaPart(mime, firstText(v, "url", "data", "image", "audio", "video", kind+".url", strings.Replace(kind, "_url", "Url", 1)+".url", "inlineData.data", "fileData.fileUri", "source.data", "source.url", "resource.blob"))
-	m.Name = v.Get("filename").Str
+	m := mediaPart(mime, firstText(v, "url", "data", "image", "audio", "video", kind+".url", strings.Replace(kind, "_url", "Url", 1)+".url", "inlineData.data", "fileData.fileUri", "source.data", "source.url", "resource.blob", "uri", "assetId"))
+	m.Name = firstText(v, "filename", "name", "displayName")
 	return m
 }
 

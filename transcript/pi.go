@@ -62,6 +62,7 @@ func piEntries(b *builder, entries []record) {
 			}
 			piMessage(b, m)
 		case "compaction":
+			b.piSystem(e.Get("systemMessage"))
 			b.summarized(Compaction{TokensBefore: int(e.Get("tokensBefore").Int())}, says(textParts(piRecap+e.Get("summary").Str+"\n</summary>"))...)
 		case "branch_summary":
 			b.say(thread.User, thread.Recap, says(textParts(e.Get("summary").Str))...)
@@ -123,7 +124,11 @@ const piMark = "palimpsest"
 // piSystem reads a system message, whose sections go by names: a later one takes the place of one of the
 // same name.
 func (b *builder) piSystem(m gjson.Result) {
-	b.addSystem("system", m.Get("content").Str)
+	for _, p := range readParts(m.Get("content")) {
+		if t, ok := p.(thread.Text); ok && !slices.ContainsFunc(b.System, func(s prompt.System) bool { return s.Text == t.Text }) {
+			b.addSystem("system", t.Text)
+		}
+	}
 	for name, text := range rawjson.Members(m.Get("sections")) {
 		at := slices.IndexFunc(b.System, func(s prompt.System) bool { return s.Role == "system/"+name })
 		switch {

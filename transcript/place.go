@@ -69,13 +69,17 @@ func (p Place) About(session string) (title, dir string) {
 	for range p.ID {
 		session = filepath.Dir(session)
 	}
-	state := filepath.Join(session, p.State)
-	if info, err := os.Lstat(state); err != nil || !info.Mode().IsRegular() || info.Size() > readSize {
-		return "", ""
-	}
-	data, _ := os.ReadFile(state) // or it is gone meanwhile
-	v := gjson.ParseBytes(data)
+	v := gjson.ParseBytes(regularFile(filepath.Join(session, p.State), readSize))
 	return v.Get("title").Str, firstText(v, "cwd", "workDir")
+}
+
+// regularFile is what stands in a file, which is no link; nil if it is longer, or cannot be read.
+func regularFile(path string, limit int64) []byte {
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() > limit {
+		return nil
+	}
+	data, _ := os.ReadFile(path) // or it is gone meanwhile
+	return data
 }
 
 // PartOf says what the name of a session's file of the agent, and its beginning, tell of the session.
