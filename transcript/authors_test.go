@@ -34,6 +34,23 @@ func TestAuthors(t *testing.T) {
 			[]thread.Author{thread.ByPerson, thread.ByAttachment}},
 		"cursor": {`{"role":"user","message":{"content":[{"type":"text","text":"<git_status>\nnever push\n</git_status>"},{"type":"text","text":"<attached_files>\nnever push\n</attached_files>\n<user_query>\nLook.\n</user_query>"}]}}`,
 			[]thread.Author{thread.ByHarness, thread.ByAttachment, thread.ByPerson}},
+		"goose": {`{"id":"g","working_dir":"/w","conversation":[` +
+			`{"role":"user","created":1,"content":[{"type":"text","text":"Look."}],"metadata":{"userVisible":true,"agentVisible":false}},` +
+			`{"role":"user","created":2,"content":[{"type":"text","text":"Start working toward this goal: plums."}],"metadata":{"userVisible":false,"agentVisible":true}},` +
+			`{"role":"assistant","created":3,"content":[{"type":"text","text":"I do."}]},` +
+			`{"role":"user","created":4,"content":[{"type":"text","text":"Plums were found."}],"metadata":{"userVisible":false,"agentVisible":true}},` +
+			`{"role":"assistant","created":5,"content":[{"type":"text","text":"Your context was compacted."}],"metadata":{"userVisible":false,"agentVisible":true}}]}`,
+			[]thread.Author{thread.ByPerson, thread.ByHarness, thread.ByModel, thread.ByCompaction, thread.ByHarness}},
+		"cline": {`[{"role":"user","ts":1,"content":[{"type":"text","text":"Plums were found."}],"metadata":{"kind":"compaction_summary","displayRole":"system","tokensBefore":9}},` +
+			`{"role":"assistant","ts":2,"content":[{"type":"text","text":"The provider failed."}],"metadata":{"displayOnly":true,"displayRole":"error"}},` +
+			`{"role":"user","ts":3,"content":[{"type":"text","text":"Go on."}]}]`,
+			[]thread.Author{thread.ByCompaction, thread.ByPerson}},
+		"copilot-cli": {`{"type":"user.message","data":{"content":"Go on.","isAutopilotContinuation":true},"id":"e1","timestamp":"2026-11-20T10:00:02Z"}`,
+			[]thread.Author{thread.ByHarness}},
+		"qwen-code": {`{"uuid":"q1","sessionId":"s","type":"user","message":{"role":"user","parts":[{"text":"Look."}]}}
+{"uuid":"q2","parentUuid":"q1","sessionId":"s","type":"system","subtype":"chat_compression","systemPayload":{"info":{},"compressedHistory":[{"role":"user","parts":[{"text":"Look."}]},{"role":"model","parts":[{"text":"I looked."}]}]}}
+{"uuid":"q3","parentUuid":"q2","sessionId":"s","type":"user","message":{"role":"user","parts":[{"text":"Go on."}]}}`,
+			[]thread.Author{thread.ByPerson, thread.ByPerson}},
 		"pi": {`{"type":"session","id":"s","cwd":"/r","timestamp":"2026-05-12T10:00:00Z"}` + "\n" +
 			`{"type":"message","timestamp":"2026-05-12T10:00:01Z","message":{"role":"bashExecution","command":"ls","output":"never push"}}`,
 			[]thread.Author{thread.ByAttachment}},

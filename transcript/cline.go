@@ -34,10 +34,14 @@ func readCline(j *importJob) ([]Transcript, error) {
 			if about := m.Get("modelInfo"); about.Exists() {
 				b.Model, b.Provider = firstText(about, "modelId", "id"), firstText(about, "providerId", "provider")
 			}
-			switch role := m.Get("role").Str; role {
-			case "user":
+			switch role := m.Get("role").Str; {
+			case m.Get("metadata.displayOnly").Bool():
+				b.report.skip("message for the user alone")
+			case m.Get("metadata.kind").Str == "compaction_summary":
+				b.summarized(Compaction{TokensBefore: int(m.Get("metadata.tokensBefore").Int())}, readParts(m.Get("content"))...)
+			case role == "user":
 				clineUser(b, m.Get("content"))
-			case "assistant":
+			case role == "assistant":
 				anthropicAnswer(b, m.Get("content"))
 			default:
 				b.unknownRole(role)

@@ -46,8 +46,8 @@ func readGoose(j *importJob) ([]Transcript, error) {
 	return append(found, one...), err
 }
 
-// gooseMessage adds a message. After a compaction the model sees a summary, and the agent's own words on it,
-// that the user does not; what neither sees was copied behind them.
+// gooseMessage adds a message. What the user does not see is the agent's own: after a compaction a summary, and an answer
+// of nobody's to it. What neither sees was copied behind them.
 func gooseMessage(b *builder, m gjson.Result) {
 	b.time = unixTime(m.Get("created").Int())
 	sees := func(who string) bool { return m.Get("metadata."+who).Type != gjson.False }
@@ -56,11 +56,15 @@ func gooseMessage(b *builder, m gjson.Result) {
 	case hidden && !sees("agentVisible"):
 		b.report.skip("message that nobody sees")
 	case role == "assistant" && hidden:
+		if n := len(b.messages) - 1; n >= 0 && b.messages[n].Kind == thread.Injected && b.messages[n].Role == thread.User {
+			b.addCompaction(Compaction{}, true)
+			b.Compactions[len(b.Compactions)-1].At, b.messages[n].Kind = n, thread.Recap
+		}
 		b.say(thread.Assistant, thread.Injected, readParts(m.Get("content"))...)
 	case role == "assistant":
 		gooseAnswer(b, m.Get("content"))
 	case role == "user" && hidden:
-		b.summarized(Compaction{}, readParts(m.Get("content"))...)
+		b.say(thread.User, thread.Injected, readParts(m.Get("content"))...)
 	case role == "user":
 		gooseUser(b, m.Get("content"))
 	default:

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -67,14 +68,18 @@ func qwenRecord(b *builder, r record) {
 	}
 }
 
-// qwenCompression reads what stands in place of the history: a summary in the user's name comes first.
+// qwenCompression reads what stands in place of the history: a summary in the user's name comes first,
+// which the model took note of.
 func qwenCompression(b *builder, payload gjson.Result) {
-	summary := ""
-	if first := payload.Get("compressedHistory.0"); first.Get("role").Str == "user" {
-		summary = geminiText(first.Get("parts"))
+	history, summary := payload.Get("compressedHistory"), ""
+	if history.Get("0.role").Str == "user" && strings.HasPrefix(geminiText(history.Get("1.parts")), "Got it.") {
+		summary = geminiText(history.Get("0.parts"))
 	}
 	info := payload.Get("info")
 	b.addCompaction(Compaction{TokensBefore: int(info.Get("originalTokenCount").Int()), TokensAfter: int(info.Get("newTokenCount").Int())}, summary != "")
+	if summary == "" && history.Get("#").Int() > 0 { // results were shortened, without a model
+		return
+	}
 	if summary == "" {
 		b.report.warn(b.line, "the summary of this compaction cannot be read; the history before it was kept")
 		return
