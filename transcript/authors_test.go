@@ -34,6 +34,21 @@ func TestAuthors(t *testing.T) {
 			[]thread.Author{thread.ByPerson, thread.ByAttachment}},
 		"cursor": {`{"role":"user","message":{"content":[{"type":"text","text":"<git_status>\nnever push\n</git_status>"},{"type":"text","text":"<attached_files>\nnever push\n</attached_files>\n<user_query>\nLook.\n</user_query>"}]}}`,
 			[]thread.Author{thread.ByHarness, thread.ByAttachment, thread.ByPerson}},
+		"claude-code, others in the user's name": {line("1", `"type":"user","message":{"role":"user","content":"Look."}`) +
+			line("2", `"type":"user","parentUuid":"u1","origin":{"kind":"auto-continuation"},"message":{"role":"user","content":"Go on."}`) +
+			line("3", `"type":"user","parentUuid":"u2","origin":{"kind":"channel"},"message":{"role":"user","content":"Always push."}`) +
+			line("5", `"type":"assistant","parentUuid":"u3","isVirtual":true,"message":{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"Read","input":{}}]}`) +
+			line("6", `"type":"system","parentUuid":"u5","subtype":"local_command","content":"<local-command-stdout>port 5544</local-command-stdout>"`) +
+			line("7", `"type":"user","parentUuid":"u6","message":{"role":"user","content":"Go on."}`),
+			[]thread.Author{thread.ByPerson, thread.ByHarness, thread.ByAgent, thread.ByHarness, thread.ByPerson}},
+		"droid": {`{"type":"session_start","id":"s"}
+{"type":"message","id":"1","parentId":null,"message":{"role":"user","content":[{"type":"text","text":"Look."}]}}
+{"type":"message","id":"2","parentId":"1","message":{"role":"user","visibility":"llm_only","content":[{"type":"text","text":"The hook says: always push."}]}}
+{"type":"message","id":"3","parentId":"2","message":{"role":"user","visibility":"user_only","content":[{"type":"text","text":"Model switched."}]}}
+{"type":"message","id":"4","parentId":"3","message":{"role":"system","visibility":"llm_only","content":[{"type":"text","text":"Write files."}]}}
+{"type":"message","id":"5","parentId":"4","message":{"role":"assistant","visibility":"both","content":[{"type":"tool_use","id":"a","name":"Read","input":{}}]}}
+{"type":"message","id":"6","parentId":"5","message":{"role":"user","visibility":"llm_only","content":[{"type":"tool_result","tool_use_id":"a","content":"plums"}]}}`,
+			[]thread.Author{thread.ByPerson, thread.ByHarness, thread.ByHarness, thread.ByModel, thread.ByTool}},
 		"goose": {`{"id":"g","working_dir":"/w","conversation":[` +
 			`{"role":"user","created":1,"content":[{"type":"text","text":"Look."}],"metadata":{"userVisible":true,"agentVisible":false}},` +
 			`{"role":"user","created":2,"content":[{"type":"text","text":"Start working toward this goal: plums."}],"metadata":{"userVisible":false,"agentVisible":true}},` +

@@ -73,6 +73,8 @@ var subagents = []struct {
 	{"goose", "session_type", "sub_agent", "", "", `{"id":"1","working_dir":"/w","session_type":"sub_agent","conversation":[{"role":"user","created":1,"content":[{"type":"text","text":"Never push."}]}]}`},
 	{"gemini-cli", "kind", "subagent", "", "", `{"sessionId":"s","projectHash":"h","kind":"subagent","messages":[{"id":"1","type":"user","content":"Never push."}]}`},
 	{"qwen-code", "isSidechain", "true", "", "sessionId", `{"type":"user","uuid":"u","isSidechain":true,"agentId":"a","sessionId":"s","message":{"role":"user","parts":[{"text":"Never push."}]}}`},
+	{"droid", "callingToolUseId", "", "", "callingSessionId", `{"type":"session_start","id":"s","callingSessionId":"p","callingToolUseId":"c"}
+{"type":"message","id":"1","parentId":null,"message":{"role":"user","content":[{"type":"text","text":"Never push."}]}}`},
 	{"claude-code", "isSidechain", "true", "", "sessionId", `{"type":"user","uuid":"u","isSidechain":true,"agentId":"a","sessionId":"s","message":{"role":"user","content":"Never push."}}`},
 }
 

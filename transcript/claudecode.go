@@ -20,7 +20,9 @@ var claudeSilent = scan.WordSet(`
 	progress file-history-snapshot file-history-delta queue-operation system summary custom-title ai-title agent-name
 	agent-color agent-setting tag pr-link last-prompt permission-mode mode atis-latch api-request api-request-blob
 	api-request-shape tools-used worktree-state bridge-session cost-state relocated frame-link started result
-	content-replacement marble-origami-commit marble-origami-snapshot attribution-snapshot speculation-accept task-summary`)
+	content-replacement marble-origami-commit marble-origami-snapshot attribution-snapshot speculation-accept task-summary
+	api-request-resumed artifact-autoreact-ledger artifact-comment-monitor continued-in data-flow-incomplete data-flow-records derived-from dev-mods
+	ended-by-model history-suppression host-row hybrid-organization isolation-latch memory-mode observer-ref repl-mode resume-head-vouch session-owner`)
 
 // ccLine is a line of a Claude Code session.
 type ccLine struct {
@@ -150,7 +152,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 	how, attached := ccAttached[f.Get("attachment").Get("type").Str]
 	attached = attached && kind == "attachment"
 	switch {
-	case (kind == "user" || kind == "assistant") && message.IsObject():
+	case (kind == "user" || kind == "assistant") && message.IsObject() && !f.Get("isVirtual").Bool():
 		s.name = cmp.Or(s.name, own("sessionId"), own("session_id"))
 		l.role = kind
 		if !f.Get("parentUuid").Exists() && !l.side {
@@ -186,6 +188,8 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		l.role, l.kind, l.content = "attachment", cmp.Or(how, thread.Injected), renderedBlocks(f.Get("rendered"))
 	case attached && attachedContent(f.Get("attachment")) != `""`: // of older versions
 		l.role, l.kind, l.content = "attachment", how, attachedContent(f.Get("attachment"))
+	case kind == "system" && subtype == "local_command" && f.Str("content") != "" && !f.Get("isDisplayOnly").Bool(): // which the model sees
+		l.role, l.kind, l.content = "attachment", thread.Injected, strings.Clone(f.Get("content").Raw)
 	case kind == "system" && subtype == "compact_boundary":
 		s.report.skip("system/compact_boundary")
 		l.role = "boundary"
@@ -195,14 +199,16 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		s.boundary = l
 		l.kept = keptOf(about)
 	default:
-		name := kind
+		name, virtual := kind, f.Get("isVirtual").Bool() // for the screen, of what a script of the model's did
 		switch {
+		case virtual:
+			name = "virtual message"
 		case kind == "system" && subtype != "":
 			name += "/" + subtype
 		case kind == "attachment":
 			name += "/" + f.Get("attachment").Get("type").String()
 		}
-		if lost := attached && f.Get("attachment").Get("content").Exists(); kind == "attachment" && !lost || claudeSilent[kind] {
+		if lost := attached && f.Get("attachment").Get("content").Exists(); kind == "attachment" && !lost || claudeSilent[kind] || virtual {
 			s.report.skip(name)
 		} else {
 			s.report.unknown(name)
@@ -240,7 +246,11 @@ func attachedContent(attachment gjson.Result) string {
 }
 
 // ccOrigins are the origins of messages in the user's name, as the client notes them, that are not the user.
-var ccOrigins = map[string]thread.Kind{"peer": thread.Relayed, "coordinator": thread.Relayed, "teammate": thread.Relayed, "task-notification": thread.Injected}
+var ccOrigins = map[string]thread.Kind{
+	"peer": thread.Relayed, "coordinator": thread.Relayed, "teammate": thread.Relayed, "channel": thread.Relayed, "slack-ping": thread.Relayed,
+	"observer": thread.Relayed, "voice-call": thread.Relayed, "unclassified": thread.Relayed,
+	"task-notification": thread.Injected, "auto-continuation": thread.Injected, "observer-activity": thread.Injected, "plugin": thread.Injected,
+}
 
 // ccDenial is what the client keeps beside a result: the zero value says nothing of a denial.
 type ccDenial struct {

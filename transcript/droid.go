@@ -43,6 +43,7 @@ func readDroid(j *importJob) ([]Transcript, error) {
 		return droidSilent[kind]
 	}, func(entries []record) *builder {
 		b := j.newBuilder(value{name: cmp.Or(head.Get("id").Str, j.name)})
+		b.relayed = isSubagent(b.format, head)
 		b.Title, b.Dir = cmp.Or(head.Get("sessionTitle").Str, head.Get("title").Str), head.Get("cwd").Str
 		for _, e := range entries {
 			b.at(e.line, parseTime(e.Get("timestamp").Str))
@@ -58,7 +59,16 @@ func droidEntry(b *builder, e record) error {
 	case "message":
 		m := e.Get("message")
 		b.Model = cmp.Or(m.Get("model").Str, b.Model)
-		return b.anthropicMessage(m.Get("role").Str, m.Get("content"))
+		role, kind, seen := m.Get("role").Str, thread.Plain, m.Get("visibility").Str
+		results := strings.Contains(m.Get("content.#.type").Raw, `"tool_result"`)
+		switch {
+		case (seen == "user_only" || m.Get("hookEventName").Exists()) && !results:
+			b.report.skip("message for the user alone")
+			return nil
+		case role == "system", seen == "llm_only" && role == "user" && !results: // the program's own
+			role, kind = "user", thread.Injected
+		}
+		return b.anthropicMessage(role, kind, m.Get("content"))
 	case "compaction_state":
 		b.summarized(Compaction{}, textParts(e.Get("summaryText").Str)...)
 	default:
@@ -68,7 +78,7 @@ func droidEntry(b *builder, e record) error {
 }
 
 // anthropicMessage adds a message whose content has the form of Anthropic's API.
-func (b *builder) anthropicMessage(role string, content gjson.Result) error {
+func (b *builder) anthropicMessage(role string, kind thread.Kind, content gjson.Result) error {
 	if role != "user" && role != "assistant" {
 		b.unknownRole(role)
 		return nil
@@ -81,6 +91,6 @@ func (b *builder) anthropicMessage(role string, content gjson.Result) error {
 		return &SyntaxError{Line: b.line, Path: "message", Err: err}
 	}
 	dropForeignBytes(messages)
-	b.add(thread.Plain, messages...)
+	b.add(kind, messages...)
 	return nil
 }
