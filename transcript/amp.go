@@ -35,7 +35,7 @@ func readAmp(j *importJob) ([]Transcript, error) {
 					b.sayAny(thread.Attached, textParts(strings.TrimSpace(f.Get("uri").Str+"\n"+f.Get("content").Str)))
 				}
 			case "assistant":
-				anthropicAnswer(b, m.Get("content"))
+				answerBlocks(b, typed(m.Get("content")), answerSilent, false)
 			case "info":
 				ampInfo(b, m.Get("content"))
 			default:

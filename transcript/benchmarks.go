@@ -7,7 +7,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -129,9 +128,7 @@ func readToolBench(j *importJob) ([]Transcript, error) {
 		}
 		t.Title = clip.Line(v.Get("answer_generation.query").String(), 80)
 		for f := range rawjson.Items(v.Get("answer_generation.function")) {
-			t.Tools = append(t.Tools, prompt.Tool{
-				Name: f.Get("name").Str, Description: f.Get("description").Str, Schema: f.Get("parameters").Raw,
-			})
+			t.Tools = append(t.Tools, readTool(f))
 		}
 		return []Transcript{t}, nil
 	})

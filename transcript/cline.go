@@ -8,6 +8,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -42,13 +43,16 @@ func readCline(j *importJob) ([]Transcript, error) {
 			case role == "user":
 				clineUser(b, m.Get("content"))
 			case role == "assistant":
-				anthropicAnswer(b, m.Get("content"))
+				answerBlocks(b, typed(m.Get("content")), answerSilent, false)
 			default:
 				b.unknownRole(role)
 			}
 		}
 	})
 }
+
+// answerSilent are the blocks of answers that no model sees.
+var answerSilent = scan.WordSet("turn_ended")
 
 // clineWords matches the element in which Cline puts what the user says.
 var clineWords = lazyregexp.New(`(?s)^\s*<(task|user_input|user_message|feedback)\b[^<>]*>\n?(.*?)\n?</(task|user_input|user_message|feedback)>\s*$`)
@@ -87,20 +91,4 @@ func clinePart(p gjson.Result) []thread.Part {
 		return textParts(p.Get("content").Str)
 	}
 	return readParts(p)
-}
-
-func anthropicAnswer(b *builder, content gjson.Result) {
-	for p := range geminiParts(content) {
-		switch p.Get("type").Str {
-		case "tool_use":
-			b.addCall(p.Get("id").Str, p.Get("name").Str, argumentsJSON(p.Get("input")))
-		case "thinking":
-			b.addPart(signedReasoning(p))
-		case "turn_ended": // of Cursor
-			b.report.skip("turn_ended")
-		default:
-			b.addPart(readParts(p)...)
-		}
-	}
-	b.flush()
 }

@@ -46,21 +46,7 @@ func crushMessage(b *builder, m gjson.Result, last string) {
 		b.summarized(Compaction{}, said...)
 	case role == "assistant":
 		b.Model, b.Provider = cmp.Or(m.Get("model").Str, b.Model), cmp.Or(m.Get("provider").Str, b.Provider)
-		for kind, p := range crushParts(m) {
-			switch kind {
-			case "text":
-				b.addPart(textParts(p.Get("text").Str)...)
-			case "reasoning":
-				if p.Get("thinking").Str != "" {
-					b.addPart(signedReasoning(p))
-				}
-			case "tool_call":
-				b.addCall(firstText(p, "id", "tool_call_id"), p.Get("name").Str, cmp.Or(p.Get("input").Str, "{}"))
-			default:
-				b.otherPart(kind, crushSilent)
-			}
-		}
-		b.flush()
+		answerBlocks(b, crushParts(m), crushSilent, true)
 	case role == "tool":
 		for kind, p := range crushParts(m) {
 			if kind != "tool_result" {

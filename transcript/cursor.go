@@ -74,7 +74,7 @@ func readCursor(j *importJob) ([]Transcript, error) {
 			b.sayAny(thread.Plain, said)
 		case role == "assistant":
 			from := len(b.messages)
-			anthropicAnswer(b, content)
+			answerBlocks(b, typed(content), answerSilent, false)
 			for _, m := range b.messages[from:] {
 				for _, c := range m.Calls() {
 					b.answer(thread.ToolResult{CallID: c.ID, Content: textParts(injected.NoResult)})

@@ -62,7 +62,7 @@ func gooseMessage(b *builder, m gjson.Result) {
 		}
 		b.say(thread.Assistant, thread.Injected, readParts(m.Get("content"))...)
 	case role == "assistant":
-		gooseAnswer(b, m.Get("content"))
+		answerBlocks(b, typed(m.Get("content")), gooseSilent, false)
 	case role == "user" && hidden:
 		b.say(thread.User, thread.Injected, readParts(m.Get("content"))...)
 	case role == "user":
@@ -89,25 +89,6 @@ func gooseUser(b *builder, content gjson.Result) {
 		}
 	}
 	b.sayAny(thread.Plain, said)
-}
-
-func gooseAnswer(b *builder, content gjson.Result) {
-	for p := range rawjson.Items(content) {
-		switch kind := p.Get("type").Str; {
-		case kind == "toolRequest", kind == "frontendToolRequest":
-			call := p.Get("toolCall.value") // none if the model's call could not be read
-			b.addCall(p.Get("id").Str, cmp.Or(call.Get("name").Str, "unknown"), argumentsJSON(call.Get("arguments")))
-		case kind == "toolResponse":
-			b.addResult(gooseResult(b, p))
-		case kind == "thinking":
-			b.addPart(signedReasoning(p))
-		case gooseSilent[kind]:
-			b.report.skip(kind)
-		default:
-			b.addPart(readParts(p)...)
-		}
-	}
-	b.flush()
 }
 
 // gooseResult reads a result: an error, or content of the Model Context Protocol, in older versions without

@@ -3,6 +3,7 @@ package transcript
 import (
 	"cmp"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -322,7 +323,7 @@ func (w *writer) openCodeParts(m *thread.Message, at time.Time, answered map[str
 
 // openCodeState is how a call ended.
 func (w *writer) openCodeState(call thread.ToolCall, answered map[string]thread.ToolResult, span map[string]int64) map[string]any {
-	state := map[string]any{"input": argumentsObject(call.Arguments), "time": span}
+	state := map[string]any{"input": json.RawMessage(rawjson.AsObject(call.Arguments)), "time": span}
 	r, ok := answered[call.ID]
 	others := slices.DeleteFunc(slices.Clone(r.Content), isText)
 	if !ok || r.Outcome == thread.Failure {

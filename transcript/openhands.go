@@ -10,7 +10,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
-	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -176,7 +175,7 @@ func (s *openHandsLog) setPrompt(e gjson.Result) {
 func (s *openHandsLog) setTools(tools gjson.Result) {
 	for t := range rawjson.Items(tools) {
 		if f := t.Get("function"); f.Get("name").Str != "" {
-			s.Tools = append(s.Tools, prompt.Tool{Name: f.Get("name").Str, Description: f.Get("description").Str, Schema: f.Get("parameters").Raw})
+			s.Tools = append(s.Tools, readTool(f))
 		}
 	}
 }

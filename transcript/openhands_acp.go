@@ -43,14 +43,9 @@ func (s *openHandsLog) flushACP() {
 	line, now := s.line, s.time
 	for _, c := range s.remote {
 		name := cmp.Or(c.Get("tool_kind").Str, "tool")
-		input := "{}"
-		switch raw := c.Get("raw_input"); {
-		case raw.IsObject():
-			input = raw.Raw
-		case raw.Exists() && raw.Type != gjson.Null:
-			input = `{"input":` + raw.Raw + `}`
-		case c.Get("title").Str != "":
-			input = `{"title":` + c.Get("title").Raw + `}`
+		input := rawjson.AsObject(c.Get("raw_input").Raw)
+		if title := c.Get("title"); title.Str != "" && (input == "{}" || input == `{"input":null}`) {
+			input = new(rawjson.Object).Raw("title", title.Raw).String()
 		}
 		call := s.newCall(c.Get("tool_call_id").Str, name, input)
 		s.at(c.line, c.start)

@@ -1,6 +1,8 @@
 package transcript
 
 import (
+	"cmp"
+	"iter"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -9,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -108,6 +111,51 @@ func imageParts(urls gjson.Result) (all []thread.Part) {
 		all = append(all, mediaPart("image", url.Str))
 	}
 	return all
+}
+
+// callBlocks are the blocks of calls: where the tool and its arguments stand.
+var callBlocks = map[string]struct{ tool, arguments string }{
+	"tool_use": {"name", "input"}, "tool_call": {"name", "input"},
+	"toolRequest": {"toolCall.value.name", "toolCall.value.arguments"}, "frontendToolRequest": {"toolCall.value.name", "toolCall.value.arguments"},
+}
+
+// answerBlocks adds an answer in blocks, by their types. Those of silent are known to hold nothing for a model, and
+// where known is set no others are read than texts, thinking and calls.
+func answerBlocks(b *builder, blocks iter.Seq2[string, gjson.Result], silent map[string]bool, known bool) {
+	for kind, p := range blocks {
+		call, isCall := callBlocks[kind]
+		switch {
+		case isCall: // without a tool it could not be read
+			b.addCall(firstText(p, "id", "tool_call_id"), cmp.Or(p.Get(call.tool).Str, "unknown"), cmp.Or(argumentsJSON(p.Get(call.arguments)), "{}"))
+		case kind == "thinking", kind == "reasoning":
+			if r := signedReasoning(p); r.Text != "" || r.Signature != "" {
+				b.addPart(r)
+			}
+		case kind == "toolResponse":
+			b.addResult(gooseResult(b, p))
+		case silent[kind], known && kind != "text":
+			b.otherPart(kind, silent)
+		default:
+			b.addPart(readParts(p)...)
+		}
+	}
+	b.flush()
+}
+
+// typed are the blocks of a content, with their types.
+func typed(content gjson.Result) iter.Seq2[string, gjson.Result] {
+	return func(yield func(string, gjson.Result) bool) {
+		for p := range geminiParts(content) {
+			if !yield(p.Get("type").Str, p) {
+				return
+			}
+		}
+	}
+}
+
+// readTool reads the declaration of a tool.
+func readTool(t gjson.Result) prompt.Tool {
+	return prompt.Tool{Name: t.Get("name").Str, Description: t.Get("description").Str, Schema: t.Get("parameters").Raw}
 }
 
 // readReasoning reads a block of thinking.

@@ -141,7 +141,7 @@ func (b *builder) piSystem(m gjson.Result) {
 		}
 	}
 	for t := range rawjson.Items(m.Get("toolsAdded")) {
-		b.Tools = append(b.Tools, prompt.Tool{Name: t.Get("name").Str, Description: t.Get("description").Str, Schema: t.Get("parameters").Raw})
+		b.Tools = append(b.Tools, readTool(t))
 	}
 	for t := range rawjson.Items(m.Get("toolsRemoved")) {
 		name := cmp.Or(t.Get("name").Str, t.Str)
@@ -310,7 +310,7 @@ func piBlock(p thread.Part) map[string]any {
 		}
 		return block
 	case thread.ToolCall:
-		block := map[string]any{"type": "toolCall", "id": p.ID, "name": p.Name, "arguments": json.RawMessage(argumentsObject(p.Arguments))}
+		block := map[string]any{"type": "toolCall", "id": p.ID, "name": p.Name, "arguments": json.RawMessage(rawjson.AsObject(p.Arguments))}
 		if p.Signature != "" {
 			block["thoughtSignature"] = p.Signature
 		}

@@ -288,15 +288,6 @@ func stopWord(m *thread.Message, end, calls string) string {
 	return end
 }
 
-// argumentsObject is the arguments of a call as a JSON object.
-func argumentsObject(arguments string) json.RawMessage {
-	if v := gjson.Parse(arguments); v.IsObject() && rawjson.Valid(arguments) {
-		return json.RawMessage(arguments)
-	}
-	b, _ := json.Marshal(map[string]string{"input": arguments}) // texts always can
-	return b
-}
-
 // resultsByCall returns the first result of each call, by its id, up to the next message of the
 // assistant.
 func resultsByCall(messages []thread.Message) map[string]thread.ToolResult {
