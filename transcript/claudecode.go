@@ -54,7 +54,8 @@ type ccLine struct {
 // the lines become one conversation.
 func readClaudeCode(j *importJob) ([]Transcript, error) {
 	session := &ccSession{answers: map[[2]string]int{}, commands: map[string]bool{}, queue: ccQueue{attached: map[string]bool{}}, job: j, report: j.report}
-	if err := j.lines(session.read); err != nil {
+	known := func(uuid string) bool { return session.tree.find(uuid) >= 0 }
+	if err := j.linesInOrder("uuid", "parentUuid", known, session.read); err != nil {
 		return nil, err
 	}
 	session.name = cmp.Or(session.name, j.name)

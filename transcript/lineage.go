@@ -164,7 +164,42 @@ func built[E any](branches [][]E, build func([]E) *builder) (all []*builder) {
 type record struct {
 	gjson.Result
 	line  int
-	loose bool // it does not say what it follows
+	loose bool // it does not say what it follows, or that was looked for
+}
+
+// maxSwapped is how many lines on the one may stand that a line follows.
+const maxSwapped = 8
+
+// linesInOrder is lines for a session whose lines have an id, and the id of the one that they follow, at these paths.
+// A line that stands before that, as two writers at once leave it, comes behind it.
+func (j *importJob) linesInOrder(id, parent string, known func(id string) bool, read func(v gjson.Result, number int)) error {
+	var waiting []record
+	next := func() {
+		for {
+			first := waiting[0]
+			up, at := first.Get(parent).Str, -1
+			if up != "" && !first.loose && !known(up) {
+				at = slices.IndexFunc(waiting, func(r record) bool { return r.Get(id).Str == up })
+			}
+			waiting = waiting[1:]
+			if at <= 0 {
+				read(first.Result, first.line)
+				return
+			}
+			first.loose = true // once, as lines may follow each other in a circle
+			first.line = waiting[at-1].line
+			waiting = slices.Insert(waiting, at, first)
+		}
+	}
+	err := j.lines(func(v gjson.Result, number int) {
+		if waiting = append(waiting, record{Result: v, line: number}); len(waiting) > maxSwapped {
+			next()
+		}
+	})
+	for len(waiting) > 0 {
+		next()
+	}
+	return err
 }
 
 // readTree reads a session whose lines have an id, and the id of the one that they follow, at these
@@ -172,7 +207,8 @@ type record struct {
 // of the tree. build makes a conversation of the path to the newest line, and of each branch.
 func (j *importJob) readTree(id, parent string, apart func(record) bool, build func([]record) *builder) ([]Transcript, error) {
 	var tree lineage[record]
-	err := j.lines(func(v gjson.Result, number int) {
+	known := func(id string) bool { return tree.find(id) >= 0 }
+	err := j.linesInOrder(id, parent, known, func(v gjson.Result, number int) {
 		r := record{Result: v, line: number, loose: !v.Get(parent).Exists()}
 		if apart(r) {
 			return
