@@ -55,7 +55,10 @@ func ampUser(b *builder, content gjson.Result) {
 		}
 		run := p.Get("run")
 		status := run.Get("status").Str
-		r := thread.ToolResult{CallID: b.openCallID(firstText(p, "toolUseID", "tool_use_id")), Outcome: outcomeOf(status != "done"), Denied: status == "rejected-by-user"}
+		r := thread.ToolResult{CallID: b.openCallID(firstText(p, "toolUseID", "tool_use_id")), Outcome: outcomeOf(status != "done")}
+		if status == "rejected-by-user" {
+			b.denied[r.CallID] = run.Get("reason").Str
+		}
 		r.Structured, r.Content = structuredResult(run.Get("result"))
 		if len(r.Content) == 0 {
 			r.Content = textParts(cmp.Or(firstText(run, "error.message", "error", "reason", "progress.output", "progress"), status))

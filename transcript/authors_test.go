@@ -1,6 +1,7 @@
 package transcript_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -88,6 +89,32 @@ func TestAuthors(t *testing.T) {
 			if got[i] != c.want[i] {
 				t.Errorf("%s, message %d is by %s, want %s", name, i, got[i], c.want[i])
 			}
+		}
+	}
+}
+
+// TestRefusals: what the user said of a call that they did not allow is theirs, by the agent's own record.
+func TestRefusals(t *testing.T) {
+	const call = `{"type":"assistant.message","data":{"content":"","toolRequests":[{"toolCallId":"c1","name":"bash"}]},"id":"e1","timestamp":"2026-11-20T10:00:01Z"}
+{"type":"permission.completed","data":{"requestId":"p1","toolCallId":"c1","decisionSource":"%s","result":{"kind":"denied-interactively-by-user","feedback":"Never here."}},"id":"e2","timestamp":"2026-11-20T10:00:02Z"}
+{"type":"tool.execution_complete","data":{"toolCallId":"c1","success":%s,"result":{"content":"done"},"error":{"message":"The user did not allow it: Never here."}},"id":"e3","timestamp":"2026-11-20T10:00:03Z"}`
+	for name, c := range map[string]struct {
+		doc, said string
+		denied    bool
+	}{
+		"copilot-cli":              {fmt.Sprintf(call, "human_response", "false"), "Never here.", true},
+		"copilot-cli, a hook":      {fmt.Sprintf(call, "hook", "false"), "", false},
+		"copilot-cli, it ran then": {fmt.Sprintf(call, "human_response", "true"), "", false},
+		"amp":                      {`{"id":"T-1","v":1,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Bash","input":{}}]},{"role":"user","content":[{"type":"tool_result","toolUseID":"c1","run":{"status":"rejected-by-user","reason":"Never here."}}]}]}`, "Never here.", true},
+		"amp, a failure":           {`{"id":"T-1","v":1,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Bash","input":{}}]},{"role":"user","content":[{"type":"tool_result","toolUseID":"c1","run":{"status":"error","reason":"Never here."}}]}]}`, "", false},
+	} {
+		f, err := transcript.Read(strings.NewReader(c.doc), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := f.Transcripts[0].Thread.At(1)
+		if r, _ := m.Result(); m.Said() != c.said || r.Denied != c.denied {
+			t.Errorf("%s: the user said %q, denied %v", name, m.Said(), r.Denied)
 		}
 	}
 }

@@ -34,7 +34,8 @@ type builder struct {
 	recaps      []bool // per compaction: a recap follows
 	local       int    // calls that got an id of ours
 	open        []string
-	actedInText bool // the last message of the assistant was an action in text
+	denied      map[string]string // what the user said of calls that they did not allow, by call id
+	actedInText bool              // the last message of the assistant was an action in text
 	step        step
 	// relayed says that what stands in the user's name is another agent's, which started this one.
 	relayed bool
@@ -54,7 +55,7 @@ type step struct {
 func (j *importJob) newBuilder(v value) *builder {
 	return &builder{
 		Transcript: Transcript{Name: v.name}, format: j.Format, report: j.report, line: v.line,
-		calls: map[string]thread.ToolCall{}, answered: map[string]bool{}, asked: map[string]time.Time{},
+		calls: map[string]thread.ToolCall{}, answered: map[string]bool{}, asked: map[string]time.Time{}, denied: map[string]string{},
 	}
 }
 
@@ -276,6 +277,11 @@ func (b *builder) completeResult(r *thread.ToolResult, completed time.Time) {
 	for i, p := range r.Content {
 		if o, ok := p.(thread.Opaque); ok && o.API == "" && o.Text == "" { // no encoder knows it: as the text that it is
 			r.Content[i] = thread.Text{Text: o.Raw}
+		}
+	}
+	if words, denied := b.denied[r.CallID]; denied && r.Outcome == thread.Failure {
+		if r.Denied = true; words != "" {
+			r.Said = []thread.Said{{Text: words}}
 		}
 	}
 	r.Tool = cmp.Or(r.Tool, call.Name)

@@ -101,6 +101,10 @@ func copilotEvent(b *builder, kind string, data gjson.Result) {
 	case "system.notification", "session.mode_notice_delivered":
 		b.sayAny(thread.Injected, textParts(data.Get("content").Str))
 		return
+	case "permission.completed":
+		if result := data.Get("result"); result.Get("kind").Str == "denied-interactively-by-user" && data.Get("decisionSource").Str == "human_response" {
+			b.denied[data.Get("toolCallId").Str] = result.Get("feedback").Str
+		}
 	case "tool.user_requested":
 		call := thread.ToolCall{ID: data.Get("toolCallId").Str, Name: data.Get("toolName").Str, Arguments: argumentsJSON(data.Get("arguments"))}
 		b.calls[call.ID] = call
