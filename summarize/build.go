@@ -36,7 +36,6 @@ func (s *selection) build() summary.Summary {
 	out.FailedAttempts = pick(p.FailedAttempts, plain[secFailed])
 	out.ToolOutcomes = pick(p.ToolOutcomes, plain[secOutcome])
 	out.OpenItems = pick(p.OpenItems, plain[secOpen])
-	out.Changes = pick(p.Changes, plain[secChange])
 	out.Artifacts = pick(p.Artifacts, plain[secArtifact])
 	for _, k := range groups {
 		item := s.join(pieces[k])

@@ -33,7 +33,6 @@ type callFacts struct {
 type changeFacts struct {
 	changed  []piece  // lines that an edit or a write puts into a file
 	removed  []string // lines that an edit takes away
-	from, to string   // the only line that an edit changes, before and after
 	todos    []todo   // a whole list, or one change of it
 	todoID   string   // the task that a single change is about; "" for a whole list or a new task
 	newTask  bool
@@ -252,9 +251,6 @@ func (f *callFacts) readReplacement(live *effort.Budget, old, body []string) {
 				removed = append(removed, text[p.From:p.To])
 			}
 		}
-	}
-	if len(old) == 1 && len(body) == 1 && live.Live(len(old[0])+len(body[0])) {
-		f.from, f.to = onlyLine(old[0], body[0])
 	}
 	f.removed = minus(removed, slices.Collect(func(yield func(string) bool) {
 		for i := 0; i < len(f.changed) && yield(f.changed[i].text); i++ {

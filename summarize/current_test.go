@@ -163,8 +163,8 @@ func TestEditThatFailed(t *testing.T) {
 	k.calls("Edit", args{"file_path": "/r/other.ts", "old_string": "let n = 1", "new_string": "let n = 2"}, "ok", thread.Success)
 	k.calls("Edit", args{"file_path": "/r/index.ts", "old_string": "export b", "new_string": "export { runner } from './runner'"}, "ok", thread.Success).says("Done.")
 	s := summarizeNow(t, Input{Messages: k.done(t)})
-	if len(s.FailedAttempts) != 1 || !strings.Contains(s.FailedAttempts[0].Text, "find the exact text") || !strings.HasSuffix(s.FailedAttempts[0].Text, "| edited next: /r/index.ts export b → export { runner } from './runner'") || !strings.Contains(strings.Join(texts(s.Changes), "\n"), "export { runner } from './runner'") {
-		t.Errorf("failures: %q, changes: %q", texts(s.FailedAttempts), texts(s.Changes))
+	if len(s.FailedAttempts) != 1 || !strings.Contains(s.FailedAttempts[0].Text, "find the exact text") || !strings.HasSuffix(s.FailedAttempts[0].Text, "| edited next: /r/index.ts") {
+		t.Errorf("failures: %q", texts(s.FailedAttempts))
 	}
 }
 

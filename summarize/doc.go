@@ -20,9 +20,8 @@
 // 2. Collect. pool.go goes through the messages in order and fills a pool of candidates:
 // everything that the summary could say. said.go takes the words of the user and
 // the assistant, previous.go earlier summaries, results.go the outcomes of calls, failures.go
-// failed attempts and how the agent went on, changes.go what edits
-// changed, ledger.go the files. current.go drops lines that a later answer or edit made out
-// of date.
+// failed attempts and how the agent went on, ledger.go the files. current.go drops lines that
+// a later answer or edit made out of date.
 //
 // 3. Weigh. names.go finds the identifiers and estimates how likely the agent writes each
 // of them again (the learned salience_table.go). ranking.go turns that into a

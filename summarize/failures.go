@@ -43,9 +43,8 @@ type attempt struct {
 
 // repair is an edit that came after a failure.
 type repair struct {
-	file     string // the end of its path
-	from, to string // of a change of one line
-	source   thread.ID
+	file   string // the end of its path
+	source thread.ID
 }
 
 // failure adds a failed attempt: the call, why it failed, and what the agent said and changed
@@ -153,10 +152,7 @@ func (a *attempt) text(told map[string]bool) string {
 	}
 	for _, e := range a.mends {
 		edit := thenEdited + e.file
-		if e.from != "" && len(e.from)+len(e.to) <= 2*maxOneChange {
-			edit += " " + e.from + " → " + e.to
-		}
-		s = strings.TrimSuffix(s, edit) + edit // the same file twice, without a line that is short enough, is told once
+		s = strings.TrimSuffix(s, edit) + edit // the same file twice is told once
 	}
 	if a.works {
 		s += thenWorked + ", in turn " + strconv.Itoa(a.again)
@@ -205,7 +201,7 @@ func (b *builder) repairs(x *exchange, why string) (all []repair) {
 			case !edit && prosePath(e.path()) && !strings.Contains(why, path.Base(e.path())):
 			case edit && e.path() != c.path(), !b.mended(j, e):
 			default:
-				all = append(all, repair{lastParts(e.path()), e.from, e.to, b.messages[j].ID})
+				all = append(all, repair{lastParts(e.path()), b.messages[j].ID})
 				if edit || len(all) == maxMending {
 					return all
 				}

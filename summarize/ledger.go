@@ -11,19 +11,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// addFiles adds what a call did to files to the list of files and to the edits.
+// addFiles adds what a call did to files to the list of files.
 func (b *builder) addFiles(x *exchange) {
 	did, _ := x.call.Did(&x.result.Result)
-	files := slices.Clone(did)
-	for n := range files {
-		op := &files[n]
+	for _, op := range did {
 		op.Path = b.ledgerPath(op.Path)
 		if x.result.FileExisted && op.Op == "created" {
 			op.Op = "edited"
 		}
-		op.Op = b.touch(*op, x.asked)
+		b.touch(op, x.asked)
 	}
-	b.recordEdit(x, files)
 }
 
 // ledgerPath returns the path under which a file stands in the list of files. A relative path
@@ -54,8 +51,8 @@ func endsIn(whole, part string) bool {
 	return whole[0] == '/' && strings.IndexByte("/~.", part[0]) < 0 && strings.Contains(part, "/") && strings.HasSuffix(whole, "/"+part)
 }
 
-// touch adds an operation to the list of files and returns it as it was added.
-func (b *builder) touch(op shell.FileOp, m *thread.Message) string {
+// touch adds an operation to the list of files.
+func (b *builder) touch(op shell.FileOp, m *thread.Message) {
 	at, ok := b.fileAt[op.Path]
 	if !ok {
 		at = len(b.Files)
@@ -93,7 +90,6 @@ func (b *builder) touch(op shell.FileOp, m *thread.Message) string {
 			}
 		}
 	}
-	return op.Op
 }
 
 func opOrder(op string) int { return strings.Index("read created edited deleted", op) }

@@ -31,7 +31,6 @@ const (
 	secFact
 	secOpen
 	secArtifact
-	secChange
 	secSnippet
 	sections
 )
@@ -117,14 +116,12 @@ type builder struct {
 	failing  map[string][]int    // failed attempts that did not succeed later, by work.Call.Same
 	flags    map[string]bool     // tools of which a failure was flagged
 	origins  map[originKey]origin
-	uses     map[originKey]int  // how often each origin is asked or changed
-	edits    map[editKey]*edits // what was changed, by turn and file
-	edited   []editKey          // in the order of the first change
-	replied  []bool             // by message: the user's next message repeats what was asked
-	agreed   []bool             // by message: the user's next message answers it, and means nothing without it
-	picked   []byte             // by message: the letter or digit of the option that it picks, or 0
-	recapped []bool             // by message: the agent stopped behind it, and said later in the turn how the work went
-	expanded []bool             // by message: it is the text of the slash command before it
+	uses     map[originKey]int // how often each origin is asked or changed
+	replied  []bool            // by message: the user's next message repeats what was asked
+	agreed   []bool            // by message: the user's next message answers it, and means nothing without it
+	picked   []byte            // by message: the letter or digit of the option that it picks, or 0
+	recapped []bool            // by message: the agent stopped behind it, and said later in the turn how the work went
+	expanded []bool            // by message: it is the text of the slash command before it
 	// stepsAfter counts, by message, the agent's steps after it in the span.
 	stepsAfter []int
 	progress   map[progressKey]progress
@@ -143,7 +140,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	b := &builder{
 		pool: &pool{task: -1, attempts: map[int]*attempt{}, effort: effort.New(ctx, in.bytes())}, in: in, read: of, messages: in.Messages, calls: map[string]asking{}, fileAt: map[string]int{},
 		outcomes: map[outcomeKey]int{}, origins: map[originKey]origin{}, uses: map[originKey]int{}, based: map[string][]string{},
-		edits: map[editKey]*edits{}, flags: map[string]bool{}, failing: map[string][]int{}, progress: map[progressKey]progress{},
+		flags: map[string]bool{}, failing: map[string][]int{}, progress: map[progressKey]progress{},
 	}
 	var left pieceLimit
 	b.facts, left = readSpan(in, of)
@@ -370,7 +367,6 @@ const (
 	seenRequest seenKind = iota
 	seenDecision
 	seenFailure
-	seenEdit
 	seenOpenItem
 	seenArtifact
 	seenWords // of the assistant
@@ -430,9 +426,8 @@ func (c *callFacts) path() string {
 	return c.Files[0].Path
 }
 
-// finish adds what is complete only at the end: edits, the plan, the files.
+// finish adds what is complete only at the end: the plan, the files.
 func (b *builder) finish() {
-	b.addEdits()
 	b.addPlan()
 	b.CurrentPlan = folded(b.CurrentPlan, b.tasks.turn, b.in.Log)
 	for i := range b.CurrentPlan {

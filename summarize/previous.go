@@ -44,12 +44,6 @@ func (b *builder) previous(s *summary.Summary) {
 	}
 	carry(b, &b.OpenItems, s.OpenItems, secOpen, seenOpenItem, 1.5, false, func(o summary.OpenItem) string { return o.Description })
 	carry(b, &b.Artifacts, s.Artifacts, secArtifact, seenArtifact, 6, false, func(a summary.ArtifactReference) string { return a.ArtifactID })
-	for _, it := range s.Changes {
-		if b.unseen(seenEdit, it.Text) {
-			b.Changes = append(b.Changes, it)
-			b.entry(secChange, -1, 1, mentions(nil, it.Text))
-		}
-	}
 	b.previousGroups(secFact, s.Facts, 1)
 	b.previousWords(s.Conclusions)
 	b.previousGroups(secReport, s.Reports, reportWorth)

@@ -12,7 +12,7 @@ const (
 	// the others the prompt is shorter, or has room for messages as they are.
 	worthShowing = 0.0003
 	fewLines     = 500
-	// wordsWeight is the weight of the assistant's words, changes and failures: what a
+	// wordsWeight is the weight of the assistant's words and of failures: what a
 	// colleague would tell first.
 	wordsWeight = 0.05
 	// wordsWithModel is the same beside items that a model wrote.
@@ -70,8 +70,6 @@ func (s *selection) weight(c *candidate) float32 {
 		if c.at < 0 || c.choice && s.inFloors {
 			return ruleWeight
 		}
-	case secChange:
-		return s.shares.changes
 	case secFile:
 		if s.pool.byModel {
 			return baseWeight * besideModel
@@ -135,9 +133,8 @@ type shares struct {
 	standing float32
 	// snippets is for lines of output, until everything else worth saying is said.
 	snippets float32
-	// words and changes are no ratios: they weigh what the assistant said and what edits
-	// changed.
-	words, changes float32
+	// words is no ratio: it weighs what the assistant said.
+	words float32
 }
 
 type floor struct {
@@ -148,25 +145,25 @@ type floor struct {
 var largeShares = shares{
 	floors: []floor{
 		{secPlan, 0.08}, {secFile, 0.12}, {secDecision, 0.06}, {secFailed, 0.14}, {secSaid, 0.45}, {secReport, 0.06},
-		{secOutcome, 0.05}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secChange, 0.10}, {secSnippet, 0.07},
+		{secOutcome, 0.05}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secSnippet, 0.07},
 	},
-	requests: 0.30, mostRequests: 0.55, snippets: 0.10, words: wordsWeight, changes: wordsWeight,
+	requests: 0.30, mostRequests: 0.55, snippets: 0.10, words: wordsWeight,
 }
 
 // smallShares are for a small budget: its reader needs the story.
 var smallShares = shares{
 	floors: []floor{
 		{secPlan, 0.08}, {secFile, 0.08}, {secDecision, 0.06}, {secFailed, 0.14}, {secSaid, 0.60}, {secReport, 0.04},
-		{secOutcome, 0.0167}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secChange, 0.10}, {secSnippet, 0.025},
+		{secOutcome, 0.0167}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secSnippet, 0.025},
 	},
-	requests: 0.20, mostRequests: 0.55, snippets: 0.05, words: wordsWeight, changes: wordsWeight / 2,
+	requests: 0.20, mostRequests: 0.55, snippets: 0.05, words: wordsWeight,
 }
 
 // modelFloors replace the others where a model wrote facts, decisions and open items: what
 // it understood comes before sentences that code found.
 var modelFloors = []floor{
 	{secPlan, 0.10}, {secOpen, 0.10}, {secDecision, 0.15}, {secFact, 0.45}, {secFailed, 0.15}, {secFile, 0.06}, {secSaid, 0.12},
-	{secChange, 0.05}, {secOutcome, 0.03}, {secArtifact, 0.03}, {secSnippet, 0.03},
+	{secOutcome, 0.03}, {secArtifact, 0.03}, {secSnippet, 0.03},
 }
 
 // smallBudget is the budget, in tokens, below which smallShares apply.

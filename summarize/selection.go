@@ -204,7 +204,6 @@ func (s *selection) renderEntries() {
 		}
 	}
 	s.entries[secFailed] = summary.Lines(p.FailedAttempts, false)
-	s.entries[secChange] = summary.Lines(p.Changes, false)
 }
 
 // askedWeight is added to the base value of a candidate for each word of the user's

@@ -137,12 +137,8 @@ func TestOneNamePerFile(t *testing.T) {
 	k := new(talk).user("Write the plan, please.")
 	write(k, "/r/plan.md", "File created successfully at: ").user("And again, with more in it.")
 	write(k, "/r/plan.md", "Wrote ").says("Done.")
-	var told []string
-	for _, it := range summarizeNow(t, Input{Messages: k.done(t), Budget: 3000}).Changes {
-		told = append(told, strings.Fields(it.Text)[0])
-	}
-	if strings.Join(told, " ") != "created edited" {
-		t.Errorf("changes: %q", told)
+	if got := ledgerOf(summarizeNow(t, Input{Messages: k.done(t), Budget: 3000})); got != "created+edited /r/plan.md" {
+		t.Errorf("written twice: %s", got)
 	}
 }
 

@@ -37,8 +37,6 @@ var rows = []row{
 	{name: "failures: told", why: "why an attempt failed is told once", file: "summarize/build.go", old: "a != nil {", by: "a != nil && !OFF {", lines: 10},
 	{name: "gaps", why: "gaps between pieces are marked", file: "summarize/build.go", old: "last >= 0 && g.apart(last, c.piece)", lines: 12},
 	{name: "labels: shorter", why: "a label names a listed file in short", file: selection, old: "\t\ts.shortenLabels(s.pool.Files[c.entry].Path)\n", by: "if !OFF {\nOLD}\n", lines: 22},
-	{name: "changes: one line", why: "the change of one line is told", file: changes, old: `e.calls == 1 && e.from != ""`, lines: 32},
-	{name: "changes: all", why: "edits are told beside the files", file: changes, old: "range b.edited", by: "range either(OFF, b.edited, nil)", lines: 141},
 	{name: "excerpts: around", why: "lines around those chosen come before others", file: "summarize/excerpt.go", old: "!around || before[i-1] || before[i+1]", by: "OFF || OLD", lines: 5},
 	{name: "results: quotes", why: "text of files proves no failure", file: facts, old: "if f.quotes() {", by: "if f.quotes() && !OFF {", lines: 4},
 	{name: "results: bare hits", why: "hits without text are left out", file: facts, old: "f.source == inSearch && bareHit(text)", lines: 26},
@@ -78,7 +76,6 @@ var rows = []row{
 	{name: "rank: terms", why: "words not told yet weigh more", file: ranking, old: "own *= s.newTerms(c)", by: "own *= either(OFF, s.newTerms(c), 1)", lines: 50},
 	{name: "rank: said before", why: "the last statement about a thing holds", file: ranking, old: "c.at < s.pool.terms.last[t]", lines: 5},
 	{name: "rank: choice in floors", why: "decisions come first in their floor", file: ranking, old: "c.choice && s.inFloors", lines: 6},
-	{name: "rank: changes", why: "changes weigh as words do", file: ranking, old: "return s.shares.changes", by: "return either(OFF, s.shares.changes, baseWeight)", lines: 4},
 	{name: "rank: words", why: "words and failures weigh more than names", file: ranking, old: "return s.shares.words", by: "return either(OFF, s.shares.words, baseWeight)", lines: 4},
 	{name: "rank: group names", why: "names in labels count once", file: ranking, old: "c.piece >= 0 && !s.group(c).open", lines: 3},
 	{name: "rank: small shares", why: "small budgets have shares of their own", file: ranking, old: "0 < budget && budget < smallBudget", lines: 10},
@@ -123,7 +120,6 @@ var rows = []row{
 const (
 	said, cues, facts, pool = "summarize/said.go", "summarize/cues.go", "summarize/facts.go", "summarize/pool.go"
 	selection, ranking      = "summarize/selection.go", "summarize/ranking.go"
-	changes                 = "summarize/changes.go"
 	results, requests       = "summarize/results.go", "summarize/requests.go"
 	lines, names            = "summarize/lines.go", "summarize/names.go"
 	paragraphs, previous    = "summarize/paragraphs.go", "summarize/previous.go"

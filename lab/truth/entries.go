@@ -33,7 +33,6 @@ func (c *checker) entries(s summary.Summary) {
 		judge(c, kind, span, list, quoted)
 	}
 	judge(c, "attempt", span, s.FailedAttempts, attempted)
-	judge(c, "change", span, s.Changes, changed)
 	judge(c, "file", span, s.Files, touched)
 	judge(c, "call", span, s.ToolOutcomes, called)
 

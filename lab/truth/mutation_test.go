@@ -115,7 +115,6 @@ func stated(s *summary.Summary) *[]summary.Item          { return &s.Stated }
 func conclusions(s *summary.Summary) *[]summary.Item     { return &s.Conclusions }
 func identifiers(s *summary.Summary) *[]summary.Item     { return &s.Identifiers }
 func attempts(s *summary.Summary) *[]summary.Item        { return &s.FailedAttempts }
-func changes(s *summary.Summary) *[]summary.Item         { return &s.Changes }
 func reports(s *summary.Summary) *[]summary.Item         { return &s.Reports }
 func ledger(s *summary.Summary) *[]summary.File          { return &s.Files }
 func outcomes(s *summary.Summary) *[]summary.ToolOutcome { return &s.ToolOutcomes }
@@ -286,24 +285,6 @@ var plants = []planted{
 		}
 		return out
 	}},
-	{"change, another file", each(changes, func(it *summary.Item) bool {
-		what, rest, _ := strings.Cut(it.Text, " ")
-		it.Text = what + " never_" + rest
-		return true
-	})},
-	{"change, other words", each(changes, func(it *summary.Item) bool {
-		head, rest, ok := strings.Cut(it.Text, ": ")
-		ok = ok && otherWord(&rest)
-		it.Text = head + ": " + rest
-		return ok
-	})},
-	{"change, another turn", turns(changes)},
-	{"change, deleted", each(changes, func(it *summary.Item) bool {
-		rest, ok := strings.CutPrefix(it.Text, "edited ")
-		file, _, _ := strings.Cut(rest, " ")
-		it.Text = "deleted " + strings.TrimSuffix(file, ":")
-		return ok
-	})},
 	{"identifiers, other words", words(identifiers)},
 	{"identifiers, another turn", turns(identifiers)},
 	{"identifiers, another label", each(identifiers, func(it *summary.Item) bool {

@@ -286,47 +286,10 @@ func (x *index) restored(file string, turn int) bool {
 	})
 }
 
-var changeForm = regexp.MustCompile(`(?s)^(created|edited|deleted) (.+?)(?:, (moved (?:from|to) [^:|]+|restored by git))?(?:: (.*?))?(?: \| removed: (.*))?$`)
-
-// changed looks for the call that did what is told of a change.
-func changed(x *index, it summary.Item, o origin) string {
-	m := changeForm.FindStringSubmatch(it.Text)
-	if m == nil {
-		return "no change is told like this"
-	}
-	what, file, note := m[1], m[2], m[3]
-	if note == putBack {
-		if !x.restored(file, o.turn) {
-			return "no command of git puts it back"
-		}
-		return ""
-	}
-	if reason := x.did(file, what, o, -1); reason != "" {
-		return reason
-	}
-	if other := matched(noteMoved, note); other != "" && !x.moved(file, other) {
-		return "the log has no such move"
-	}
-	var said []text
-	for _, d := range x.calls {
-		if (o.turn == 0 || d.turn == o.turn) && d.end != failed && (mentions(d.said, file) || samePath(d.path(), file)) {
-			said = append(said, newText(d.said))
-		}
-	}
-	for _, words := range m[4:] {
-		if missing := notHeld(said, words, " ; ", " → "); missing != "" {
-			return "the arguments of the calls do not hold: " + missing
-		}
-	}
-	return ""
-}
-
-var moreTold = regexp.MustCompile(`^… ?\d+ more$`)
-
 // notHeld returns what of words, between marks, no text holds. The words themselves may hold a mark.
 func notHeld(texts []text, words string, marks ...string) string {
 	stands := func(s string) bool {
-		return normal(s) == "" || moreTold.MatchString(s) || seek(s).inAny(texts)
+		return normal(s) == "" || seek(s).inAny(texts)
 	}
 	if stands(words) {
 		return ""

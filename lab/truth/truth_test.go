@@ -136,7 +136,7 @@ func run(t *testing.T, rows []row) {
 			for _, m := range all {
 				ids = append(ids, m.ID)
 			}
-			for _, list := range [][]item{r.s.Facts, r.s.Identifiers, r.s.Changes, r.s.FailedAttempts} {
+			for _, list := range [][]item{r.s.Facts, r.s.Identifiers, r.s.FailedAttempts} {
 				for i := range list {
 					list[i].Sources = ids
 				}
@@ -263,14 +263,6 @@ func TestQuotes(t *testing.T) {
 		{"a value of another field", list(user("go"), seats), quote("search from=ORD:\nflight ORD"), wrong},
 		{"a summary of the agent", list(user("go"), recap("We did it.\nAll of it.")), summary.Summary{Facts: []item{{Text: "the agent's earlier summary:\nAll of it."}}}, right},
 		{"no summary of the agent", list(user("go"), says("All of it.")), summary.Summary{Facts: []item{{Text: "the agent's earlier summary:\nAll of it."}}}, wrong},
-
-		{"change told", list(user("go"), edit("/w/p/a.go", "old line\nsame", "new line\nmore\nsame")), summary.Summary{Changes: []item{{Text: "edited p/a.go: new line ; more", Turn: 1}}}, right},
-		{"change, words told", list(user("go"), edit("/w/p/a.go", "old line", "new line")), summary.Summary{Changes: []item{{Text: "edited p/a.go: old line → new line", Turn: 1}}}, right},
-		{"change, other words told", list(user("go"), edit("/w/p/a.go", "old line", "new line")), summary.Summary{Changes: []item{{Text: "edited p/a.go: old line → newer line", Turn: 1}}}, wrong},
-		{"change that failed", list(user("go"), does("Edit", map[string]any{"file_path": "/w/a.go", "old_string": "old line", "new_string": "new line"}, "!no")), summary.Summary{Changes: []item{{Text: "edited w/a.go: new line"}}}, wrong},
-		{"a form that no summary has", list(user("go"), edit("/w/a.go", "old line", "new line")), summary.Summary{Changes: []item{{Text: "w/a.go was mended", Turn: 1}}}, wrong},
-		{"change of another file", list(user("go"), edit("/w/p/a.go", "old line", "new line")), summary.Summary{Changes: []item{{Text: "edited p/b.go", Turn: 1}}}, wrong},
-		{"created, and it was there", list(user("go"), a, write("/w/a.go", "x")), summary.Summary{Changes: []item{{Text: "created w/a.go", Turn: 1}}}, wrong},
 	})
 }
 
@@ -420,7 +412,10 @@ func TestEditWithoutFlag(t *testing.T) {
 	const failed = "Exit code: 1\nWall time: 0.1 seconds\nOutput:\napply_patch verification failed: Failed to find expected lines in a.go"
 	const patch = "*** Begin Patch\n*** Update File: a.go\n@@\n-x\n+y\n*** End Patch"
 	swap := map[string]any{"file_path": "/w/a.go", "old_string": "x", "new_string": "y"}
-	told := summary.Summary{Changes: []item{{Text: "edited a.go"}}}
+	touched := func(note string) summary.Summary {
+		return summary.Summary{Files: []summary.File{{Path: "a.go", Operations: []string{"edited"}, Note: note}}}
+	}
+	told := touched("")
 	work := summary.Summary{Work: state.Work{Edited: []state.Edit{{Path: "/w/a.go", Operation: "edited"}}}}
 	run(t, []row{
 		{"error", list(user("go"), does("edit", swap, "Error: oldString not found in content")), told, wrong},
@@ -428,8 +423,8 @@ func TestEditWithoutFlag(t *testing.T) {
 		{"state of the work", list(user("go"), does("edit", swap, "oldString not found in content")), work, wrong},
 		{"patch", list(user("go"), does("apply_patch", map[string]any{"input": patch}, failed)), told, wrong},
 		{"patch of a shell", list(user("go"), does("shell", map[string]any{"command": []string{"apply_patch", patch}}, failed)), told, wrong},
-		{"put back", list(user("go"), bash("git checkout -- a.go", "")), summary.Summary{Changes: []item{{Text: "edited a.go, restored by git"}}}, right},
-		{"not put back", list(user("go"), bash("sed -i s/x/y/ a.go", "")), summary.Summary{Changes: []item{{Text: "edited a.go, restored by git"}}}, wrong},
+		{"put back", list(user("go"), bash("git checkout -- a.go", "")), touched("restored by git"), right},
+		{"not put back", list(user("go"), bash("sed -i s/x/y/ a.go", "")), touched("restored by git"), wrong},
 		{"done", list(user("go"), does("edit", swap, "Errors in a.go were corrected.")), told, right},
 	})
 }
@@ -454,7 +449,7 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line, said, content string) {
 		all := log(t, user(said), bash(line, content), read("/w/a.go", strings.Split(content, "\n")...), edit("/w/a.go", content, said), does("apply_patch", map[string]any{"input": content}, said), readFrom("/w/a.go", 2, content))
 		truth.Read(all, len(all)).Check(summary.Summary{
-			CurrentTask: said, Requests: []item{{Text: said}}, Conclusions: []item{{Text: said}}, Identifiers: []item{{Text: said}}, Changes: []item{{Text: said}}, FailedAttempts: []item{{Text: "Bash " + said}},
+			CurrentTask: said, Requests: []item{{Text: said}}, Conclusions: []item{{Text: said}}, Identifiers: []item{{Text: said}}, FailedAttempts: []item{{Text: "Bash " + said}},
 			Files:        []summary.File{{Path: said, Operations: []string{"read", "deleted"}, Turn: 1, Note: content}},
 			ToolOutcomes: []summary.ToolOutcome{{Tool: "Bash", Input: said, Outcome: thread.Success, KeyFields: thread.Fields{"output": content, "runs": said}, Error: content}},
 			Work:         state.Work{Checks: []state.Check{{Command: line, Outcome: thread.Success}}, Running: []state.Seen{{Text: said}}},

@@ -36,7 +36,6 @@ func Merge(a, b Summary) Summary {
 	out.Unlisted = a.Unlisted + b.Unlisted
 	out.Facts = mergeItems(a.Facts, b.Facts)
 	out.FailedAttempts = mergeItems(a.FailedAttempts, b.FailedAttempts)
-	out.Changes = mergeItems(a.Changes, b.Changes)
 	out.Reports = mergeItems(a.Reports, b.Reports)
 	if out.Work = b.Work; out.Work.IsZero() { // it was read off the log, the part of a included
 		out.Work = a.Work

@@ -24,17 +24,16 @@ const (
 	labelUser      = "user"
 	labelAssistant = "assistant"
 	labelFailed    = "failed"
-	labelChanged   = "changed"
 	labelReport    = "sub-agent"
 )
 
-// story orders what was asked, said, tried and changed: by turn, and within a turn by the
+// story orders what was asked, said and tried: by turn, and within a turn by the
 // messages it comes from.
 func (s Summary) story() [][]told {
 	lists := [...]struct {
 		label string
 		items []Item
-	}{{labelUser, s.Requests}, {labelAssistant, s.Conclusions}, {labelFailed, s.FailedAttempts}, {labelChanged, s.Changes}, {labelReport, s.Reports}}
+	}{{labelUser, s.Requests}, {labelAssistant, s.Conclusions}, {labelFailed, s.FailedAttempts}, {labelReport, s.Reports}}
 	position := map[thread.ID]int{} // of what is told: a span may have very many messages
 	for _, l := range lists {
 		for _, it := range l.items {
@@ -70,12 +69,6 @@ func (s Summary) story() [][]told {
 		turns[len(turns)-1] = append(turns[len(turns)-1], all[i])
 	}
 	return turns
-}
-
-// bareChange is what was done to which file, where nothing else is told of it: such changes share a line.
-func (x *told) bareChange() (op, file string, bare bool) {
-	op, file, bare = strings.Cut(x.text, " ")
-	return op, file, bare && x.label == labelChanged && !strings.ContainsAny(x.text, ":|,\n")
 }
 
 // below says of which turns, but for the last of the span, the prompt showed messages below the summary, which stands
@@ -115,16 +108,7 @@ func (w *writer) happened(turn []told, s *Summary) {
 	} else {
 		w.raw("earlier")
 	}
-	for i, x := range turn {
-		if op, file, bare := x.bareChange(); bare && i > 0 {
-			if before, _, also := turn[i-1].bareChange(); also {
-				if w.raw(", "); before != op {
-					w.raw(op).raw(" ")
-				}
-				w.text(file)
-				continue
-			}
-		}
+	for _, x := range turn {
 		w.raw("\n  ").raw(x.label).raw(": ")
 		w.deeper = "  "
 		w.said(x.text, x.label == labelUser)

@@ -45,8 +45,6 @@ type Summary struct {
 	Files []File `json:"files,omitempty"`
 	// ToolOutcomes are commands and calls with their most important lines.
 	ToolOutcomes []ToolOutcome `json:"tool_outcomes,omitempty"`
-	// Changes are changes in files: which, where, and the new text.
-	Changes []Item `json:"changes,omitempty"`
 	// FailedAttempts are what was tried and did not work.
 	FailedAttempts []Item `json:"failed_attempts,omitempty"`
 	// Reports are the answers of sub-agents, each after its task.

@@ -34,7 +34,6 @@ func full() Summary {
 			Edited:  []state.Edit{{Path: "/w/parser/parser_test.go", Operation: "edited", Turn: 3}},
 			Checks:  []state.Check{{Kind: "test", Command: "go test ./parser", Outcome: thread.Failure, Line: "--- FAIL: TestEmpty", Since: []string{"/w/parser/parser_test.go"}, Turn: 3}},
 		},
-		Changes: []Item{{Text: "edited parser/parser.go: func Parse(src string) (*Tree, error)", Turn: 2, Sources: ids("m2")}},
 		Requests: []Item{
 			{Text: "Fix the parser.\n\nIt fails on empty input.", Turn: 1, Sources: ids("m1")},
 			{Text: "Also add a test", Turn: 3, Sources: ids("m3")},

@@ -80,16 +80,6 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestBareChanges: changes of which no more is told share a line.
-func TestBareChanges(t *testing.T) {
-	change := func(text string) Item { return Item{Text: text, Turn: 1} }
-	s := Summary{Changes: []Item{change("edited p/a.go"), change("edited p/b.go"), change("created p/c.go"), change("edited p/d.go: func d()"), change("edited p/e.go")}}
-	const want = "- turn 1\n  changed: edited p/a.go, p/b.go, created p/c.go\n  changed: edited p/d.go: func d()\n  changed: edited p/e.go\n"
-	if got := s.Render(); !strings.HasSuffix(got, want) {
-		t.Errorf("got\n%s", got)
-	}
-}
-
 func TestRenderWork(t *testing.T) {
 	if diff := cmp.Diff(workText, RenderWork(work())); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
