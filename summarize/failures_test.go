@@ -14,14 +14,14 @@ import (
 func TestAttemptText(t *testing.T) {
 	a := &attempt{
 		why: "Bash go test => FAIL", said: "The index is off by one.", again: 3, works: true,
-		mends: []repair{{file: "src/parse.go", from: "n := 1", to: "n := 0", source: "m7"}},
+		mends: []repair{{file: "src/parse.go", source: "m7"}},
 	}
 	for _, tt := range []struct {
 		told map[string]bool
 		want string
 	}{
-		{nil, " | then the assistant: The index is off by one. | edited next: src/parse.go n := 1 → n := 0 | it succeeded later, in turn 3"},
-		{map[string]bool{"The index is off by one.": true}, " | edited next: src/parse.go n := 1 → n := 0 | it succeeded later, in turn 3"},
+		{nil, " | then the assistant: The index is off by one. | edited next: src/parse.go | it succeeded later, in turn 3"},
+		{map[string]bool{"The index is off by one.": true}, " | edited next: src/parse.go | it succeeded later, in turn 3"},
 	} {
 		got := a.text(tt.told)
 		if got != a.why+tt.want {

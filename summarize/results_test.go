@@ -51,8 +51,8 @@ func TestEditNotMade(t *testing.T) {
 	swap := args{"filePath": "/r/pkg/parse.go", "oldString": "limit := 1", "newString": "limit := maximum"}
 	const patch = "*** Begin Patch\n*** Update File: pkg/parse.go\n@@\n-limit := 1\n+limit := maximum\n*** End Patch"
 	const failed = "Exit code: 1\nWall time: 0.1 seconds\nOutput:\napply_patch verification failed: Failed to find expected lines in pkg/parse.go"
-	not := []string{"edited pkg/parse.go", "edited r/pkg/parse.go", "edited /r/pkg/parse.go", "→ limit", "edited, not committed"}
-	edited := []string{"limit := 1 → limit := maximum", "edited, not committed"}
+	not := []string{"parse.go: edited", "edited, not committed"}
+	edited := []string{"parse.go: edited", "edited, not committed"}
 	runProved(t, []provedCase{
 		{"the tool says so", func(k *talk) { k.said("edit", swap, "Error: oldString not found in content") }, nil, not},
 		{"the file changed", func(k *talk) { k.said("edit", swap, "File /r/pkg/parse.go has been updated since it was last read.") }, nil, not},
@@ -81,7 +81,7 @@ func TestEditBeforeFailure(t *testing.T) {
 		}
 	}
 	const document = "cat > /r/pkg/x.go <<'EOF'\npackage pkg\nEOF\n"
-	edited, gone := []string{"edited pkg/x.go", "edited since: pkg/x.go"}, []string{"func oldTotal"}
+	edited, gone := []string{"pkg/x.go: read, edited", "edited since: pkg/x.go"}, []string{"func oldTotal"}
 	runProved(t, []provedCase{
 		{"a list before", line(document+"cd /r && go test ./... -run X", "./x.go:3:1: undefined: total\nFAIL"), edited, gone},
 		{"a chain before", line("cd /r && sed -i 's/oldTotal/total/' /r/pkg/x.go && go test ./... -run X", "FAIL\tr/pkg [build failed]"), edited, nil},
@@ -94,7 +94,7 @@ func TestEditBeforeFailure(t *testing.T) {
 		}, nil, []string{"deleted"}},
 		{"stopped in a later command", func(k *talk) {
 			read(k).calls("Bash", args{"command": document + "go test /r/..."}, "ok  \tr/a\t0.1s\nCommand timed out after 120 seconds", thread.Failure)
-		}, []string{"edited pkg/x.go"}, gone},
+		}, []string{"pkg/x.go: read, edited"}, gone},
 	})
 }
 
@@ -158,12 +158,12 @@ func TestWhatRan(t *testing.T) {
 		{"of Python", func(k *talk) { k.said("python", args{"code": "wide = size > limit.x"}, "") }, nil, []string{"created"}},
 		{"several files", func(k *talk) {
 			k.calls("Bash", args{"command": "sed -i 's/x/y/' pkg/a.go pkg/b.go"}, "", thread.Success)
-		}, []string{"edited pkg/a.go, pkg/b.go"}, nil},
+		}, []string{"pkg/a.go: edited", "pkg/b.go: edited"}, nil},
 		{"the index only", func(k *talk) { k.calls("Bash", args{"command": "git restore --staged pkg/a.go"}, "", thread.Success) }, nil, []string{"edited", "by git"}},
 		{"put back", func(k *talk) {
 			k.said("edit", args{"filePath": "pkg/a.go", "oldString": "// end", "newString": "func addedName() int {\n\treturn 7\n}"}, "Edit applied successfully.")
 			k.calls("Bash", args{"command": "git checkout -- pkg/a.go"}, "", thread.Success)
-		}, []string{"edited pkg/a.go, restored by git"}, []string{"edited pkg/a.go: func addedName", "+ func addedName", "edited, not committed"}},
+		}, []string{"pkg/a.go: edited (turn 1) | restored by git"}, []string{"edited pkg/a.go: func addedName", "+ func addedName", "edited, not committed"}},
 		{"put back, and changed again", func(k *talk) {
 			k.calls("Bash", args{"command": "git checkout -- pkg/a.go"}, "", thread.Success)
 			k.said("edit", args{"filePath": "pkg/a.go", "oldString": "// end", "newString": "func addedName() int {\n\treturn 7\n}"}, "Edit applied successfully.")
