@@ -8,53 +8,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
-// cue says what a phrase in a sentence hints at.
-type cue uint8
+// reasons are words of English, German, French and Spanish before a reason, or that something is undone.
+var reasons = []string{"because ", "since ", "so that ", "due to ", "as it ", "weil ", "parce que", "porque ", "revert", "undo ", "roll back", "rolling back", "back out", "start over"}
 
-const (
-	reasonCue cue = 1 << iota // a reason follows, or something is undone
-	choiceCue                 // the assistant says that it chose
-)
-
-// phrases are the cues of English, German, French and Spanish, in lower case, by their first two bytes. They
-// match from the start of a word; a trailing space matches the end of a word. The list is short
-// on purpose: a missed rule still stands in the user's message, a false one takes room.
-var phrases = func() map[[2]byte][]phrase {
-	all := map[[2]byte][]phrase{}
-	for c, list := range map[cue]string{
-		choiceCue: "i'll use|i will use|i'll go with|we'll go with|i went with|we'll use|going with|let's use|let's go with|decided |decision:|i chose|i've chosen|" +
-			"we chose|we decided|i opted|opted for|opting for|i'm choosing|i picked|settled on|entschieden|ich nehme|wir nehmen|j'ai choisi|j'ai décidé|" +
-			"decidí|elegí|he decidido",
-		reasonCue: "because |since |so that |due to |as it |weil |parce que|porque |revert|undo |roll back|rolling back|back out|start over",
-	} {
-		for text := range strings.SplitSeq(list, "|") {
-			key := [2]byte{text[0], text[1]}
-			all[key] = append(all[key], phrase{text, c})
-		}
-	}
-	return all
-}()
-
-type phrase struct {
-	text string
-	cue  cue
-}
-
-// cuesOf returns the cues of a sentence.
-func cuesOf(s string) (found cue) {
-	start := true
-	for i := 0; i+1 < len(s); i++ {
-		c := scan.Lower(s[i])
-		if start {
-			for _, p := range phrases[[2]byte{c, scan.Lower(s[i+1])}] {
-				if scan.MatchPhrase(s[i:], p.text) {
-					found |= p.cue
-				}
-			}
-		}
-		start = !(c >= 0x80 || scan.IsLetter(c) || scan.IsDigit(c) || c == '\'' || c == '_')
-	}
-	return found
+// tellsWhy reports whether a piece of the assistant's words gives a reason.
+func (p *piece) tellsWhy() bool {
+	low := strings.ToLower(p.text)
+	return !p.code && slices.ContainsFunc(reasons, func(w string) bool { return strings.Contains(low, w) })
 }
 
 // lastAnnouncement is the last sentence of a message if it says what the assistant will do.

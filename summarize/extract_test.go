@@ -72,16 +72,10 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestCues(t *testing.T) {
-	for s, want := range map[string]cue{
-		"The musty smell of neverland":            0,
-		"user mustard reused":                     0,
-		"I don't have the number":                 0,
-		"I'll use a map because lookups are many": choiceCue,
-	} {
-		got := cuesOf(s)
-		if want == 0 && got != 0 || got&want != want {
-			t.Errorf("cuesOf(%q) = %b, want %b", s, got, want)
+func TestTellsWhy(t *testing.T) {
+	for s, want := range map[string]bool{"The musty smell of neverland": false, "Let me look at it.": false, "I'll use a map because lookups are many": true} {
+		if got := (&piece{text: s}).tellsWhy(); got != want {
+			t.Errorf("%q: %v", s, got)
 		}
 	}
 }

@@ -25,8 +25,7 @@ type piece struct {
 	first  int32    // 1 + how many identifiers of its message stand before its own; 0 if it is none of the lines of eachLine
 	terms  []string // of the assistant's words
 	score  float32  // what its form tells: how clearly a line reports an error, or defines something
-	cues   cue
-	code   bool // inside a fenced block, or a line of a tree
+	code   bool     // inside a fenced block, or a line of a tree
 	place
 }
 

@@ -43,9 +43,6 @@ func paragraphs(work *effort.Budget, s string) []piece {
 		}
 		line++
 		p.idents, p.terms = mentionsWhile(work, nil, p.text), slices.Collect(stems(p.text))
-		if !code {
-			p.cues = cuesOf(p.text)
-		}
 		out = append(out, p)
 	}
 	passage := func(text string) {

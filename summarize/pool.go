@@ -87,7 +87,6 @@ type group struct {
 // candidate is one thing that may be taken into the summary.
 type candidate struct {
 	section section
-	choice  bool // the assistant says that it chose this
 	dead    bool // out of date, said again later, or not asked for
 	base    float32
 	entry   int    // index among the entries, or the groups, of the section

@@ -67,7 +67,7 @@ func (s *selection) weight(c *candidate) float32 {
 	case secPlan, secOpen, secArtifact:
 		return ruleWeight
 	case secDecision, secFact:
-		if c.at < 0 || c.choice && s.inFloors {
+		if c.at < 0 {
 			return ruleWeight
 		}
 	case secFile:

@@ -57,7 +57,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	final := b.lastText(i)
 	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
 	for n, p := range f.said {
-		if !p.substantial() || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && !final && p.cues&reasonCue == 0 || !b.unseen(seenWords, p.text) {
+		if !p.substantial() || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && !final && !p.tellsWhy() || !b.unseen(seenWords, p.text) {
 			continue
 		}
 		base := float32(wordsOnTheWay)
@@ -66,7 +66,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			base = wordsBlock
 		case p.code:
 			base = wordsCode
-		case narration(p.text) && (!final || leadsOn(p.text)) && p.cues&reasonCue == 0:
+		case narration(p.text) && (!final || leadsOn(p.text)) && !p.tellsWhy():
 			base = wordsAnnounced
 		case p.text[len(p.text)-1] == '?' && b.replied[i]:
 			base = wordsAsked
@@ -81,20 +81,15 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		}
 		base *= min(1, float32(len(p.text))/fullWords)
 		switch {
-		case p.cues&choiceCue != 0 && len(p.text) > 40 && (p.cues&reasonCue != 0 || !narration(p.text)) && !strings.Contains(p.text, "\n"):
-			b.decision(i, m, p)
-		default:
-			switch {
-			case final && b.picked[i] != 0 && labelled(p.text, b.picked[i]):
-				base = wordsPicked
-			case final && b.agreed[i] && offers(p.text):
-				base = wordsOffered * min(1, float32(len(p.text))/fullWords)
-			case final && b.agreed[i]:
-				base *= wordsAgreed
-			}
-			b.piece(secSaid, &g, i, base, p).terms = b.terms.add(i, p.terms)
-			b.outdateProgress(i, p.text)
+		case final && b.picked[i] != 0 && labelled(p.text, b.picked[i]):
+			base = wordsPicked
+		case final && b.agreed[i] && offers(p.text):
+			base = wordsOffered * min(1, float32(len(p.text))/fullWords)
+		case final && b.agreed[i]:
+			base *= wordsAgreed
 		}
+		b.piece(secSaid, &g, i, base, p).terms = b.terms.add(i, p.terms)
+		b.outdateProgress(i, p.text)
 	}
 	b.groups[secSaid] = append(b.groups[secSaid], g)
 }
@@ -278,11 +273,6 @@ func (b *builder) lookAhead() {
 		}
 		next = m.Role
 	}
-}
-
-func (b *builder) decision(i int, m *thread.Message, p piece) {
-	b.Decisions = append(b.Decisions, summary.Decision{Decision: p.text, Turn: m.Turn, Time: m.Time, Sources: []thread.ID{m.ID}})
-	b.entry(secDecision, i, 2.5, p.idents).choice = true
 }
 
 // substantial reports whether a piece of the assistant's words is long enough to be of use.

@@ -73,7 +73,6 @@ type selection struct {
 	saidBytes      map[int]int // bytes of the assistant's words, by turn
 	snippets       int         // tokens of lines of output
 	snippetsCapped bool        // lines of output may take only their share
-	inFloors       bool        // takeFloors is at work
 	spent          int         // tokens, by adding up the parts
 }
 
@@ -321,8 +320,6 @@ func (s *selection) takeFloors(limit int) {
 		}
 	}
 	room := limit - s.spent
-	s.inFloors = true
-	defer func() { s.inFloors = false }()
 	s.fill(s.marked, s.spent+int(markedShare*float32(room)))
 	for _, f := range s.shares.floors {
 		s.fill(bySection[f.section], min(limit, s.spent+int(f.share*float32(room))))

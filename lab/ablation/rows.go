@@ -2,12 +2,11 @@ package main
 
 // rows are the rules of choosing, folding and wording.
 var rows = []row{
-	{name: "words: decisions", why: "what the assistant says it chose is a decision", file: said, old: "p.cues&choiceCue != 0 && len(p.text) > 40", lines: 30},
 	{name: "words: headings", why: "headings alone say nothing", file: said, old: "heading(p.text) && len(p.idents) == 0 || announcing(p.text)", by: "!OFF && OLD", lines: 1},
-	{name: "words: announcements", why: "announcements on the way are left out", file: said, old: "announcing(p.text) && !final && p.cues&reasonCue == 0", lines: 3},
+	{name: "words: announcements", why: "announcements on the way are left out", file: said, old: "announcing(p.text) && !final && !p.tellsWhy()", lines: 3},
 	{name: "words: block", why: "long code weighs little", file: said, old: "p.code && len(p.text) > maxShort:", by: "!OFF && OLD", lines: 3},
 	{name: "words: code", why: "short code weighs hardly anything", file: said, old: "case p.code:\n\t\t\tbase = wordsCode\n\t\tcase narr", by: "case p.code && !OFF:\n\t\t\tbase = wordsCode\n\t\tcase narr", lines: 3},
-	{name: "words: announced", why: "announcements weigh hardly anything", file: said, old: "narration(p.text) && (!final || leadsOn(p.text)) && p.cues&reasonCue == 0", lines: 3},
+	{name: "words: announced", why: "announcements weigh hardly anything", file: said, old: "narration(p.text) && (!final || leadsOn(p.text)) && !p.tellsWhy()", lines: 3},
 	{name: "words: asked", why: "a question that the answer repeats weighs less", file: said, old: "p.text[len(p.text)-1] == '?' && b.replied[i]", lines: 10},
 	{name: "words: closing", why: "the first and last piece of the last message weigh more", file: said, old: "final && (n == 0 || n == len(f.said)-1)", lines: 3},
 	{name: "words: final", why: "the last message of a turn weighs more", file: said, old: "case final:\n", by: "case final && !OFF:\n", lines: 3},
@@ -75,7 +74,6 @@ var rows = []row{
 	{name: "rank: turns", why: "every turn gets a line before one gets a page", file: ranking, old: "float32(s.saidBytes[s.group(c).turn]) / turnBytes", by: "either(OFF, OLD, 0)", lines: 5},
 	{name: "rank: terms", why: "words not told yet weigh more", file: ranking, old: "own *= s.newTerms(c)", by: "own *= either(OFF, s.newTerms(c), 1)", lines: 50},
 	{name: "rank: said before", why: "the last statement about a thing holds", file: ranking, old: "c.at < s.pool.terms.last[t]", lines: 5},
-	{name: "rank: choice in floors", why: "decisions come first in their floor", file: ranking, old: "c.choice && s.inFloors", lines: 6},
 	{name: "rank: words", why: "words and failures weigh more than names", file: ranking, old: "return s.shares.words", by: "return either(OFF, s.shares.words, baseWeight)", lines: 4},
 	{name: "rank: group names", why: "names in labels count once", file: ranking, old: "c.piece >= 0 && !s.group(c).open", lines: 3},
 	{name: "rank: small shares", why: "small budgets have shares of their own", file: ranking, old: "0 < budget && budget < smallBudget", lines: 10},
