@@ -9,14 +9,16 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 var errNewer = errors.New("written by a newer version")
 
 // storedVersion is the version of the form. Readers refuse later ones. In version 1, calls and
-// results had the call's id under "id" and the tool under "name".
-const storedVersion = 2
+// results had the call's id under "id" and the tool under "name". What is written says version 2 if
+// no text was cut out of its frame.
+const storedVersion = 3
 
 // stored is a message, and what callers have no business with but ids and exact bytes need:
 // the bytes that it was read from, which go to their provider unchecked.
@@ -46,6 +48,7 @@ type storedPart struct {
 	Content    []storedPart `json:"content,omitempty"`
 	Structured string       `json:"structured,omitempty"` // the exact text
 	RawAt      []int        `json:"raw_at,omitempty"`     // where Raw begins in the frame, and its length, in bytes
+	TextAt     int          `json:"text_at,omitempty"`    // where Text, quoted, was cut out of the frame's raw; 0 if it was not
 	Cache      string       `json:"cache,omitempty"`
 	Beside     bool         `json:"beside,omitempty"`
 	Program    bool         `json:"program,omitempty"`
@@ -58,12 +61,12 @@ type blobs map[string][]byte
 
 // extractBlobs moves texts that JSON cannot hold out of the fields of a form.
 func extractBlobs(form any) (out blobs) {
-	eachText(reflect.ValueOf(form).Elem(), func(name string, text reflect.Value) {
+	eachText(reflect.ValueOf(form).Elem(), func(of reflect.Type, i int, text reflect.Value) {
 		if !utf8.ValidString(text.String()) {
 			if out == nil {
 				out = blobs{}
 			}
-			out[name] = []byte(text.String())
+			out[jsonName(of, i)] = []byte(text.String())
 			text.SetString("")
 		}
 	})
@@ -75,24 +78,28 @@ func (b blobs) restore(form any) {
 	if b == nil {
 		return
 	}
-	eachText(reflect.ValueOf(form).Elem(), func(name string, text reflect.Value) {
-		if data, ok := b[name]; ok {
+	eachText(reflect.ValueOf(form).Elem(), func(of reflect.Type, i int, text reflect.Value) {
+		if data, ok := b[jsonName(of, i)]; ok {
 			text.SetString(string(data))
 		}
 	})
 }
 
-// eachText calls do with every text of a struct and its name in JSON.
-func eachText(form reflect.Value, do func(name string, text reflect.Value)) {
+// eachText calls do with every text of a struct, and the field that it is.
+func eachText(form reflect.Value, do func(of reflect.Type, i int, text reflect.Value)) {
 	for i := range form.NumField() {
-		switch f := form.Type().Field(i); {
-		case f.Anonymous:
-			eachText(form.Field(i), do)
-		case f.Type.Kind() == reflect.String:
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			do(name, form.Field(i))
+		switch f := form.Field(i); {
+		case f.Kind() == reflect.Struct && form.Type().Field(i).Anonymous:
+			eachText(f, do)
+		case f.Kind() == reflect.String:
+			do(form.Type(), i, f)
 		}
 	}
+}
+
+func jsonName(of reflect.Type, i int) string {
+	name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+	return name
 }
 
 // frameDistance is how many messages before position i is the nearest one with the same
@@ -113,19 +120,23 @@ func frameDistance(t *thread.Thread, i int) int {
 // not finite, a time of no real year.
 func Marshal(t *thread.Thread, i int) ([]byte, error) {
 	m := t.At(i)
-	out := stored{V: storedVersion, Message: MessageOf(m), Back: frameDistance(t, i), Index: m.Index}
+	out := stored{V: 2, Message: MessageOf(m), Back: frameDistance(t, i), Index: m.Index}
 	out.Turn = 0
 	if m.Kind != thread.Plain && out.Kind == "" {
 		return nil, fmt.Errorf("message %s: kind %d is not known", m.ID, m.Kind)
 	}
+	raw := rawOf(m.Frame)
+	var err error
+	if out.Parts, err = storedParts(m.Parts, out.Message.Parts, raw); err != nil {
+		return nil, fmt.Errorf("message %s: %w", m.ID, err)
+	}
 	if m.Frame != nil && out.Back == 0 {
-		f := storedFrame{API: m.Frame.API(), Raw: m.Frame.Raw(), Position: m.Frame.Position(), Elements: m.Frame.Elements(), Messages: m.Frame.Messages()}
+		f := storedFrame{API: m.Frame.API(), Raw: cutTexts(raw, out.Parts), Position: m.Frame.Position(), Elements: m.Frame.Elements(), Messages: m.Frame.Messages()}
+		if len(f.Raw) < len(raw) {
+			out.V = storedVersion
+		}
 		f.Bytes = extractBlobs(&f)
 		out.Frame = &f
-	}
-	var err error
-	if out.Parts, err = storedParts(m.Parts, out.Message.Parts, rawOf(m.Frame)); err != nil {
-		return nil, fmt.Errorf("message %s: %w", m.ID, err)
 	}
 	out.Bytes = extractBlobs(&out)
 	var b bytes.Buffer
@@ -175,6 +186,53 @@ func storedParts(list []thread.Part, plain []Part, whole string) ([]storedPart, 
 	return out, nil
 }
 
+// minCutText is the length, in bytes, from which on a text is not written in the frame too.
+const minCutText = 256
+
+// cutTexts takes the long texts of parts out of the frame, up to one that is not in it.
+func cutTexts(raw string, parts []storedPart) string {
+	var kept strings.Builder
+	for _, p := range textsOf(parts) {
+		quoted := rawjson.Quote(p.Text)
+		at := strings.Index(raw, quoted)
+		if at <= 0 {
+			break
+		}
+		kept.WriteString(raw[:at])
+		raw, p.TextAt = raw[at+len(quoted):], kept.Len()
+	}
+	return kept.String() + raw
+}
+
+// putTexts puts them back.
+func putTexts(raw string, parts []storedPart) (string, error) {
+	var whole strings.Builder
+	done := 0 // bytes of raw
+	for _, p := range textsOf(parts) {
+		if p.TextAt == 0 {
+			break
+		}
+		if p.TextAt < done || p.TextAt > len(raw) {
+			return "", fmt.Errorf("text_at %d is not in the frame of %d bytes", p.TextAt, len(raw))
+		}
+		whole.WriteString(raw[done:p.TextAt])
+		whole.WriteString(rawjson.Quote(p.Text))
+		done = p.TextAt
+	}
+	return whole.String() + raw[done:], nil
+}
+
+// textsOf are the parts with long texts, those in results too.
+func textsOf(parts []storedPart) (out []*storedPart) {
+	for i := range parts {
+		if p := &parts[i]; len(p.Text) >= minCutText {
+			out = append(out, p)
+		}
+		out = append(out, textsOf(parts[i].Content)...)
+	}
+	return out
+}
+
 // Unmarshal reads what Marshal wrote. frame returns the frame of the message so many
 // positions before this one, or nil.
 func Unmarshal(data []byte, frame func(back int) *thread.Frame) (m thread.Message, err error) {
@@ -188,6 +246,9 @@ func Unmarshal(data []byte, frame func(back int) *thread.Frame) (m thread.Messag
 	in.Bytes.restore(&in)
 	if f := in.Frame; f != nil {
 		f.Bytes.restore(f)
+		if f.Raw, err = putTexts(f.Raw, in.Parts); err != nil {
+			return m, fmt.Errorf("message %s: %w", in.ID, err)
+		}
 		m.Frame = thread.NewFrame(f.API, f.Raw, f.Position, f.Elements, f.Messages)
 	}
 	if in.Back != 0 {

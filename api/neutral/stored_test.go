@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
 	"github.com/palimpsest-ai/palimpsest/internal/test/threadgen"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -87,9 +88,57 @@ func TestBadValues(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, data := range []string{`{"v":3,"role":"user"}`, `{"role":"user"}`, `{"v":1,"kind":"x"}`, `{"v":1,"parts":[{"type":"hologram"}]}`} {
+	for _, data := range []string{`{"v":4,"role":"user"}`, `{"role":"user"}`, `{"v":1,"kind":"x"}`, `{"v":1,"parts":[{"type":"hologram"}]}`} {
 		if _, err := neutral.Unmarshal([]byte(data), nil); err == nil || !strings.Contains(err.Error(), "newer version") {
 			t.Errorf("%s: %v", data, err)
+		}
+	}
+}
+
+// TestTextsOnce: a long text that stands in the frame as JSON is written once, and what earlier
+// revisions wrote twice is read.
+func TestTextsOnce(t *testing.T) {
+	long, other := strings.Repeat("a \"line\" of output\n", 500), strings.Repeat("häßlich\t", 900)
+	element := func(texts ...string) *thread.Frame {
+		return thread.NewFrame("anthropic", `{"content":[`+strings.Join(texts, ", ")+`],"x":1}`, 0, 1, 1)
+	}
+	text := func(s string) thread.Text { return thread.Text{Text: s} }
+	result := thread.ToolResult{CallID: "c", Content: []thread.Part{text(long), text("short"), text(other)}}
+	for name, c := range map[string]struct {
+		message thread.Message
+		times   int // that a long text is written
+	}{
+		"in a result":     {thread.Message{Role: thread.Tool, Parts: []thread.Part{result}, Frame: element(rawjson.Quote(long), `"short"`, rawjson.Quote(other))}, 1},
+		"same text twice": {thread.Message{Role: thread.User, Parts: []thread.Part{text(long), text(long)}, Frame: element(rawjson.Quote(long), rawjson.Quote(long))}, 2},
+		"other order":     {thread.Message{Role: thread.User, Parts: []thread.Part{text(long), text(other)}, Frame: element(rawjson.Quote(other), rawjson.Quote(long))}, 1},
+		"other escapes":   {thread.Message{Role: thread.User, Parts: []thread.Part{text(long)}, Frame: element(strings.ReplaceAll(rawjson.Quote(long), "l", `\u006c`))}, 2},
+	} {
+		written := log(t, c.message)
+		data, err := neutral.Marshal(written, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(data), `output`); n > c.times*500 {
+			t.Errorf("%s: the text stands %d times", name, n/500)
+		}
+		got, err := neutral.Unmarshal(data, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := *written.At(0)
+		want.Turn = 0
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	quoted := rawjson.Quote(long)
+	m, err := neutral.Unmarshal([]byte(`{"v":2,"role":"user","parts":[{"type":"text","text":`+quoted+`}],"frame":{"raw":`+rawjson.Quote(`[`+quoted+`]`)+`}}`), nil)
+	if err != nil || m.Frame.Raw() != `[`+quoted+`]` {
+		t.Errorf("a row of version 2: %v", err)
+	}
+	for _, at := range []string{"-1", "9"} {
+		if _, err := neutral.Unmarshal([]byte(`{"v":3,"role":"user","parts":[{"type":"text","text_at":`+at+`,"text":`+quoted+`}],"frame":{"raw":"{}"}}`), nil); err == nil {
+			t.Errorf("text_at %s of a frame of two bytes", at)
 		}
 	}
 }
