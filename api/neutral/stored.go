@@ -194,8 +194,8 @@ func cutTexts(raw string, parts []storedPart) string {
 	var kept strings.Builder
 	for _, p := range textsOf(parts) {
 		quoted := rawjson.Quote(p.Text)
-		at := strings.Index(raw, quoted)
-		if at <= 0 {
+		at := strings.Index(raw, quoted[:32]) // the search for a short text is the fast one
+		if at <= 0 || !strings.HasPrefix(raw[at:], quoted) {
 			break
 		}
 		kept.WriteString(raw[:at])
