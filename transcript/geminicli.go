@@ -318,6 +318,11 @@ func geminiCLIMessage(b *builder, m gjson.Result) {
 		geminiAnswer(b, m.Get("content"), m)
 	case "info", "error", "warning":
 		b.report.skip(kind)
+		for p := range geminiParts(m.Get("content")) { // files of a result, which the model sees
+			if p.Get("inlineData").Exists() || p.Get("fileData").Exists() {
+				b.say(thread.User, thread.Injected, readParts(p)...)
+			}
+		}
 	default:
 		b.report.unknown(kind)
 	}

@@ -82,6 +82,8 @@ func TestNothingLost(t *testing.T) {
 {"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Look."}]}}
 {"type":"inter_agent_communication","payload":{"author":"/root/scout","recipient":"/root","content":"port 5544","trigger_turn":false}}`,
 			`port 5544`},
+		"gemini-cli: a picture of a result, in a message of its own": {`{"sessionId":"s","projectHash":"h","messages":[{"id":"1","type":"user","content":[{"text":"Look."}]},{"id":"2","type":"info","content":[{"inlineData":{"mimeType":"image/png","data":"iVBO"}}]}]}`,
+			`media image image/png name="" url="" data="iVBO"`},
 		"pi: instructions in blocks": {`{"type":"session","version":3,"id":"s","cwd":"/r","timestamp":"2026-05-12T10:00:00Z"}
 {"type":"message","id":"1","parentId":null,"timestamp":"2026-05-12T10:00:01Z","message":{"role":"system","content":[{"type":"text","text":"Never push."}]}}
 {"type":"message","id":"2","parentId":"1","timestamp":"2026-05-12T10:00:01Z","message":{"role":"user","content":"Look."}}`,

@@ -17,11 +17,11 @@ var wrappers = scan.Inverted(map[thread.Author]string{
 		new-diagnostics
 		environment_context user_instructions permissions collaboration_mode skills_instructions apps_instructions
 		plugins_instructions personality_spec model_switch skill turn_aborted user_action
-		session_context environment_details editorContext reminderInstructions open_and_recently_viewed_files system_reminder
-		additional_data`,
+		session_context hook_context environment_details editorContext reminderInstructions open_and_recently_viewed_files system_reminder
+		additional_data system_notification info-msg plan-mode-active background-tasks`,
 	// Selections, files and pages that the user mentioned, and commands that the user ran, with their output.
 	thread.ByAttachment: "ide_selection bash-input bash-stdout bash-stderr user_shell_command file_content folder_content url_content attachments attached_files",
-	thread.ByAgent:      "teammate-message cross-session-message agent-notification subagent_notification",
+	thread.ByAgent:      "teammate-message cross-session-message teammate_message cross_session_message agent-notification subagent_notification",
 })
 
 // attaching begin reminders with what the user attached.
