@@ -26,6 +26,7 @@ func TestKind(t *testing.T) {
 		{"Why do I see <system-reminder> in it?", thread.Plain},
 		{"<system-reminder>One.</system-reminder>Fix it.</system-reminder>", thread.Injected},
 		{"<div>What is wrong with this?</div>", thread.Plain},
+		{"The conversation so far has been compacted to free up context. What follows is your own working summary of this task.\nPlums.", thread.Recap},
 		{"<", thread.Plain},
 		{"<>", thread.Plain},
 		{"<command-name>/exit</command-name>\n<command-message>exit</command-message>\n<command-args></command-args>", thread.Injected},
