@@ -86,22 +86,26 @@ func NewResult(call ToolCall, outcome Outcome, text string) Message {
 // together (the items of one model response). Messages of one frame have equal Frame
 // pointers. A frame never changes.
 type Frame struct {
-	api, raw                     string
-	made                         func() string // makes raw, where that is not kept
-	position, elements, messages int32
+	api, raw                         string
+	text                             string // stands in raw at the byte at, as quote writes it; "" for none
+	quote                            func(string) string
+	position, elements, messages, at int32
 }
 
 // NewFrame returns a frame of the given codec, exact text of its elements, index of the first
 // element in the array, number of elements, and number of messages.
 func NewFrame(api, raw string, position, elements, messages int) *Frame {
-	return &Frame{api, raw, nil, int32(position), int32(elements), int32(messages)}
+	return &Frame{api: api, raw: raw, position: int32(position), elements: int32(elements), messages: int32(messages)}
 }
 
-// Made returns a frame like f whose text raw makes each time that it is asked for, so that what messages hold
-// is not held twice. raw must always return the same, and may be called by several goroutines at once.
-func (f *Frame) Made(raw func() string) *Frame {
-	return &Frame{f.api, "", raw, f.position, f.elements, f.messages}
+// With returns a frame like f whose elements are rest with text at the byte at, as quote writes it: what messages
+// hold is not held twice. at is above 0; quote always returns the same, and may be called by several goroutines.
+func (f *Frame) With(rest string, at int, text string, quote func(string) string) *Frame {
+	return &Frame{f.api, rest, text, quote, f.position, f.elements, f.messages, int32(at)}
 }
+
+// Cut returns what With was given; 0 and "" for at and text, and all of Raw, if nothing was.
+func (f *Frame) Cut() (rest string, at int, text string) { return f.raw, int(f.at), f.text }
 
 // Equal reports whether two frames have the same content. Messages belong together only if
 // their frames are identical.
@@ -114,14 +118,14 @@ func (f *Frame) API() string { return f.api }
 
 // Raw is the exact text of the elements, including the separators between them.
 func (f *Frame) Raw() string {
-	if f.made != nil {
-		return f.made()
+	if f.at == 0 {
+		return f.raw
 	}
-	return f.raw
+	return f.raw[:f.at] + f.quote(f.text) + f.raw[f.at:]
 }
 
 // HasRaw reports whether Raw is not empty.
-func (f *Frame) HasRaw() bool { return f.made != nil || f.raw != "" }
+func (f *Frame) HasRaw() bool { return f.raw != "" }
 
 // Position is the index of the first element in the array it came from.
 func (f *Frame) Position() int { return int(f.position) }

@@ -203,11 +203,11 @@ func withoutOutput(item string) (rest, text string) {
 
 // putOutput gives the message of an output its text back.
 func (e *codexEntry) putOutput(m *thread.Message) {
-	rest, text, at := e.item, e.output, gjson.Get(e.item, "output").Index
+	at := gjson.Get(e.item, "output").Index
 	r, _ := m.Result()
-	r.Raw, r.Content = "", []thread.Part{thread.Text{Text: text, Source: thread.Source{API: r.API}}}
+	r.Raw, r.Content = "", []thread.Part{thread.Text{Text: e.output, Source: thread.Source{API: r.API}}}
 	m.Parts = []thread.Part{r}
-	m.Frame = m.Frame.Made(func() string { return rest[:at] + rawjson.Quote(text) + rest[at+len(`""`):] })
+	m.Frame = m.Frame.With(e.item[:at]+e.item[at+len(`""`):], at, e.output, rawjson.Quote)
 }
 
 // readCompaction records a compaction. The summary is in the line itself, or is the last recap in

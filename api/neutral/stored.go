@@ -125,14 +125,14 @@ func Marshal(t *thread.Thread, i int) ([]byte, error) {
 	if m.Kind != thread.Plain && out.Kind == "" {
 		return nil, fmt.Errorf("message %s: kind %d is not known", m.ID, m.Kind)
 	}
-	raw := rawOf(m.Frame)
 	var err error
-	if out.Parts, err = storedParts(m.Parts, out.Message.Parts, raw); err != nil {
+	if out.Parts, err = storedParts(m.Parts, out.Message.Parts, rawOf(m.Frame)); err != nil {
 		return nil, fmt.Errorf("message %s: %w", m.ID, err)
 	}
 	if m.Frame != nil && out.Back == 0 {
-		f := storedFrame{API: m.Frame.API(), Raw: cutTexts(raw, out.Parts), Position: m.Frame.Position(), Elements: m.Frame.Elements(), Messages: m.Frame.Messages()}
-		if len(f.Raw) < len(raw) {
+		f := storedFrame{API: m.Frame.API(), Position: m.Frame.Position(), Elements: m.Frame.Elements(), Messages: m.Frame.Messages()}
+		var cut bool
+		if f.Raw, cut = cutTexts(m.Frame, out.Parts); cut {
 			out.V = storedVersion
 		}
 		f.Bytes = extractBlobs(&f)
@@ -148,11 +148,15 @@ func Marshal(t *thread.Thread, i int) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }
 
+// rawOf is the text of a frame in which bytes of parts are looked for; "" of one that would have to be made for that.
 func rawOf(f *thread.Frame) string {
 	if f == nil {
 		return ""
 	}
-	return f.Raw()
+	if raw, at, _ := f.Cut(); at == 0 {
+		return raw
+	}
+	return ""
 }
 
 // minFramePiece is the length, in bytes, from which on a piece is written as a place in the
@@ -190,9 +194,15 @@ func storedParts(list []thread.Part, plain []Part, whole string) ([]storedPart, 
 const minCutText = 256
 
 // cutTexts takes the long texts of parts out of the frame, up to one that is not in it.
-func cutTexts(raw string, parts []storedPart) string {
+func cutTexts(f *thread.Frame, parts []storedPart) (rest string, cut bool) {
+	texts := textsOf(parts)
+	if rest, at, text := f.Cut(); at > 0 && len(texts) == 1 && texts[0].Text == text {
+		texts[0].TextAt = at
+		return rest, true
+	}
+	raw := f.Raw()
 	var kept strings.Builder
-	for _, p := range textsOf(parts) {
+	for _, p := range texts {
 		quoted := rawjson.Quote(p.Text)
 		at := strings.Index(raw, quoted[:32]) // the search for a short text is the fast one
 		if at <= 0 || !strings.HasPrefix(raw[at:], quoted) {
@@ -201,7 +211,7 @@ func cutTexts(raw string, parts []storedPart) string {
 		kept.WriteString(raw[:at])
 		raw, p.TextAt = raw[at+len(quoted):], kept.Len()
 	}
-	return kept.String() + raw
+	return kept.String() + raw, kept.Len() > 0
 }
 
 // putTexts puts them back.

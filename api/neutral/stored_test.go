@@ -109,6 +109,8 @@ func TestTextsOnce(t *testing.T) {
 		times   int // that a long text is written
 	}{
 		"in a result":     {thread.Message{Role: thread.Tool, Parts: []thread.Part{result}, Frame: element(rawjson.Quote(long), `"short"`, rawjson.Quote(other))}, 1},
+		"held in two":     {thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "c", Content: []thread.Part{text(long)}}}, Frame: element().With(`{"x":,"y":1}`, 5, long, rawjson.Quote)}, 1},
+		"another in two":  {thread.Message{Role: thread.User, Parts: []thread.Part{text(other)}, Frame: element().With(`{"x":,"y":1}`, 5, long, rawjson.Quote)}, 1},
 		"same text twice": {thread.Message{Role: thread.User, Parts: []thread.Part{text(long), text(long)}, Frame: element(rawjson.Quote(long), rawjson.Quote(long))}, 2},
 		"other order":     {thread.Message{Role: thread.User, Parts: []thread.Part{text(long), text(other)}, Frame: element(rawjson.Quote(other), rawjson.Quote(long))}, 1},
 		"other escapes":   {thread.Message{Role: thread.User, Parts: []thread.Part{text(long)}, Frame: element(strings.ReplaceAll(rawjson.Quote(long), "l", `\u006c`))}, 2},
