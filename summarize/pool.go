@@ -119,7 +119,6 @@ type builder struct {
 	replied  []bool            // by message: the user's next message repeats what was asked
 	agreed   []bool            // by message: the user's next message answers it, and means nothing without it
 	picked   []byte            // by message: the letter or digit of the option that it picks, or 0
-	recapped []bool            // by message: the agent stopped behind it, and said later in the turn how the work went
 	expanded []bool            // by message: it is the text of the slash command before it
 	// stepsAfter counts, by message, the agent's steps after it in the span.
 	stepsAfter []int

@@ -32,7 +32,6 @@ const (
 	wordsOpening   = 2.1 // the first piece of an earlier message: what was just found, or why it failed
 	wordsOnTheWay  = 1.26
 	wordsAnnounced = 0.02 // an announcement of what follows
-	wordsRecapped  = 0.2  // the rest of a message that ended the work of a turn for a while, before another that did
 	wordsAsked     = 0.35 // a question whose content the user's answer repeats
 	wordsBlock     = 0.2  // more than maxShort bytes of code, or of a tree
 	wordsCode      = 0.02 // less: a line of an example
@@ -44,8 +43,6 @@ const (
 	wordsOffered = 3.5
 	// wordsPicked is for the option that the user chose by its letter or its number.
 	wordsPicked = 7
-	// leastRecap is from how many pieces a message tells how the work went.
-	leastRecap = 3
 	// maxShort is the length, in bytes, of a short line of code.
 	maxShort = 120
 	// fullWords is the length, in bytes, below which a piece is worth less.
@@ -74,8 +71,6 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			base = wordsClosing
 		case final:
 			base = wordsFinal
-		case b.recapped[i] && n > 0:
-			base = wordsRecapped
 		case n == 0:
 			base = wordsOpening
 		}
@@ -166,19 +161,11 @@ const reportWorth = 1.05
 // later call repeats it.
 func (b *builder) report(i int, m *thread.Message, asked string, report []piece) {
 	g := group{label: clip.Brief(asked, maxLabel), turn: m.Turn, sources: []thread.ID{m.ID}}
-	for n, p := range report {
+	for _, p := range report {
 		if strings.HasPrefix(p.text, "agentId: ") || !p.substantial() || heading(p.text) && len(p.idents) == 0 || !b.unseen(seenLine, p.text) {
 			continue
 		}
 		base := reportWorth * min(1, float32(len(p.text))/fullWords)
-		switch {
-		case p.code:
-			base *= wordsCode
-		case narration(p.text):
-			base *= wordsAnnounced
-		case n == 0:
-			base *= 2
-		}
 		b.piece(secReport, &g, i, base, p).terms = b.terms.add(i, p.terms)
 	}
 	b.groups[secReport] = append(b.groups[secReport], g)
@@ -258,20 +245,12 @@ func idle(s string) bool {
 
 // lookAhead counts the agent's steps after each message of the span.
 func (b *builder) lookAhead() {
-	b.stepsAfter, b.recapped = make([]int, len(b.messages)), make([]bool, len(b.messages))
-	steps, recap, next := 0, -1, thread.User
-	if len(b.in.Context) > 0 {
-		next = b.in.Context[0].Role
-	}
-	for i, m := range slices.Backward(b.messages) {
-		b.stepsAfter[i] = steps
-		if m.Role == thread.Assistant {
+	b.stepsAfter = make([]int, len(b.messages))
+	steps := 0
+	for i := range slices.Backward(b.messages) {
+		if b.stepsAfter[i] = steps; b.messages[i].Role == thread.Assistant {
 			steps++
-			if n := len(b.facts[i].said); next == thread.User && n >= leastRecap {
-				b.recapped[i], recap = recap == m.Turn, m.Turn
-			}
 		}
-		next = m.Role
 	}
 }
 

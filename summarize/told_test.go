@@ -183,32 +183,6 @@ func TestTaskList(t *testing.T) {
 	}
 }
 
-// TestRecaps: of what the assistant says each time it stops in a turn, the last is told in full.
-func TestRecaps(t *testing.T) {
-	recap := func(n string) string {
-		return "All of round " + n + " is done now, and the tests pass.\n\n- The parser of round " + n + " accepts empty input in every mode.\n\n- The table of round " + n + " has a row for each of the modes."
-	}
-	for _, tt := range []struct {
-		name  string
-		after thread.Message // the first recap
-		want  float32
-	}{
-		{"told again in the turn", thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: "The job ended."}}}, wordsRecapped},
-		{"another turn", thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "Where does the table come from, by the way?"}}}, wordsFinal},
-		{"no stop between", thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: "Going on."}}}, wordsOnTheWay},
-	} {
-		k := new(talk).user("Do all of the rounds.").says(recap("one")).add(tt.after).says(recap("two"))
-		for _, c := range newPool(t.Context(), &Input{Messages: k.done(t)}, read).candidates {
-			if strings.HasPrefix(c.text, "- The parser of round one") && c.base != tt.want {
-				t.Errorf("%s: %v, want %v", tt.name, c.base, tt.want)
-			}
-			if strings.HasPrefix(c.text, "- The parser of round two") && c.base != wordsFinal {
-				t.Errorf("%s: the last recap: %v", tt.name, c.base)
-			}
-		}
-	}
-}
-
 // TestDirectoryOfCallsTogether: of calls that were made together nobody knows which
 // ran last, so where one of them went says nothing.
 func TestDirectoryOfCallsTogether(t *testing.T) {
