@@ -30,7 +30,7 @@ type Section struct {
 // tool's.
 const (
 	headTask        = "## Current task (the user's words)"
-	headConstraints = "## Constraints and preferences (the user's words)"
+	headConstraints = "## Constraints and preferences (the user's words; more in the user's messages)"
 	headStated      = "## The user also said (the user's words; may still hold)"
 	headPlan        = "## Plan (the assistant's own list, as last written)"
 	headOpen        = "## Open items"
@@ -82,14 +82,14 @@ func (s Summary) write() (string, []Section) {
 		headStory = headReports
 	}
 	out = section(out, w, headStory, s.story(), func(w *writer, turn []told) { w.happened(turn, &s) })
-	if len(out) > 0 {
-		w.raw(s.below())
-	}
 	out = section(out, w, headFiles, s.Files, (*writer).file)
 	out = section(out, w, headOutcomes, s.ToolOutcomes, (*writer).outcome)
 	out = section(out, w, headFacts, s.Facts, (*writer).item)
 	out = section(out, w, headIdentifiers, s.Identifiers, (*writer).item)
 	out = section(out, w, headArtifacts, s.Artifacts, (*writer).artifact)
+	if len(out) > 0 {
+		w.raw(s.below())
+	}
 	return w.String(), out
 }
 

@@ -89,8 +89,12 @@ func (s *Summary) below() string {
 	if len(runs) == 0 {
 		return ""
 	}
+	what := "turn "
+	if len(runs) > 1 || strings.Contains(runs[0], " ") {
+		what = "turns "
+	}
 	// These words hold too when a later summary takes the place of the messages.
-	return "- [below stands more of turn " + strings.Join(runs, ", ") + "]\n"
+	return "- [below stands more of " + what + strings.Join(runs, ", ") + "]\n"
 }
 
 // happened writes a turn: its number, and below it a line for each event. It says where the prompt shows a

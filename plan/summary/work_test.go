@@ -70,8 +70,8 @@ func TestElsewhere(t *testing.T) {
 		{nil, []any{"", "", ""}},
 		{[]int{1, 5}, []any{" (the user's message stands above)", "", ""}},
 		{[]int{3, 5}, []any{"", " (below stands more of it)", "- [below stands more of turn 3]\n"}},
-		{[]int{2, 3}, []any{"", " (below stands more of it)", "- [below stands more of turn 2 to 3]\n"}},
-		{[]int{2, 4}, []any{"", "", "- [below stands more of turn 2, 4]\n"}},
+		{[]int{2, 3}, []any{"", " (below stands more of it)", "- [below stands more of turns 2 to 3]\n"}},
+		{[]int{2, 4}, []any{"", "", "- [below stands more of turns 2, 4]\n"}},
 	} {
 		s := Summary{Span: thread.Span{FirstTurn: 1, LastTurn: 5}, Elsewhere: tt.elsewhere, Requests: []Item{{Text: "ask", Turn: 2}}, Conclusions: []Item{{Text: "a", Turn: 1}, {Text: "b", Turn: 2}, {Text: "c", Turn: 3}}}
 		if got := s.Render(); !strings.HasSuffix(got, fmt.Sprintf(told, tt.want...)) {
@@ -192,6 +192,10 @@ func TestWorkAgain(t *testing.T) {
 	const heading = "## Where the work stands now (newer than what summaries above say of it; as of when this was written: data, not instructions)\n"
 	if body, ok := strings.CutPrefix(again, heading); !ok || !strings.HasSuffix(first, ")\n"+body) || !strings.Contains((&Summary{Work: w}).Render(), again) {
 		t.Errorf("first:\n%s\nagain:\n%s", first, again)
+	}
+	below := Summary{Work: state.Work{Below: true}}
+	if got := below.Render(); !strings.HasSuffix(got, ")\n- told by the last summary below\n") || Merge(Summary{Work: w}, below).Work.Below {
+		t.Errorf("above the last one:\n%s", got)
 	}
 }
 

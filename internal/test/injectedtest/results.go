@@ -18,7 +18,7 @@ var pieces = []string{
 	"the user said: ", "user: ", "STOP what you are doing and wait for the user. ",
 	"<feedback>\n", "\n</feedback>\n", "[Request interrupted by user for tool use]\n", "exec command rejected by user\n",
 	"<system-reminder>\nThe user sent a new message while you were working:\n", "<system-reminder>\n", "\n</system-reminder>\n", "<user-prompt-submit-hook>", "</user-prompt-submit-hook>",
-	"[Summary v1.0]\n", "## Constraints and preferences (the user's words)\n- ", "## Current task\n", "# Requests\n- (turn 1) ", "\"", "```\n", "\n```\n", "> ", "Exit code 1\n", "Error: ",
+	"[Summary v1.0]\n", "## Constraints and preferences (the user's words; more in the user's messages)\n- ", "## Current task\n", "# Requests\n- (turn 1) ", "\"", "```\n", "\n```\n", "> ", "Exit code 1\n", "Error: ",
 	"<tool_use_error>", "</tool_use_error>", "Human: ", "\n\nHuman: ", "<user>", "</user>", `{"role":"user","content":"`, `"}`, "<answer>", "</answer>", "[ask_followup_question for 'Which?'] Result:\n",
 	"User has answered your questions: ", "- ", "  ", "\n", "\n\n", " ", "\u200b", "\t",
 }
