@@ -127,7 +127,7 @@ func connect(ctx context.Context, s Streams, chosen []install.Agent, ask consent
 	p.changes("what will change", changes)
 	for _, a := range chosen {
 		if missing := a.Missing(); missing != "" && len(parts) == 0 {
-			p.line("%s: %s", a.Name, missing)
+			p.text("%s: %s", a.Name, missing)
 		}
 		if _, err := os.Stat(a.Folder); err != nil && a.Absent != "" {
 			sayLeft(s, fmt.Errorf("%s was not found (no program %s on the PATH, no folder %s): what is installed waits for it", a.Name, a.Absent, homePath(a.Folder)))
@@ -163,7 +163,7 @@ func connect(ctx context.Context, s Streams, chosen []install.Agent, ask consent
 	if err != nil {
 		return fmt.Errorf("%w; `palimpsest uninstall` takes back what was done", err)
 	}
-	p.line("installed; new sessions will use it. `palimpsest doctor` checks it, `palimpsest off` stops it, `palimpsest uninstall` takes it back")
+	p.text("installed; new sessions will use it. `palimpsest doctor` checks it, `palimpsest off` stops it, `palimpsest uninstall` takes it back")
 	for _, a := range chosen {
 		if a.Next != "" && slices.ContainsFunc(changes, func(c install.Change) bool { return c.Agent == a.Name }) {
 			p.line("%s: %s", a.Name, a.Next)
