@@ -18,16 +18,9 @@ import (
 )
 
 // Config configures a Compactor. The zero value works: the automatic policy, exact o200k
-// counts, summaries without a model, everything in memory.
+// counts, summaries without a model, everything in memory. Most programs set no more than Model, Store,
+// Recall and Events.
 type Config struct {
-	// Policy decides when and how sessions and single requests are compacted. Nil is
-	// policy.Auto. A ladder of your own goes into a policy.Custom.
-	Policy policy.Policy
-
-	// IgnorePrices makes policies decide by size alone, even where the model's prices are
-	// known.
-	IgnorePrices bool
-
 	// Model is the model that is asked, by any name that token.Models knows or one of its family. It is
 	// that of steps and requests whose Base names none; of a step without Window and Budget, the window
 	// is the model's. Empty: only Base and the step tell.
@@ -40,14 +33,6 @@ type Config struct {
 	// until FinishStep reports a usage. When the call fails, the estimate holds and the
 	// next call waits for a minute. Nil: Counter alone.
 	Measure llm.TokenCounter
-	// Summarizer writes summaries. Nil is the extractive one, which needs no model.
-	Summarizer summarize.Summarizer
-	// Tools declares how durable tool results are. Nil holds the built-in declarations.
-	Tools *toolpolicy.Registry
-	// CurrentSource describes the source of a replayable result as it is now: the result
-	// may be cleared when the source has not changed. Nil uses the tool's Capture, or else
-	// a later result read from the same source.
-	CurrentSource func(thread.ToolCall) (thread.Determinism, bool)
 
 	// Store is where sessions are kept: db.Tenant("") of store/sqlite or store/postgres. Of its fields
 	// Log holds the threads, and Plans their plans; where one is nil, a store.Memory does. Documents
@@ -63,30 +48,49 @@ type Config struct {
 	// back, a text that looks like a summary but has no valid signature is treated as data
 	// that nobody said. A signature takes some twenty tokens.
 	Sign bool
-	// Memory caches conversations between steps. Nil is one of the Compactor's own, of
-	// DefaultMemory bytes.
-	Memory *Memory
+
+	// Policy decides when and how sessions and single requests are compacted. Nil is
+	// policy.Auto. A ladder of your own goes into a policy.Custom.
+	Policy policy.Policy
+	// IgnorePrices makes policies decide by size alone, even where prices are known.
+	IgnorePrices bool
+	// Summarizer writes summaries. Nil is the extractive one, which needs no model.
+	Summarizer summarize.Summarizer
+
+	// Recall gives agents access to what plans removed. Nil: they have none.
+	Recall *Recall
+
+	// Events receives an event for whatever happens; nil discards them.
+	Events event.Sink
+	// Quality watches each session for an agent that misses what was removed. Nil does
+	// not. Where its Events are nil, Events is used.
+	Quality *quality.Options
+
+	// Tools declares how durable tool results are. Nil holds the built-in declarations.
+	Tools *toolpolicy.Registry
+	// CurrentSource describes the source of a replayable result as it is now: the result
+	// may be cleared when the source has not changed. Nil uses the tool's Capture, or else
+	// a later result read from the same source.
+	CurrentSource func(thread.ToolCall) (thread.Determinism, bool)
+
 	// Artifacts stores what plans externalize, before they come into force, for the tenant
 	// of Requester and with Sensitivity as the default class (empty is internal). Nil: the
 	// content stays in the log and is read from there.
 	Artifacts   *artifact.Store
 	Requester   artifact.Requester
 	Sensitivity artifact.Sensitivity
-	// Recall gives agents access to what plans removed. Nil: they have none.
-	Recall *Recall
-	// Quality watches each session for an agent that misses what was removed. Nil does
-	// not. Where its Events are nil, Events is used.
-	Quality *quality.Options
-	// Events receives an event for whatever happens; nil discards them.
-	Events event.Sink
+
+	// Memory caches conversations between steps. Nil is one of its own, of DefaultMemory bytes.
+	Memory *Memory
+
 	// Jobs, if set, prepares compactions in the background before they are due; its
 	// handler for CompactJob is Compactor.Work. Domain is part of the keys of its jobs, so
 	// that several Compactors can share a queue.
 	Jobs   job.Queue
 	Domain string
-	// Patience bounds how long a step waits for a compaction in the background. 0 is
-	// DefaultPatience.
+	// Patience bounds how long a step waits for one that is being made. 0 is DefaultPatience.
 	Patience time.Duration
+
 	// Now is the clock. It dates plans and messages without a time, and tells whether the
 	// provider's prompt cache has expired. Nil is time.Now.
 	Now func() time.Time
