@@ -191,7 +191,9 @@ const picture = (() => {
   // words name the widest bands of each kind, with as many lines as fit between the columns.
   function words(c, v, m) {
     const x0 = left + role + gap + fate + 8, most = width - role - gap - fate - 6 - x0, named = new Set();
-    const line = (text, at) => { if (c.measureText(text).width <= most) write(c, text, x0, at); };
+    let end = y(m.from[v.prompt.length]); // below it on the right stands what was removed
+    for (const tokens of [v.budget, v.window].sort((a, b) => a - b)) if (tokens <= m.total * 1.001 && y(tokens) > end - 2 && y(tokens) < end + 50) end = y(tokens);
+    const line = (text, at) => { if (c.measureText(text).width <= most - (at > end && at < end + 55 ? 50 : 0)) write(c, text, x0, at); };
     c.textAlign = 'left';
     c.textBaseline = 'middle';
     const blocks = links.filter((k) => k.action !== 'include' && (k.a1 - k.a0) * scale > 26).sort((a, b) => (b.a1 - b.a0) - (a.a1 - a.a0));
@@ -209,14 +211,14 @@ const picture = (() => {
       if (k.record >= 0 && (k.a1 - k.a0) * scale > 60) line(because(v.records[k.record]).split(';')[0], at + 22);
       c.globalAlpha = 1;
     }
-    let end = y(m.from[v.prompt.length]);
-    for (const tokens of [v.budget, v.window].sort((a, b) => a - b)) if (tokens <= m.total * 1.001 && y(tokens) > end - 2 && y(tokens) < end + 50) end = y(tokens);
     const room = height - foot - end;
-    if (room > 80) {
+    if (room > 60) {
       c.textAlign = 'right';
       c.fillStyle = colours.dim;
       c.font = '12px system-ui, sans-serif';
-      ['removed: ' + short(v.tokens_before - v.tokens_after) + ' tokens', 'select a part', 'to read why'].forEach((text, n) => write(c, text, width, end + 28 + 17 * n));
+      write(c, short(v.tokens_before - v.tokens_after) + ' tokens', width, end + 24);
+      write(c, 'removed', width, end + 40);
+      if (room > 110) ['select a part', 'to read why'].forEach((text, n) => write(c, text, width, height - foot - 20 + 16 * n));
     }
   }
 
