@@ -247,7 +247,7 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 		if score > 0 {
 			errors++
 		}
-		if score > 0 && errors > maxErrorLines || score == 0 && f.records || f.source == inSearch && bareHit(text) {
+		if score > 0 && errors > maxErrorLines || score == 0 && f.records {
 			continue
 		}
 		f.addLine(text, line, score)

@@ -44,27 +44,6 @@ func withoutLineNumber(line string) string {
 	return line
 }
 
-// bareHit reports whether a line of a search's output has a position ("a.go-12-", "12-") but no text worth
-// keeping, such as fewer than 12 bytes: around a hit there is often only a closing brace.
-func bareHit(line string) bool {
-	for i := -1; i < len(line); i++ {
-		if i == 0 || i > 0 && line[i] != ':' && line[i] != '-' {
-			continue
-		}
-		number := line[i+1:]
-		rest := strings.TrimLeft(number, "0123456789")
-		if rest == "" || len(rest) == len(number) || rest[0] != ':' && rest[0] != '-' || i > 0 && rest[0] != line[i] {
-			continue
-		}
-		text := strings.TrimSpace(rest[1:])
-		if i < 0 && text != "" && scan.IsDigit(text[0]) {
-			continue // a date
-		}
-		return len(mentions(nil, text)) == 0 && (rest[0] == '-' || len(text) < 12)
-	}
-	return false
-}
-
 // appendPieces adds a line as one piece, or as windows if it is long. Pieces without
 // identifiers are left out, except for the first if anyway is set.
 func appendPieces(dst []piece, text string, line int, score float32, anyway bool) []piece {

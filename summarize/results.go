@@ -216,7 +216,7 @@ func (b *builder) outcome(x *exchange) {
 	}
 }
 
-// fields are what an output tells in few words: the exit status, how many lines, and the line that answers
+// fields are what an output tells in few words: the exit status, and the line that answers
 // the call or sums the output up, which is told beside them.
 func (x *exchange) fields() (fields thread.Fields, told string) {
 	r := x.result
@@ -227,19 +227,13 @@ func (x *exchange) fields() (fields thread.Fields, told string) {
 	if x.ended != thread.Success {
 		return fields, ""
 	}
-	switch x.class {
-	case toolclass.Search, toolclass.Web:
-		if r.lines > 0 {
-			fields["lines"] = r.lines
-		}
-	case toolclass.Shell, toolclass.Other, toolclass.Question:
+	tells := x.class == toolclass.Shell || x.class == toolclass.Other || x.class == toolclass.Question
+	if tells && r.Last != "" && len(r.Last) <= 110 && (r.lines <= 3 || sumsUp(r.Last) && !(x.call != nil && x.call.onlyPrints)) {
 		name := "output"
-		if r.Last != "" && len(r.Last) <= 110 && (r.lines <= 3 || sumsUp(r.Last) && !(x.call != nil && x.call.onlyPrints)) {
-			if told = clip.Brief(r.Last, 110); r.lines > 1 {
-				name = "last"
-			}
-			fields[name] = told
+		if told = clip.Brief(r.Last, 110); r.lines > 1 {
+			name = "last"
 		}
+		fields[name] = told
 	}
 	return fields, told
 }

@@ -252,11 +252,6 @@ var plants = []planted{
 		o.KeyFields = thread.Fields{"runs": 77}
 		return true
 	})},
-	{"call, another count", each(outcomes, func(o *summary.ToolOutcome) bool {
-		_, ok := o.KeyFields["lines"]
-		o.KeyFields = thread.Fields{"lines": 98765}
-		return ok
-	})},
 	{"call, another output", each(outcomes, func(o *summary.ToolOutcome) bool {
 		o.KeyFields = thread.Fields{"output": "quuxified output"}
 		return true
