@@ -101,6 +101,9 @@ func answerHook(ctx context.Context, s Streams, agent hook.Agent, event string, 
 	if call.Transcript == "" {
 		return nil, nil // the session is not saved
 	}
+	if info, err := os.Stat(call.Transcript); err == nil && !info.Mode().IsRegular() { // a pipe may never end
+		return nil, fmt.Errorf("%s is no file of a session", printable(call.Transcript))
+	}
 	file, err := transcript.Open(call.Transcript, nil)
 	if err != nil {
 		return nil, err

@@ -52,3 +52,18 @@ func TestPipes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPipeOfSession: a hook and a status line that are given a pipe as the session's file do not wait for it.
+func TestPipeOfSession(t *testing.T) {
+	t.Chdir(alone(t))
+	if err := syscall.Mkfifo("pipe", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"hook", "claude-code", "PreCompact"}, {"hook", "claude-code", "SessionStart"}, {"statusline"}} {
+		var out, errs bytes.Buffer
+		Run(t.Context(), args, Streams{In: strings.NewReader(`{"session_id":"s","transcript_path":"pipe","source":"compact"}`), Out: &out, Err: &errs})
+		if args[0] == "hook" && (out.Len() > 0 || !strings.Contains(errs.String(), "pipe is no file of a session")) {
+			t.Errorf("%s: %s%s", args, &out, &errs)
+		}
+	}
+}

@@ -198,15 +198,15 @@ func endOf(text []byte) (e ending) {
 
 // readTail reads the end of a file; nothing if it cannot be read.
 func readTail(path string) []byte {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() { // a pipe may never be opened
+		return nil
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
 	text := make([]byte, min(notesTail, info.Size()))
 	n, _ := f.ReadAt(text, info.Size()-int64(len(text))) // it may have become shorter
 	return text[:n]

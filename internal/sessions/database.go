@@ -145,7 +145,11 @@ func (f *Finder) databases(agent transcript.Format) (found []database, err error
 			folders = append(folders, database{path: folder})
 			continue
 		}
-		list, failed := os.ReadFile(filepath.Join(folder, at.Projects))
+		var list []byte
+		info, failed := os.Stat(filepath.Join(folder, at.Projects))
+		if failed == nil && info.Mode().IsRegular() { // a pipe may never end
+			list, failed = os.ReadFile(filepath.Join(folder, at.Projects))
+		}
 		if failed != nil && !errors.Is(failed, os.ErrNotExist) {
 			err = errors.Join(err, failed)
 		}
@@ -159,8 +163,12 @@ func (f *Finder) databases(agent transcript.Format) (found []database, err error
 			err = errors.Join(err, failed)
 		}
 		for _, e := range entries {
-			if strings.HasPrefix(e.Name(), at.Prefix) && slices.Contains(at.Suffixes, filepath.Ext(e.Name())) {
-				found = append(found, database{filepath.Join(folder.path, e.Name()), folder.project})
+			path := filepath.Join(folder.path, e.Name())
+			if !strings.HasPrefix(e.Name(), at.Prefix) || !slices.Contains(at.Suffixes, filepath.Ext(e.Name())) {
+				continue
+			}
+			if info, failed := os.Stat(path); failed != nil || info.Mode().IsRegular() { // what is not there is told
+				found = append(found, database{path, folder.project})
 			}
 		}
 	}
