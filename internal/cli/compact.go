@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -38,8 +37,7 @@ removed, and "palimpsest recall" searches it.
 
 With --into, compact writes a new session for an agent, where that agent looks for its
 sessions; the original stays as it was. The report says where it is and how to resume
-it. Without --budget and --model the conversation then gets a quarter of its model's
-window, because the agent adds its own instructions and tools.`,
+it.`,
 		Example: "  palimpsest compact session.jsonl --budget 32000 -o prompt.json\n  palimpsest compact session.jsonl --model claude-sonnet-4-5 --to text\n  palimpsest compact 91bfefb2 --into claude-code",
 		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -50,8 +48,8 @@ window, because the agent adds its own instructions and tools.`,
 				return err
 			}
 			lazy := &lazyStore{flag: &store}
-			conv.answers = lazy
-			if err := conv.open(args[0], s); err != nil {
+			conv.answers, conv.in.store = lazy, &store
+			if err := conv.open(c.Context(), args[0], s); err != nil {
 				return err
 			}
 			res, kept, err := conv.compactAndStore(c.Context(), lazy)
@@ -59,6 +57,9 @@ window, because the agent adds its own instructions and tools.`,
 				return err
 			}
 			r := newReport(&conv, res)
+			if err := r.findLost(c.Context(), conv.in.Thread, res); err != nil {
+				return err
+			}
 			if err := conv.writeResult(r, res, out, planOut, s); err != nil {
 				if kept != nil {
 					err = fmt.Errorf("%w; the conversation and its plan were stored in %s before", err, store.displayName())
@@ -132,7 +133,7 @@ or to apply ("palimpsest render").`,
 			if err := checkOutputs(conv.files(args[0]), planOut); err != nil {
 				return err
 			}
-			if err := conv.open(args[0], s); err != nil {
+			if err := conv.open(c.Context(), args[0], s); err != nil {
 				return err
 			}
 			res, err := conv.compact(c.Context(), &storeFlag{})
@@ -143,6 +144,9 @@ or to apply ("palimpsest render").`,
 				return err
 			}
 			r := newReport(&conv, res)
+			if err := r.findLost(c.Context(), conv.in.Thread, res); err != nil {
+				return err
+			}
 			r.Plan = planOut
 			if planOut == "-" {
 				return r.write(s.Err, c, math.MaxInt)
@@ -184,11 +188,12 @@ read it.`,
 				return err
 			}
 			conv.policy, conv.summarizer = "auto", policyfile.Extractive // the plan holds what they made
+			conv.in.store = &store
 			bounded := conv.budget != 0 || conv.modelName != ""
 			if !bounded {
 				conv.measureLike(p)
 			}
-			if err := conv.open(args[0], s); err != nil {
+			if err := conv.open(c.Context(), args[0], s); err != nil {
 				return err
 			}
 			if strings.HasPrefix(p.ThreadID, conv.in.Thread.ID()+"-") { // withFreeID renamed it
@@ -263,102 +268,4 @@ func readPlan(path string) (*plan.Plan, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return p, nil
-}
-
-func diffCommand(s Streams) *cobra.Command {
-	c := &cobra.Command{
-		Use:     "diff PLAN PLAN",
-		Short:   "Show which messages two plans treat differently",
-		Example: "  palimpsest diff before.json after.json",
-		Args:    exactArgs(2, "two plans"),
-		RunE: func(c *cobra.Command, args []string) error {
-			a, err := readPlan(args[0])
-			if err != nil {
-				return err
-			}
-			b, err := readPlan(args[1])
-			if err != nil {
-				return err
-			}
-			if a.ThreadID != b.ThreadID {
-				return fmt.Errorf("%w: the plans are for different threads, %s and %s", ErrInvalid, printable(a.ThreadID), printable(b.ThreadID))
-			}
-			changes := plan.Diff(a, b)
-			return writeResult(s.Out, c, append([]plan.Change{}, changes...), func(p *printer) { printDiff(p, a, b, changes) })
-		},
-	}
-	c.Flags().Bool("json", false, "write the changes as a JSON array")
-	return c
-}
-
-func printDiff(p *printer, a, b *plan.Plan, changes []plan.Change) {
-	p.table([]string{"", ">messages known", ">tokens before", ">tokens after", "policy"}, [][]string{
-		{"first", number(a.ThreadVersion), number(a.OriginalTokens), number(a.CompactedTokens), a.Policy},
-		{"second", number(b.ThreadVersion), number(b.OriginalTokens), number(b.CompactedTokens), b.Policy},
-	})
-	if len(changes) == 0 {
-		p.line("the plans show the model the same")
-		return
-	}
-	p.heading(plural(len(changes), "message") + " treated differently: what becomes of them")
-	p.table([]string{">messages", "by the first", "by the second"}, mapSlice(groupChanges(a, b, changes), func(g *changeGroup) []string {
-		to := g.to.String()
-		if g.from == g.to {
-			to = "the same, in another text"
-		}
-		return []string{number(g.messages), g.from.String(), to}
-	}))
-	by := fmt.Sprintf("%s tokens larger than that", number(b.CompactedTokens-a.CompactedTokens))
-	if b.CompactedTokens < a.CompactedTokens {
-		by = fmt.Sprintf("%s tokens smaller than that", number(a.CompactedTokens-b.CompactedTokens))
-	}
-	p.text("the request under the second is %s under the first; `palimpsest render FILE --plan PLAN --to text` shows one; --json lists each message", by)
-}
-
-// changeGroup counts the messages that change from one action to another.
-type changeGroup struct {
-	from, to side
-	messages int
-}
-
-// side is an action of one plan, and the turns it covers.
-type side struct {
-	action      plan.Action
-	first, last int
-}
-
-func (s side) String() string {
-	if s.action == plan.Include {
-		return "kept"
-	}
-	return s.action.String() + ", " + clip.Turns(s.first, s.last)
-}
-
-// widen includes the turns of one more record.
-func (s *side) widen(p *plan.Plan, ref plan.Ref) {
-	s.action = ref.Action
-	if ref.Action == plan.Include {
-		return
-	}
-	span := p.Record(ref).Covers()
-	s.first = min(cmp.Or(s.first, span.FirstTurn), span.FirstTurn)
-	s.last = max(s.last, span.LastTurn)
-}
-
-// groupChanges groups changes by their actions, in order of first appearance.
-func groupChanges(a, b *plan.Plan, changes []plan.Change) []*changeGroup {
-	var groups []*changeGroup
-	for _, c := range changes {
-		n := slices.IndexFunc(groups, func(g *changeGroup) bool {
-			return g.from.action == c.From.Action && g.to.action == c.To.Action
-		})
-		if n < 0 {
-			n = len(groups)
-			groups = append(groups, &changeGroup{from: side{action: c.From.Action}, to: side{action: c.To.Action}})
-		}
-		groups[n].messages++
-		groups[n].from.widen(a, c.From)
-		groups[n].to.widen(b, c.To)
-	}
-	return groups
 }

@@ -42,11 +42,8 @@ type conversation struct {
 	planCounter                                    string            // of the plan that is rendered; empty if it need not count
 	into                                           transcript.Format // the agent that will resume the result; empty for a prompt
 	intoOwn                                        bool              // without into, the agent whose session it is
-	// guessBudget takes the window of the input's model as the budget when the user names
-	// neither a budget nor a model.
-	guessBudget bool
-	asJSON      bool
-	answers     llm.Cache // of earlier model answers; may be nil
+	asJSON                                         bool
+	answers                                        llm.Cache // of earlier model answers; may be nil
 
 	api           string
 	models        token.ModelSet // the table, with those of modelsFile
@@ -55,6 +52,7 @@ type conversation struct {
 	counterReason counterReason
 	model         token.Model // zero if the user named none
 	assumed       string      // whose figures model has, if the table does not know it
+	budgetReason  string      // where budget comes from; empty if the user named it
 	compactor     *palimpsest.Compactor
 	writes        summarize.Summarizer // of summaries; nil without a model
 	summaries     *summaries           // how those of the plan were made
@@ -65,7 +63,7 @@ func (c *conversation) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&c.asJSON, "json", false, "write the report as one JSON object on standard error")
 	f.StringVar(&c.to, "to", "", "write for `API`: "+strings.Join(targets, ", ")+" (default: the input's own)")
-	f.Var((*tokensFlag)(&c.budget), "budget", "limit the whole request to this many `TOKENS`, such as 32000, 32k or 1m")
+	f.Var((*tokensFlag)(&c.budget), "budget", "limit the whole request to this many `TOKENS`, such as 32000, 32k or 1m (default: "+defaultBudgetHelp+")")
 	f.StringVar(&c.modelName, "model", "", "count for the model `NAME` (default: the one named in the file); without --budget, fill its context window")
 	f.StringVar(&c.counterName, "counter", "", "count with `NAME`, whatever the model: "+counterNames)
 	f.StringVar(&c.modelsFile, "models", "", modelsUsage)
@@ -87,8 +85,8 @@ func (c *conversation) files(path string) []string {
 }
 
 // open reads the input and resolves the names that the user gave.
-func (c *conversation) open(path string, s Streams) error {
-	if err := c.in.load(path, s.In); err != nil {
+func (c *conversation) open(ctx context.Context, path string, s Streams) error {
+	if err := c.in.load(ctx, path, s.In); err != nil {
 		return err
 	}
 	if !c.asJSON && s.Err != nil {
@@ -103,7 +101,7 @@ func (c *conversation) open(path string, s Streams) error {
 	if c.intoOwn {
 		c.into = cmp.Or(c.into, c.in.file.Format)
 	}
-	if c.into != "" {
+	if c.into != "" || c.intoOwn {
 		if err := c.targetAgent(); err != nil {
 			return err
 		}
@@ -117,9 +115,11 @@ func (c *conversation) open(path string, s Streams) error {
 	return nil
 }
 
-// targetAgent chooses the API whose shape the agent's sessions have. If the user named no
-// budget, it leaves most of the window free.
+// targetAgent chooses the API whose shape the agent's sessions have.
 func (c *conversation) targetAgent() error {
+	if c.into == "" { // a stored conversation is no agent's
+		return fmt.Errorf("%w: say which agent goes on with it, with --into: known are %s", errUsage, writerNames())
+	}
 	if !slices.Contains(transcript.Writers(), c.into) {
 		return fmt.Errorf("%w: --into %s: known are %s", errUsage, c.into, writerNames())
 	}
@@ -131,24 +131,8 @@ func (c *conversation) targetAgent() error {
 			c.to = wire.Chat
 		}
 	}
-	if c.budget != 0 || c.modelName != "" {
-		return nil
-	}
-	models, err := readModels(c.modelsFile)
-	if err != nil {
-		return err
-	}
-	m, err := models.Find(c.in.Model)
-	if err != nil || m.Window == 0 {
-		return fmt.Errorf("%w: the context window of %q is not known: say how large the conversation may be, with --budget TOKENS", errUsage, c.in.Model)
-	}
-	c.budget = m.Window / resumeWindowShare
 	return nil
 }
-
-// resumeWindowShare is the part of the window that a resumed session fills by default: the
-// agent adds its own instructions and tools.
-const resumeWindowShare = 4
 
 // resolve looks up the API, policy, counter, model and budget.
 func (c *conversation) resolve() error {
@@ -215,11 +199,18 @@ func textBytes(t *thread.Thread) (n int) {
 	return n
 }
 
-// fallbackBudget limits a conversation that is only looked at and whose model is unknown,
-// in tokens.
-const fallbackBudget = 160_000
+const (
+	// windowShare is the part of a model's window that a conversation may fill where nobody says more: its agent
+	// adds instructions and tools, and the work goes on.
+	windowShare = 4
+	// fallbackBudget is for a model whose window is not known, in tokens.
+	fallbackBudget = 32_000
+	// defaultBudgetHelp says so in help texts.
+	defaultBudgetHelp = "a quarter of the window of the model that the file names, 32,000 if that is not known"
+)
 
-// resolveBudget takes what the model's window leaves for the input if there is no --budget.
+// resolveBudget sets the budget where the user named none: what the window of --model leaves for the input, else
+// defaultBudget.
 func (c *conversation) resolveBudget() error {
 	switch {
 	case c.budget > 0:
@@ -227,20 +218,19 @@ func (c *conversation) resolveBudget() error {
 		if c.budget = inputTokens(c.model); c.budget <= 0 {
 			return fmt.Errorf("%w: the context window of %s is not known; add --budget TOKENS", errUsage, c.model.Name)
 		}
-	case c.guessBudget:
-		c.budget = windowBudget(c.models, c.in.Model)
+		c.budgetReason = "what the window of " + c.model.Name + " leaves"
 	default:
-		return fmt.Errorf("%w: say how large the request may be: --budget TOKENS, or --model NAME for its context window", errUsage)
+		c.budget, c.budgetReason = defaultBudget(c.models, c.in.Model)
 	}
 	return nil
 }
 
-// windowBudget is what the window of a model leaves for a request, or fallbackBudget.
-func windowBudget(models token.ModelSet, name string) int {
-	if m, err := models.Find(name); err == nil && name != "" && inputTokens(m) > 0 {
-		return inputTokens(m)
+// defaultBudget is the budget of all commands for a conversation of a model, and where it comes from.
+func defaultBudget(models token.ModelSet, model string) (budget int, reason string) {
+	if m, err := models.Find(model); err == nil && model != "" && m.Window > 0 {
+		return m.Window / windowShare, "a quarter of the window of " + printable(shorten(model, 60))
 	}
-	return fallbackBudget
+	return fallbackBudget, "the window of its model is not known"
 }
 
 func (c *conversation) request() palimpsest.Request {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +20,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -42,9 +40,7 @@ func explainCommand(s Streams) *cobra.Command {
 		Long: `Explain writes one HTML file for a browser: the conversation as it is on the left, the
 prompt as the model gets it on the right, and between them each record with its reason.
 The file needs no server and loads nothing. FILE is what compact takes: a transcript, a
-request body, or the ID of a session. Compact and plan must be told --budget or --model;
-a page is only looked at, so without them its budget is what the window of the model that
-the file names leaves beside the answer, or 160,000 tokens if that is not known. THREAD is
+request body, or the ID of a session. THREAD is
 the id of a conversation that compact, run or serve keeps ("palimpsest threads"): the page
 shows it under the plan in force, counted as that plan was, with all earlier plans. Of a
 session and a conversation with one id the session is shown, or with --store the conversation.`,
@@ -57,6 +53,7 @@ session and a conversation with one id the session is shown, or with --store the
 			if err := checkOutputs(append(conv.files(args[0]), store.files()...), out); err != nil {
 				return err
 			}
+			conv.in.store = &store
 			shown, err := store.shown(c.Context(), args[0])
 			switch {
 			case shown == nil && err == nil:
@@ -65,9 +62,6 @@ session and a conversation with one id the session is shown, or with --store the
 				}
 			case err == nil:
 				err = checkStoredFlags(c.Flags())
-			}
-			if missing, ok := errors.AsType[*fs.PathError](err); ok && missing.Path == args[0] && errors.Is(err, fs.ErrNotExist) {
-				err = fmt.Errorf("there is no file, no session and no stored conversation %s%s: `palimpsest sessions` and `palimpsest threads%s` list what there is", printable(args[0]), nearestName(args[0]), store.arguments())
 			}
 			if err != nil {
 				return err
@@ -85,12 +79,14 @@ session and a conversation with one id the session is shown, or with --store the
 				fmt.Fprintf(s.Err, "palimpsest: %s\n", maskedNote(masked))
 			}
 			if out != "" && out != "-" {
-				fmt.Fprintf(s.Err, "palimpsest: %s → %s tokens, counted with %s; open %s in a browser\n", number(v.Before), number(v.After), v.Counter, printable(out))
+				fmt.Fprintf(s.Err, "palimpsest: %s → %s tokens, counted with %s%s; open %s in a browser\n", number(v.Before), number(v.After), v.Counter, budgetPhrase(conv.budget, conv.budgetReason), printable(out))
+				if conv.budget > 0 && shown.Result.Plan.Empty() {
+					fmt.Fprintf(s.Err, "palimpsest: nothing had to be removed; with less room: palimpsest explain %s --budget %d -o %s\n", conv.in.commandArguments(), v.Before/2, printable(shellQuote(out)))
+				}
 			}
 			return nil
 		},
 	}
-	conv.guessBudget = true
 	conv.addFlags(c)
 	c.Flags().Lookup("json").Hidden = true
 	conv.addPolicyFlags(c)
@@ -102,7 +98,7 @@ session and a conversation with one id the session is shown, or with --store the
 
 // shown is the conversation of a file under the plan that compact would make.
 func (c *conversation) shown(ctx context.Context, path string, s Streams) (*web.Input, error) {
-	if err := c.open(path, s); err != nil {
+	if err := c.open(ctx, path, s); err != nil {
 		return nil, err
 	}
 	res, err := c.compact(ctx, &storeFlag{})
@@ -131,6 +127,14 @@ func (c *conversation) shown(ctx context.Context, path string, s Streams) (*web.
 		shown.Side = append(shown.Side, view.Side{Title: cmp.Or(side.Title, sessions.FirstRequest(side.Thread)), Messages: side.Thread.Len()})
 	}
 	return shown, nil
+}
+
+// budgetPhrase says for which budget a plan was made; nothing for a stored one.
+func budgetPhrase(budget int, reason string) string {
+	if budget == 0 {
+		return ""
+	}
+	return ", for a budget of " + number(budget) + inBrackets(reason)
 }
 
 // checkStoredFlags returns an error for flags that say how to compact: a stored thread is shown
@@ -214,19 +218,6 @@ func (k *tenantStore) shown(ctx context.Context, name string) (*web.Input, error
 		}
 	}
 	return shown, nil
-}
-
-// apiOf is the API that a log was read from, by its newest part that names one; empty if none
-// does.
-func apiOf(log *thread.Thread) string {
-	for _, m := range slices.Backward(log.Messages()) {
-		for _, p := range m.Parts {
-			if api := p.From().API; api != "" {
-				return api
-			}
-		}
-	}
-	return ""
 }
 
 // counterOfNewest is the counter of the plan in force or, where that names none that is known,

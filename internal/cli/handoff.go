@@ -52,7 +52,7 @@ messages as they are, use compact --into.`,
 				return err
 			}
 			conv.intoOwn = !dry
-			if err := conv.open(args[0], s); err != nil {
+			if err := conv.open(c.Context(), args[0], s); err != nil {
 				return err
 			}
 			made := &handedOff{Next: strings.TrimSpace(strings.Join(args[1:], ""))}

@@ -216,8 +216,8 @@ func TestWrittenSessions(t *testing.T) {
 	if used := finder.InUse(all, 5); err != nil || len(all) < 4 || len(used) > 0 {
 		t.Errorf("%v: of %d sessions %+v are used", err, len(all), used)
 	}
-	if _, out, _ := run(t); !strings.Contains(out, "No sessions of agents were found") {
-		t.Error(out)
+	if _, out, told := run(t); !strings.Contains(out, "No sessions of agents were found") {
+		t.Error(out, told)
 	}
 	if status, _, told := run(t, "lost"); status != exitUsage {
 		t.Error(told)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,8 +17,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
-	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -29,10 +28,8 @@ type input struct {
 	from string // the format; empty to detect it
 	run  int    // which of several conversations, counting from 1
 
-	path  string
-	named string            // what the user named
-	taken *sessions.Session // which that means; nil for a file
-	file  *transcript.File
+	target
+	file *transcript.File
 	*transcript.Transcript
 }
 
@@ -46,17 +43,17 @@ func (in *input) addFlags(c *cobra.Command, does string) {
 // largest request that a provider takes (32 MB).
 const maxInput = 64 << 20
 
-// load reads a file, the session of an agent that the name means, or "-" for standard input.
-func (in *input) load(path string, stdin io.Reader) error {
-	in.named = path
-	taken, err := resolveSession(path)
-	if err != nil {
+// load reads what a target names; see target.
+func (in *input) load(ctx context.Context, name string, stdin io.Reader) error {
+	if err := in.find(ctx, name); err != nil || in.stored != "" {
 		return err
 	}
-	if in.taken = taken; taken != nil {
-		path = taken.Path
-	}
-	in.path = path
+	return in.read(stdin)
+}
+
+// read reads the file of the target.
+func (in *input) read(stdin io.Reader) (err error) {
+	path := in.path
 	if in.from != "" && !slices.Contains(transcript.Formats(), transcript.Format(in.from)) {
 		return fmt.Errorf("%w: unknown format %q; known are %s", errUsage, in.from, formatNames())
 	}
@@ -79,57 +76,11 @@ func (in *input) load(path string, stdin io.Reader) error {
 		}
 		in.file, err = sessions.Open(path, o)
 	}
-	if errors.Is(err, fs.ErrNotExist) && taken == nil {
-		if strings.ContainsAny(path, `/\`) {
-			return fmt.Errorf("%w%s", err, nearestName(path))
-		}
-		return fmt.Errorf("%w, nor is it a session%s: `palimpsest sessions` lists those", err, nearestName(path))
-	}
 	if errors.Is(err, transcript.ErrTooLong) {
 		return fmt.Errorf("%w; the most is %d MB, twice what a provider takes at once", err, maxInput>>20)
 	}
 	limitGarbage(muchRead, muchGarbage)
 	return err
-}
-
-// nearestName asks whether a file or a session was meant whose name is like one that is not there; "" without any.
-func nearestName(name string) string {
-	dir, base := filepath.Split(name)
-	var known []string
-	if f, err := os.Open(cmp.Or(dir, ".")); err == nil {
-		known, _ = f.Readdirnames(1000)
-		f.Close()
-	}
-	other := func(file string) bool { return max(len(file), len(base)) > min(len(file), len(base))+2 } // Name also takes a part of the name
-	near := suggest.Name(base, slices.DeleteFunc(known, other))
-	if all, err := findSessions(); near == "" && dir == "" && err == nil {
-		near = suggest.Name(base, mapSlice(all, func(s sessions.Session) string { return s.ID[:min(len(s.ID), max(len(base), leastID))] }))
-	}
-	if near != "" {
-		near = dir + near
-	}
-	return didYouMean(near)
-}
-
-// didYouMean asks whether a name was meant; "" without one.
-func didYouMean(name string) string {
-	if name == "" {
-		return ""
-	}
-	return " (did you mean " + printable(name) + "?)"
-}
-
-// printTaken names the session that a number or the beginning of an id means.
-func (in *input) printTaken(w io.Writer) {
-	s := in.taken
-	if s == nil || s.ID == in.named {
-		return
-	}
-	words := ""
-	if title := cmp.Or(s.Title, s.First); title != "" {
-		words = fmt.Sprintf(": %q", shorten(title, 60))
-	}
-	fmt.Fprintf(w, "palimpsest: %s is the session %s of %s, changed %s%s\n", printable(in.named), printable(s.ID), s.Agent, s.Changed.Local().Format("2006-01-02 15:04"), words)
 }
 
 // muchRead is what a command has in memory, in bytes, when it has read much: garbage then counts more than time.
@@ -143,14 +94,6 @@ func limitGarbage(above uint64, percent int) {
 	if runtime.ReadMemStats(&m); m.HeapAlloc > above && os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)
 	}
-}
-
-// checkNoFolder returns an error for the name of a folder.
-func checkNoFolder(path string) error {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("%s is a directory; name a file in it", path)
-	}
-	return nil
 }
 
 // selectRun picks one conversation of the file.
@@ -189,6 +132,9 @@ func (in *input) baseRequest(api, model string) *prompt.Prompt {
 
 // api is the API whose format the conversation has: the default for --to.
 func (in *input) api() string {
+	if in.stored != "" {
+		return cmp.Or(apiOf(in.Thread), wire.Chat)
+	}
 	if api := in.file.Format.API(); api != "" || in.file.Format.Resume() == "" {
 		return cmp.Or(api, wire.Chat)
 	}
@@ -198,18 +144,10 @@ func (in *input) api() string {
 	return wire.Chat
 }
 
-// fileName names the file in reports.
-func (in *input) fileName() string {
-	if in.path == "-" {
-		return "standard input"
-	}
-	return filepath.Base(in.path)
-}
-
 // printWarnings says what is doubtful in the file.
 func (in *input) printWarnings(p *printer) {
 	if in.file != nil {
-		p.kinds("warning: "+shorten(in.fileName(), 60), in.warnings())
+		p.kinds("warning: "+shorten(in.target.name(), 60), in.warnings())
 	}
 }
 
@@ -219,10 +157,7 @@ func (in *input) warnings() []string {
 
 // commandArguments name the conversation for another command.
 func (in *input) commandArguments() string {
-	words := shellQuote(in.path)
-	if in.taken != nil {
-		words = shellQuote(in.taken.ID)
-	}
+	words := in.command()
 	if len(in.file.Transcripts) > 1 {
 		words += fmt.Sprintf(" --run %d", in.run)
 	}
@@ -231,7 +166,7 @@ func (in *input) commandArguments() string {
 
 // name names the conversation in reports.
 func (in *input) name() string {
-	name := in.fileName()
+	name := in.target.name()
 	if len(in.file.Transcripts) > 1 {
 		name += fmt.Sprintf(" (run %d of %d)", in.run, len(in.file.Transcripts))
 	}
@@ -260,9 +195,9 @@ func (in *input) summary() inputSummary {
 		calls += len(m.Calls())
 	}
 	return inputSummary{
-		File: in.name(), Format: string(in.file.Format), Run: in.run, Thread: in.Thread.ID(), Model: in.Model,
+		File: in.name(), Format: cmp.Or(string(in.file.Format), "stored"), Run: in.run, Thread: in.Thread.ID(), Model: in.Model,
 		Messages: in.Thread.Len(), Turns: in.Thread.Turns(), ToolCalls: calls,
-		Compactions: len(in.Compactions), Side: len(in.Side), fileName: in.fileName(), Warnings: in.warnings(),
+		Compactions: len(in.Compactions), Side: len(in.Side), fileName: in.target.name(), Warnings: in.warnings(),
 	}
 }
 
@@ -283,77 +218,15 @@ func joinFormats(formats []transcript.Format) string {
 	return joinEach(formats, func(f transcript.Format) string { return string(f) })
 }
 
-// interruptibleReader ends a read when the context ends, so that Ctrl-C works while a
-// command waits for standard input.
-type interruptibleReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-// Read reads, or returns the context's error. It is not safe for concurrent use.
-func (i *interruptibleReader) Read(p []byte) (int, error) {
-	if err := i.ctx.Err(); err != nil {
-		return 0, err
+// apiOf is the API that a log was read from, by its newest part that names one; empty if none
+// does.
+func apiOf(log *thread.Thread) string {
+	for _, m := range slices.Backward(log.Messages()) {
+		for _, p := range m.Parts {
+			if api := p.From().API; api != "" {
+				return api
+			}
+		}
 	}
-	var n int
-	var err error
-	buf, read := make([]byte, len(p)), make(chan struct{})
-	go func() { // an abandoned read ends when its file is closed
-		n, err = i.r.Read(buf)
-		close(read)
-	}()
-	select {
-	case <-read:
-		return copy(p, buf[:n]), err
-	case <-i.ctx.Done():
-		return 0, i.ctx.Err()
-	}
-}
-
-// openInput opens a file, or "-" for standard input. A pipe ends with the context of stdin.
-func openInput(path string, stdin io.Reader) (io.ReadCloser, error) {
-	switch {
-	case path == "-":
-		return io.NopCloser(stdin), nil
-	case isPipe(path):
-		return io.NopCloser(openPipe(path, stdin)), nil
-	}
-	if err := checkNoFolder(path); err != nil {
-		return nil, err
-	}
-	return os.Open(path)
-}
-
-func isPipe(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
-}
-
-// openPipe opens a pipe at the first read: nobody may ever write to it, and to open it waits too.
-func openPipe(path string, stdin io.Reader) io.Reader {
-	r := &pipe{path: path}
-	if i, ok := stdin.(*interruptibleReader); ok {
-		return &interruptibleReader{ctx: i.ctx, r: r}
-	}
-	return r
-}
-
-type pipe struct {
-	path string
-	file *os.File
-	err  error // of its end
-}
-
-// Read implements io.Reader. It closes the pipe at its end.
-func (p *pipe) Read(data []byte) (n int, err error) {
-	if p.file == nil && p.err == nil {
-		p.file, p.err = os.Open(p.path)
-	}
-	if p.err != nil {
-		return 0, p.err
-	}
-	if n, p.err = p.file.Read(data); p.err != nil {
-		p.file.Close()
-	}
-	return n, p.err
+	return ""
 }

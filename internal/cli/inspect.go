@@ -13,6 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/describe"
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/hosted"
+	"github.com/palimpsest-ai/palimpsest/internal/lost"
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/strategy"
@@ -28,6 +29,8 @@ type inspection struct {
 	Exact          bool               `json:"exact"`
 	Band           float64            `json:"error_band,omitempty"`
 	Tokens         int                `json:"tokens"`
+	Now            int                `json:"tokens_now"`             // without what the agent's own compactions removed
+	Request        int                `json:"last_request,omitempty"` // as the agent counted its newest request, with its answer
 	System         int                `json:"system_tokens"`
 	Tools          int                `json:"tool_tokens"`
 	Framing        int                `json:"framing_tokens"`
@@ -40,7 +43,7 @@ type inspection struct {
 	Busiest        []turnRow          `json:"largest_turns"`
 	OwnCompactions []ownCompactionRow `json:"own_compactions"`
 	Skipped        []kindRow          `json:"skipped_lines"`
-	Half           *outlook           `json:"at_half"`
+	Outlook        *outlook           `json:"compaction"`
 	plan           string             // the command that shows it in full
 }
 
@@ -48,6 +51,7 @@ type kindRow struct {
 	Name   string    `json:"name"`
 	Count  int       `json:"count"`
 	Tokens int       `json:"tokens"`
+	Now    int       `json:"tokens_now,omitempty"` // of those that the agent still sees
 	Parts  []kindRow `json:"of_it,omitempty"`
 }
 
@@ -117,7 +121,7 @@ func inspectCommand(s Streams) *cobra.Command {
 					return err
 				}
 			}
-			if err := tellThread(c.Context(), args[0], in.load(args[0], s.In)); err != nil {
+			if err := in.load(c.Context(), args[0], s.In); err != nil {
 				return err
 			}
 			in.printTaken(s.Err)
@@ -140,10 +144,13 @@ func inspectCommand(s Streams) *cobra.Command {
 			outOfDate := strategy.Superseded(in.Thread, thread.Pair(in.Thread))
 			found := inspect(in, counter, outOfDate)
 			found.counterReason = reason
-			if found.Half, err = conv.outlook(c.Context(), found.Tokens/2, outOfDate); err != nil {
+			if found.Outlook, err = conv.outlook(c.Context(), found.Tokens, outOfDate); err != nil {
 				return err
 			}
-			found.plan = fmt.Sprintf("palimpsest plan %s --budget %d", in.commandArguments(), max(found.Half.Budget, found.Half.Need))
+			found.plan = "palimpsest plan " + in.commandArguments()
+			if found.Outlook.From == halfOfIt || found.Outlook.Need > 0 {
+				found.plan += fmt.Sprintf(" --budget %d", max(found.Outlook.Budget, found.Outlook.Need))
+			}
 			if conv.counterName != "" {
 				found.plan += " --counter " + shellQuote(conv.counterName)
 			}
@@ -211,6 +218,11 @@ func inspect(in *input, count *token.Counter, outOfDate []string) *inspection {
 		System: count.System(in.System), Tools: count.Tools(in.Tools), Framing: count.Overhead(),
 	}
 	out.Tokens = out.Framing + out.System + out.Tools
+	out.Now = out.Tokens
+	if in.taken != nil {
+		out.Request = in.taken.Tokens
+	}
+	sees := in.seenNow()
 	t := &tally{
 		thread: in.Thread, count: count, pairs: thread.Pair(in.Thread), kinds: rows[string, kindRow]{}, parts: map[string]rows[string, kindRow]{},
 		tools: rows[string, toolRow]{}, calls: rows[string, repeatRow]{}, files: rows[string, fileRow]{}, turns: rows[int, turnRow]{},
@@ -222,6 +234,10 @@ func inspect(in *input, count *token.Counter, outOfDate []string) *inspection {
 		size := sizes[i]
 		out.Tokens += size
 		t.addMessage(i, m, size)
+		if sees(i) {
+			out.Now += size
+			t.kinds[describe.Speaker(m)].Now += size
+		}
 		out.Largest = append(out.Largest, largeRow{
 			Tokens: size, Turn: m.Turn, Role: m.Role, Stale: outOfDate[i],
 			What: shorten(describeSpan(in.Thread, t.pairs, in.Thread.Range(i, i+1)), 200),
@@ -259,6 +275,19 @@ func inspect(in *input, count *token.Counter, outOfDate []string) *inspection {
 	return out
 }
 
+// seenNow tells which messages the agent still sees, by position: those that its last compaction kept, and later ones.
+func (in *input) seenNow() func(i int) bool {
+	n := len(in.Compactions)
+	if b, ok := lost.Last(in.Transcript, in.file.Format); ok {
+		return func(i int) bool { return b.Kept(in.Thread, i) }
+	}
+	from := 0
+	if n > 0 {
+		from = in.Compactions[n-1].At
+	}
+	return func(i int) bool { return i >= from }
+}
+
 func (out *inspection) print(p *printer) {
 	out.Input.print(p)
 	if out.Input.Model != "" {
@@ -290,25 +319,31 @@ func (out *inspection) print(p *printer) {
 // printKinds shows where the tokens are; the rows add up to the whole.
 func (out *inspection) printKinds(p *printer) {
 	var rows [][]string
-	row := func(name, count string, tokens int) {
+	row := func(name, count string, tokens int, now string) {
+		if out.Input.Compactions == 0 {
+			now = ""
+		}
 		if tokens > 0 {
-			rows = append(rows, []string{name, count, number(tokens), percent(tokens, out.Tokens)})
+			rows = append(rows, []string{name, count, number(tokens), percent(tokens, out.Tokens), now})
 		}
 	}
-	row("system prompt", "", out.System)
-	row("tool definitions", "", out.Tools)
+	row("system prompt", "", out.System, number(out.System))
+	row("tool definitions", "", out.Tools, number(out.Tools))
 	for _, k := range out.Kinds {
-		row(k.Name, number(k.Count), k.Tokens)
+		row(k.Name, number(k.Count), k.Tokens, number(k.Now))
 		for _, part := range k.Parts {
-			row("  of it "+part.Name, number(part.Count), part.Tokens)
+			row("  of it "+part.Name, number(part.Count), part.Tokens, "")
 		}
 	}
-	row("framing", "", out.Framing)
+	row("framing", "", out.Framing, number(out.Framing))
 	whole := number(out.Tokens) + " tokens"
 	if out.Input.Compactions > 0 {
-		whole += ", with what the agent's own compactions removed"
+		whole += ", with what the agent's own compactions removed; " + number(out.Now) + " that it sees now"
 	}
-	p.section(whole, []string{"", ">count", ">tokens", ">share"}, rows)
+	p.section(whole, []string{"", ">count", ">tokens", ">share", ">now"}, rows)
+	if out.Request > 0 {
+		p.text("the agent counted %s for its newest request, with its own instructions and tools", number(out.Request))
+	}
 }
 
 func (out *inspection) printEnd(p *printer) {
@@ -330,8 +365,8 @@ func (out *inspection) printEnd(p *printer) {
 		p.text("%s (%s tokens, %s) %s out of date: a later step read, changed or ran the same again",
 			plural(out.Stale.Results, "result"), number(out.Stale.Tokens), percent(out.Stale.Tokens, out.Tokens), are)
 	}
-	out.Half.print(p, out.Tokens, out.Stale.Results)
-	if !out.Half.tooSmall(out.Tokens) {
+	out.Outlook.print(p, out.Tokens, out.Stale.Results)
+	if !out.Outlook.tooSmall(out.Tokens) {
 		p.line("see: %s", out.plan) // not wrapped, so that it can be copied
 	}
 }

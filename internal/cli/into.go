@@ -49,7 +49,7 @@ func (c *conversation) writeSession(res *palimpsest.Result, out string) (*resume
 	for what, n := range countUnsent(c.in.Thread, res) {
 		made.Lost[what] += n
 	}
-	if agent := c.in.file.Format; agent != c.into {
+	if agent := c.in.file.Format; agent != c.into && agent != "" {
 		made.Notes = append(made.Notes, fmt.Sprintf("this was a session of %s: the history keeps the tool names of %s", agent, agent))
 	}
 	return made, nil

@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strconv"
@@ -15,11 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/care"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/lost"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
@@ -33,6 +35,54 @@ type compaction struct {
 	Unreadable bool         `json:"unreadable,omitempty"`
 	Lost       []lost.Loss  `json:"lost"`
 	Quality    lost.Quality `json:"quality"`
+	// Plan is the version of a plan of Palimpsest, and Thread the stored conversation in which it is in force; 0 for a
+	// compaction of the agent.
+	Plan   int    `json:"plan_version,omitempty"`
+	Thread string `json:"thread_id,omitempty"`
+	// Stored is the plan in force of the session's stored conversation; nil without one.
+	Stored *compaction `json:"stored,omitempty"`
+}
+
+// lossesOf lists what a conversation tells and a prompt made of it does not, whose summaries tell in the user's own
+// words what the user laid down.
+func lossesOf(ctx context.Context, log *thread.Thread, shown []thread.Message) ([]lost.Loss, error) {
+	after := slices.Clone(shown)
+	for i := range after {
+		after[i].ID = "" // the log has one of the same id
+	}
+	all, err := log.Append(after...)
+	if err != nil {
+		return nil, err
+	}
+	found, err := lost.Find(ctx, all, lost.Boundary{From: log.Len(), At: log.Len(), End: all.Len(), Verbatim: true})
+	return append([]lost.Loss{}, found...), err
+}
+
+// lossOfPlan is what the plan in force of a stored conversation lost; nil if no plan is.
+func (k *tenantStore) lossOfPlan(ctx context.Context, id string) (*compaction, error) {
+	p, version, err := k.Plans.Current(ctx, id)
+	if err != nil || version == 0 || p.Empty() {
+		return nil, err
+	}
+	log, err := k.Log.Load(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	counter, err := counterOfNewest([]*plan.Plan{p})
+	if err != nil {
+		return nil, err
+	}
+	c, err := palimpsest.New(palimpsest.Config{Counter: counter})
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.Render(p, palimpsest.Request{Thread: log, Profile: render.For(apiOf(log))})
+	if err != nil {
+		return nil, err
+	}
+	found, err := lossesOf(ctx, log, res.Prompt.Messages)
+	return &compaction{Turn: log.Prefix(p.ThreadVersion).Turns(), Time: p.CreatedAt, Lost: found, Plan: version, Thread: id,
+		Quality: lost.Quality{Before: p.OriginalTokens, After: p.CompactedTokens}}, err
 }
 
 // lastCompaction looks at the last compaction of a conversation; nil if there is none.
@@ -60,6 +110,7 @@ func lastCompaction(ctx context.Context, t *transcript.Transcript, format transc
 
 func lostCommand(s Streams) *cobra.Command {
 	var in input
+	var store storeFlag
 	c := &cobra.Command{
 		Use:   "lost [FILE]",
 		Short: "Show what the last compaction of a session lost, and whether it was good",
@@ -67,11 +118,11 @@ func lostCommand(s Streams) *cobra.Command {
 branch and the pull request that were told before it, still stand, and are neither in its summary
 nor in the messages that it kept, in any wording; seven at most. What may have been told is not
 listed. Then what it freed, what was read again after it, and what was said again. Without a FILE
-it is that of the newest session.`,
+it is that of the newest session. Of a conversation that is stored, the plan in force counts too.`,
 		Example: "  palimpsest lost\n  palimpsest lost session.jsonl\n  palimpsest lost 2 --json",
 		Args:    atMostOneArg("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := in.loadOrNewest(c.Context(), args, s.In); err != nil {
+			if err := in.load(c.Context(), append(args, latestName)[0], s.In); err != nil {
 				return err
 			}
 			in.printTaken(s.Err)
@@ -82,30 +133,28 @@ it is that of the newest session.`,
 			if err != nil {
 				return err
 			}
-			return writeResult(s.Out, c, found, func(p *printer) { p.compaction(found, "The session was not compacted.") })
+			kept, err := inTenant(c.Context(), &store, func(k *tenantStore) (*compaction, error) { return k.lossOfPlan(c.Context(), in.Thread.ID()) })
+			if err != nil && !store.isMissing(err) {
+				return err
+			}
+			if found != nil {
+				found.Stored = kept
+			}
+			found = cmp.Or(found, kept)
+			return writeResult(s.Out, c, found, func(p *printer) {
+				p.compaction(found, "The session was not compacted. What a compaction would take: palimpsest plan "+in.commandArguments())
+				if found != nil && found.Stored != nil {
+					p.line("")
+					p.compaction(found.Stored, "")
+				}
+			})
 		},
 	}
+	store.addFlags(c)
+	in.store = &store
 	in.addFlags(c, "look at")
 	c.Flags().Bool("json", false, "write the compaction as JSON; null if there is none")
 	return c
-}
-
-// loadOrNewest loads the file that is named or, without one, the newest session.
-func (in *input) loadOrNewest(ctx context.Context, names []string, stdin io.Reader) error {
-	if len(names) > 0 {
-		return tellThread(ctx, names[0], in.load(names[0], stdin))
-	}
-	all, err := findSessions()
-	all = new(sessions.Finder).InUse(all, 1)
-	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("%w: no sessions were found on this machine: name a FILE", errUsage)
-	}
-	if err != nil {
-		return err
-	}
-	err = in.load(all[0].Path, nil)
-	in.named, in.taken = "the newest", &all[0]
-	return err
 }
 
 // compaction prints what a compaction lost, and a line of how it did; none is what to say where there is none.
@@ -118,6 +167,9 @@ func (p *printer) compaction(c *compaction, none string) {
 	if c.Session > 0 {
 		name += fmt.Sprintf(" of session %d", c.Session)
 	}
+	if c.Plan > 0 {
+		name = fmt.Sprintf("Plan %d of Palimpsest", c.Plan)
+	}
 	if name += fmt.Sprintf(", in turn %d", c.Turn); !c.Time.IsZero() {
 		name += ", " + c.Time.Local().Format("2006-01-02 15:04")
 	}
@@ -129,11 +181,21 @@ func (p *printer) compaction(c *compaction, none string) {
 		p.text("%s: no loss was found. Only what is surely missing is listed; what was merely read is not looked for.", name)
 	default:
 		p.title(fmt.Sprintf("%s, lost %s", name, plural(len(c.Lost), "thing")))
-		p.table([]string{"", ">turn", "~what", "why"}, mapSlice(c.Lost, func(l lost.Loss) []string {
-			return []string{string(l.Kind), strconv.Itoa(l.Turn), l.Text, l.Why}
-		}))
+		p.table(lossColumns, mapSlice(c.Lost, lossRow))
 	}
-	p.text("%s", qualityLine(&c.Quality))
+	if c.Plan == 0 {
+		p.text("%s", qualityLine(&c.Quality))
+		return
+	}
+	p.text("It made a request of %s tokens one of %s; what it removed is kept.", number(c.Quality.Before), number(c.Quality.After))
+	p.line("to search it: palimpsest recall WORDS --thread %s", printable(shellQuote(c.Thread)))
+}
+
+// lossColumns head a table of losses.
+var lossColumns = []string{"", ">turn", "~what", "why"}
+
+func lossRow(l lost.Loss) []string {
+	return []string{string(l.Kind), strconv.Itoa(l.Turn), l.Text, l.Why}
 }
 
 // short says in a few words what a compaction of a session in the list lost.
@@ -210,8 +272,8 @@ func runOverview(c *cobra.Command, s Streams) error {
 		return err
 	}
 	warnUnread(s, unread)
-	used := finder.InUse(all, latest)
-	o := &overview{Sessions: numbered(finder, used, latest), Sample: len(used) == 0}
+	o := &overview{Sessions: inUse(finder, all, latest)}
+	o.Sample = len(o.Sessions) == 0
 	if o.Sample {
 		var file *transcript.File
 		if file, err = transcript.Read(strings.NewReader(sample), &transcript.Options{Name: "sample"}); err == nil {
@@ -300,14 +362,14 @@ func (o *overview) findCompactions(ctx context.Context, s Streams, finder *sessi
 		if json.Unmarshal(finder.Noted(of), &note) != nil || note.Version != noteVersion {
 			if of.Bytes > room {
 				if o.Compaction == nil {
-					fmt.Fprintf(s.Err, "palimpsest: session %d is too large to look for compactions here: `palimpsest lost %[1]d` does\n", i+1)
+					fmt.Fprintf(s.Err, "palimpsest: session %d is too large to look for compactions here: `palimpsest lost %[1]d` does\n", o.Sessions[i].Number)
 				}
 				continue
 			}
 			room -= of.Bytes
 			file, err := sessions.Open(of.Path, &transcript.Options{Format: transcript.Format(of.Agent), MaxLine: maxInput})
 			if err != nil {
-				fmt.Fprintf(s.Err, "palimpsest: warning: session %d: %s\n", i+1, ErrorText(err))
+				fmt.Fprintf(s.Err, "palimpsest: warning: session %d: %s\n", o.Sessions[i].Number, ErrorText(err))
 				continue
 			}
 			note.Version = noteVersion
@@ -322,7 +384,7 @@ func (o *overview) findCompactions(ctx context.Context, s Streams, finder *sessi
 		if found == nil {
 			continue
 		}
-		if found.Session = i + 1; o.Compaction == nil {
+		if found.Session = o.Sessions[i].Number; o.Compaction == nil {
 			o.Compaction = found
 		} else {
 			o.Others = append(o.Others, found)
@@ -333,17 +395,18 @@ func (o *overview) findCompactions(ctx context.Context, s Streams, finder *sessi
 
 // chooseNext chooses the next step and says what it does.
 func (o *overview) chooseNext() string {
-	c := cmp.Or(o.Compaction, &compaction{Session: 1})
-	switch {
-	case o.Sample:
+	if o.Sample {
 		o.Next = "palimpsest install"
 		return "lets Palimpsest make the compactions of your agents"
-	case len(c.Lost) == 0:
+	}
+	c := cmp.Or(o.Compaction, &compaction{Session: o.Sessions[0].Number})
+	if len(c.Lost) == 0 {
 		o.Next = fmt.Sprintf("palimpsest inspect %d", c.Session)
 		return fmt.Sprintf("shows where the tokens of session %d are", c.Session)
 	}
 	o.Next = fmt.Sprintf("palimpsest handoff %d", c.Session)
-	if own := transcript.Format(o.Sessions[c.Session-1].Agent); !slices.Contains(transcript.Writers(), own) {
+	n := slices.IndexFunc(o.Sessions, func(s listedSession) bool { return s.Number == c.Session })
+	if own := transcript.Format(o.Sessions[n].Agent); !slices.Contains(transcript.Writers(), own) {
 		o.Next += " --into " + string(transcript.Writers()[0])
 	}
 	return "begins a fresh session with what matters of it"

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -41,7 +42,7 @@ func TestLost(t *testing.T) {
 func TestLostOfNewest(t *testing.T) {
 	file := sessionOnMachine(t)
 	status, out, said := run(t, "lost")
-	if _, want, _ := run(t, "lost", file); status != exitDone || out != want || out == "" || !strings.HasPrefix(said, "palimpsest: the newest is the session "+onlyID+" of claude-code, changed ") {
+	if _, want, _ := run(t, "lost", file); status != exitDone || strings.Join(strings.Fields(out), " ") != strings.ReplaceAll(strings.Join(strings.Fields(want), " "), file, onlyID) || out == "" || !strings.HasPrefix(said, "palimpsest: latest is the session "+onlyID+" of claude-code, changed ") {
 		t.Errorf("exit status %d: %s%s", status, out, said)
 	}
 	if err := os.Remove(file); err != nil {
@@ -54,7 +55,7 @@ func TestLostOfNewest(t *testing.T) {
 
 // TestWhole: the size of a session with a compaction of its own says what it counts.
 func TestWhole(t *testing.T) {
-	if _, out, errs := run(t, "inspect", "sample.jsonl"); !strings.Contains(out, " tokens, with what the agent's own compactions removed\n") {
+	if _, out, errs := run(t, "inspect", "sample.jsonl"); !strings.Contains(out, " tokens, with what the agent's own compactions removed; 463 that it sees now\n") {
 		t.Error(out, errs)
 	}
 }
@@ -101,5 +102,40 @@ func TestWeek(t *testing.T) {
 	t.Setenv("PALIMPSEST_WEEKLY", "off")
 	if _, out, _ := run(t); strings.Contains(out, "In the last seven days") {
 		t.Error(out)
+	}
+}
+
+// ruleSession is a request in which the user lays down rules between calls.
+func ruleSession(t *testing.T) string {
+	t.Helper()
+	messages := []string{`{"role":"user","content":"Please fix the build."}`}
+	for i, rule := range []string{"Never touch the public API of package store.", "Do not add dependencies without asking me.", "Go on.", "Next one."} {
+		messages = append(messages,
+			fmt.Sprintf(`{"role":"assistant","content":"Looking.","tool_calls":[{"id":"c%d","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"f%[1]d.go\"}"}}]}`, i),
+			fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":%q}`, i, strings.Repeat("var x = 1\n", 200)),
+			fmt.Sprintf(`{"role":"user","content":%q}`, rule))
+	}
+	putFile(t, "rules.json", `{"model":"gpt-5.1","messages":[`+strings.Join(messages, ",")+`]}`, 0o600)
+	return "rules.json"
+}
+
+// TestRulesThatDoNotFit: what the user laid down and the prompt has no room for is told by compact, and by lost of the
+// stored conversation; with room nothing is.
+func TestRulesThatDoNotFit(t *testing.T) {
+	sessionOnMachine(t)
+	file := ruleSession(t)
+	const rule = "Never touch the public API of package store."
+	_, _, wide := run(t, "compact", file, "--budget", "1000", "-o", os.DevNull)
+	_, _, narrow := run(t, "compact", file, "--budget", "70", "-o", os.DevNull)
+	if strings.Contains(wide, "did not fit") || !strings.Contains(narrow, "did not fit, though it still stands\n") || !strings.Contains(narrow, rule) {
+		t.Errorf("with room: %s\nwithout: %s", wide, narrow)
+	}
+	_, listed, _ := run(t, "threads", "--json")
+	stored := regexp.MustCompile(`"thread_id":"([^"]+)"`).FindStringSubmatch(listed)
+	if _, out, said := run(t, "lost", stored[1]); !strings.Contains(out, "Plan 2 of Palimpsest, in turn 5, ") || !strings.Contains(out, rule) || !strings.Contains(out, "palimpsest recall WORDS --thread "+stored[1]) {
+		t.Errorf("%s%s", out, said)
+	}
+	if _, out, said := run(t, "inspect", stored[1]); !strings.Contains(out, " · stored · 13 messages") {
+		t.Errorf("%s%s", out, said)
 	}
 }

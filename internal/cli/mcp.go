@@ -141,7 +141,8 @@ func (l *localSessions) load(ctx context.Context, id string) (in input, err erro
 	}
 	if i := slices.IndexFunc(files, func(f sessions.Session) bool { return f.ID == id }); i >= 0 {
 		in.from = files[i].Agent
-		if err := in.load(files[i].Path, nil); err != nil {
+		in.target = target{named: id, path: files[i].Path, taken: &files[i]}
+		if err := in.read(nil); err != nil {
 			return in, err
 		}
 		in.run = 1 // others in the file belong to sub-agents
@@ -155,8 +156,8 @@ func (l *localSessions) load(ctx context.Context, id string) (in input, err erro
 	if err != nil {
 		return in, err
 	}
-	in.path, in.run = id, 1
-	in.file = &transcript.File{Transcripts: []transcript.Transcript{{Name: id, Thread: log}}}
+	in.run = 1
+	in.setStored(transcript.Transcript{Name: id, Thread: log})
 	return in, in.selectRun()
 }
 
@@ -206,16 +207,11 @@ func (l *localSessions) compact(ctx context.Context, id string, budget int, keep
 	}
 	lazy := &lazyStore{flag: l.store.flag}
 	conv := conversation{in: in, policy: "auto", budget: budget, answers: lazy}
-	if budget == 0 {
-		if conv.modelName = in.Model; in.Model == "" {
-			return nil, errors.New("budget: the session names no model; say how many tokens the request may take")
-		}
-	}
 	if err := conv.resolve(); err != nil {
-		return nil, fmt.Errorf("budget: say how many tokens the request may take: %w", err)
+		return nil, err
 	}
 	made := &mcp.Compaction{Budget: conv.budget}
-	if in.file.Format != "" { // it has a file
+	if in.stored == "" {
 		made.Next = fmt.Sprintf("To get the prompt: palimpsest compact %s --budget %d -o prompt.json", shellQuote(id), conv.budget)
 	}
 	var res *palimpsest.Result

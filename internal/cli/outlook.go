@@ -11,17 +11,21 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 )
 
-// outlook is what compaction to half of the size would do, or to the model's window where that is less: the
-// plan that `palimpsest plan` makes for that budget.
+// outlook is what the plan that `palimpsest plan` makes would do: for the budget that all commands have by default or,
+// where the conversation fits that, for half of its size.
 type outlook struct {
 	Policy string       `json:"policy"`
 	Budget int          `json:"budget"`
+	From   string       `json:"budget_from"`             // where it comes from
 	Before int          `json:"tokens_before,omitempty"` // of the whole request as it is sent
 	After  int          `json:"tokens_after,omitempty"`
 	Need   int          `json:"need,omitempty"` // a larger budget that can be met, if this one cannot
 	Done   []outlookRow `json:"actions"`
 	Stale  int          `json:"out_of_date"` // how many of the results that are out of date it takes away
 }
+
+// halfOfIt is where a budget comes from that is half of a conversation.
+const halfOfIt = "half of it"
 
 // outlookRow adds up the records of one action.
 type outlookRow struct {
@@ -34,14 +38,16 @@ type outlookRow struct {
 	After    int         `json:"tokens_after"`
 }
 
-// outlook plans for a budget. outOfDate says of each message why it is out of date.
-func (c *conversation) outlook(ctx context.Context, budget int, outOfDate []string) (*outlook, error) {
-	c.policy, c.budget = policyfile.Bases()[0], max(budget, 1)
+// outlook plans for a conversation of that many tokens. outOfDate says of each message why it is out of date.
+func (c *conversation) outlook(ctx context.Context, tokens int, outOfDate []string) (*outlook, error) {
+	c.policy = policyfile.Bases()[0]
 	if err := c.resolve(); err != nil {
 		return nil, err
 	}
-	c.budget = min(c.budget, windowBudget(c.models, c.in.Model)) // no model takes more at once
-	out := &outlook{Policy: c.policy, Budget: c.budget}
+	if tokens <= c.budget {
+		c.budget, c.budgetReason = max(tokens/2, 1), halfOfIt
+	}
+	out := &outlook{Policy: c.policy, Budget: c.budget, From: c.budgetReason}
 	res, err := c.compact(ctx, &storeFlag{})
 	if over, ok := errors.AsType[*policy.BudgetError](err); ok {
 		out.Need = over.Need
@@ -76,24 +82,20 @@ func (out *outlook) tooSmall(tokens int) bool { return out.Need >= tokens }
 // print says it in a sentence, of a request of that many tokens with so many results that are
 // out of date.
 func (out *outlook) print(p *printer, tokens, stale int) {
-	to := "half of it"
-	if out.Budget < tokens/2 {
-		to = "what the model's window leaves"
-	}
-	half := fmt.Sprintf("compaction to %s, %s tokens, ", to, number(out.Budget))
+	to := fmt.Sprintf("compaction to %s tokens%s ", number(out.Budget), inBrackets(out.From))
 	switch {
 	case out.tooSmall(tokens):
 		p.text("it is too small to be compacted")
 	case out.Need > 0:
-		p.text("%swould be refused: what must stay takes %s", half, number(out.Need))
+		p.text("%swould be refused: what must stay takes %s", to, number(out.Need))
 	case len(out.Done) == 0:
-		p.text("%swould change nothing: as it is sent it takes %s", half, number(out.After))
+		p.text("%swould change nothing: as it is sent it takes %s", to, number(out.After))
 	default:
 		would := joinWords(mapSlice(out.Done, outlookRow.String), "and")
 		if stale > 0 {
 			would += fmt.Sprintf("; of the results that are out of date %s of %s would go with that", number(out.Stale), number(stale))
 		}
-		p.text("%sby the policy %s, would %s", half, out.Policy, would)
+		p.text("%sby the policy %s would %s", to, out.Policy, would)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestInspectSaysWhatPlanDoes(t *testing.T) {
 					After  int `json:"tokens_after"`
 				}
 				Stale int `json:"out_of_date"`
-			} `json:"at_half"`
+			} `json:"compaction"`
 			Stale struct{ Results int } `json:"out_of_date"`
 		}
 		if err := json.Unmarshal([]byte(stdout), &seen); err != nil || status != exitDone {

@@ -54,7 +54,7 @@ func (l *pageSessions) View(ctx context.Context, id string, q *api.Compact) (*vi
 	if !slices.Contains(policyfile.Bases(), name) {
 		return nil, newProblem(api.BadRequest, http.StatusBadRequest, "policy: want one of "+strings.Join(policyfile.Bases(), ", "))
 	}
-	conv := conversation{policy: name, budget: q.Budget, summarizer: policyfile.Extractive, guessBudget: true}
+	conv := conversation{policy: name, budget: q.Budget, summarizer: policyfile.Extractive}
 	conv.in.run = 1 // others in the file belong to sub-agents
 	shown, err := conv.shown(ctx, all[n].Path, Streams{})
 	var over *policy.BudgetError

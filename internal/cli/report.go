@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/describe"
+	"github.com/palimpsest-ai/palimpsest/internal/lost"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -32,10 +34,12 @@ type report struct {
 	Exact  bool    `json:"exact"`
 	Band   float64 `json:"error_band,omitempty"`
 	Budget int     `json:"budget"`
-	Before int     `json:"tokens_before"`
-	After  int     `json:"tokens_after"`
-	System int     `json:"system_tokens"`
-	Tools  int     `json:"tool_tokens"`
+	// BudgetFrom says where the budget comes from; empty if the user named it.
+	BudgetFrom string `json:"budget_from,omitempty"`
+	Before     int    `json:"tokens_before"`
+	After      int    `json:"tokens_after"`
+	System     int    `json:"system_tokens"`
+	Tools      int    `json:"tool_tokens"`
 	// Framing are the tokens of no message: the frame of the request, and repairs of the
 	// log. With it the parts add up to the whole.
 	Framing tokenShare   `json:"framing"`
@@ -46,7 +50,9 @@ type report struct {
 	Pinned    []pinnedRow     `json:"pinned"`
 	Unchanged int             `json:"unchanged_messages"` // shown as they were said, those of Pinned among them
 	Repairs   []render.Repair `json:"repairs"`
-	Savings   *savings        `json:"savings,omitempty"`
+	// Lost is what the user laid down, and what else still stands, that the prompt does not tell; see lost.Find.
+	Lost    []lost.Loss `json:"lost"`
+	Savings *savings    `json:"savings,omitempty"`
 	// Summaries is nil if no model was to write any.
 	Summaries *summaries `json:"summarizer,omitempty"`
 	Notes     []string   `json:"notes,omitempty"`
@@ -58,6 +64,8 @@ type report struct {
 	Saved *saved `json:"stored,omitempty"`
 	// Session is nil if a prompt was written.
 	Session *resumedSession `json:"session,omitempty"`
+
+	smaller string // the command that shows what a smaller budget would take
 }
 
 type tokenShare struct {
@@ -124,9 +132,9 @@ func newReport(c *conversation, res *palimpsest.Result) *report {
 	rep := &report{
 		Input: in.summary(), To: c.api, Policy: res.Plan.Policy, Model: c.model.Name,
 		Counter: c.counter.Name(), counterReason: c.counterReason, Exact: c.counter.Exact(), Band: c.counter.Band(),
-		Budget: c.budget, Before: res.Before, After: res.After,
+		Budget: c.budget, BudgetFrom: c.budgetReason, Before: res.Before, After: res.After,
 		System: c.counter.System(res.Prompt.System), Tools: c.counter.Tools(res.Prompt.Tools),
-		Repairs: res.Manifest.Repairs,
+		Repairs: res.Manifest.Repairs, Lost: []lost.Loss{},
 	}
 	if made := c.summaries; len(made.Use) > 0 {
 		rep.Summaries = made
@@ -158,7 +166,18 @@ func newReport(c *conversation, res *palimpsest.Result) *report {
 	rep.Unchanged = in.Thread.Len() - len(res.Manifest.Hidden)
 	rep.Savings = newSavings(c.model, res)
 	rep.Notes = c.notes(res)
+	if rep.Budget > 1 && rep.Before > 1 {
+		rep.smaller = fmt.Sprintf("palimpsest plan %s --budget %d", in.commandArguments(), rep.Before/2)
+	}
 	return rep
+}
+
+// findLost sets what the prompt no longer tells.
+func (r *report) findLost(ctx context.Context, log *thread.Thread, res *palimpsest.Result) (err error) {
+	if !res.Plan.Empty() {
+		r.Lost, err = lossesOf(ctx, log, res.Prompt.Messages)
+	}
+	return err
 }
 
 // countRecord counts what a record replaces, and what stands in its place.
@@ -314,7 +333,7 @@ func (r *report) print(p *printer, maxRecords int) {
 	row("  framing, repairs", r.Framing.Before, r.Framing.After, "")
 	p.table([]string{"", ">before", ">after", ">left"}, rows)
 	if r.Budget > 0 {
-		p.line("budget %s, %s of it used", number(r.Budget), percent(r.After, r.Budget))
+		p.text("budget %s%s, %s of it used", number(r.Budget), inBrackets(r.BudgetFrom), percent(r.After, r.Budget))
 	}
 	if r.Savings != nil {
 		p.line("input price of one request: $%.4f before, $%.4f after (uncached)", r.Savings.Before, r.Savings.After)
@@ -333,6 +352,7 @@ func (r *report) print(p *printer, maxRecords int) {
 	if more := r.Unchanged - len(r.Pinned); more > 0 && len(r.Pinned) > 0 {
 		p.line("and %s", plural(more, "more message"))
 	}
+	p.section("did not fit, though it still stands", lossColumns, mapSlice(r.Lost, lossRow))
 	if len(r.Repairs)+len(r.Notes) > 0 || r.Output != "" || r.Plan != "" || r.Store != "" || r.Session != nil {
 		p.line("")
 	}
@@ -364,6 +384,9 @@ func toolName(name string) string {
 func (r *report) printRecords(p *printer, maxRecords int) {
 	if len(r.Records) == 0 {
 		p.line("\nnothing had to be changed")
+		if r.smaller != "" {
+			p.line("see: %s", r.smaller)
+		}
 		return
 	}
 	count := map[plan.Action]int{}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 )
@@ -36,8 +35,8 @@ func sessionsCommand(s Streams) *cobra.Command {
 Copilot CLI, Cursor, Kimi Code, Kilo, Crush, Goose and Amp (old threads) on this machine, the newest
 first: the project, the title or else the first words of their user, the tokens of the newest
 request as the agent counted them, and the number of their sub-agents, which are not listed.
-Commands that take a FILE also take a NUMBER, which is that of the list last shown, or the ID of
-a session, or the beginning of one if it is unique; they name what they took. With a NUMBER or
+Commands that take a FILE also take a NUMBER, which is that of the list last shown, the ID of
+a session, or the beginning of one if it is unique, or "latest"; they name what they took. With a NUMBER or
 ID the output is only the session's path. --json adds whole ids, folders and paths.
 
 The settings session-folders and session-exclude ("palimpsest config show") add folders of
@@ -91,12 +90,13 @@ agents, and leave projects out. What was read is kept in an index in the data di
 	return c
 }
 
-// numbered is a list of the first of all sessions, 0 for all, whose numbers are known from now on.
+// numbered is a list of the first of all sessions, 0 for all. A number is the place in all of them, in each list, and
+// is known from now on.
 func numbered(finder *sessions.Finder, all []sessions.Session, most int) []listedSession {
 	listed := firstN(all, most)
 	finder.Describe(listed)
 	if len(listed) > 0 {
-		finder.Shown(listed)
+		finder.Shown(firstN(all, max(len(listed), leastNumbered)))
 	}
 	shown := []listedSession{}
 	for i, f := range listed {
@@ -104,6 +104,20 @@ func numbered(finder *sessions.Finder, all []sessions.Session, most int) []liste
 		shown = append(shown, listedSession{i + 1, f})
 	}
 	return shown
+}
+
+// leastNumbered is how many sessions have a number that later commands know, also where fewer are listed.
+const leastNumbered = 100
+
+// inUse is numbered with the first that an agent has worked in.
+func inUse(finder *sessions.Finder, all []sessions.Session, most int) []listedSession {
+	upTo := 0
+	for found := 0; upTo < len(all) && found < most; upTo++ {
+		if finder.Describe(all[upTo : upTo+1]); !all[upTo].Unused() {
+			found++
+		}
+	}
+	return slices.DeleteFunc(numbered(finder, all, upTo), func(s listedSession) bool { return s.Unused() })
 }
 
 // printPicked prints the path of the session that a name means.
@@ -189,75 +203,6 @@ func ageText(d time.Duration) string {
 		return fmt.Sprintf("%d h", d/time.Hour)
 	}
 	return fmt.Sprintf("%d days", d/(24*time.Hour))
-}
-
-// finderOf finds sessions as the settings say, with an index in the data directory.
-func finderOf(c *config.Config) *sessions.Finder {
-	f := &sessions.Finder{Exclude: config.List(c.Text("session-exclude")), Folders: map[string][]string{}}
-	for _, one := range config.List(c.Text("session-folders")) {
-		agent, folder, _ := strings.Cut(one, "=")
-		f.Folders[agent] = append(f.Folders[agent], folder)
-	}
-	for i, folder := range f.Exclude {
-		if whole, err := filepath.Abs(folder); err == nil {
-			f.Exclude[i] = whole
-		}
-	}
-	f.Keep, _ = config.DataDir() // without one nothing is kept
-	return f
-}
-
-// localFinder finds sessions as the user's settings say.
-func localFinder() (*sessions.Finder, error) {
-	c, err := loadSettings("", nil)
-	if err != nil {
-		return nil, err
-	}
-	return finderOf(c), nil
-}
-
-// findSessions lists the sessions on this machine.
-func findSessions() ([]sessions.Session, error) {
-	f, err := localFinder()
-	if err != nil {
-		return nil, err
-	}
-	return f.Find("")
-}
-
-// resolveSession is the session that the name of a FILE means: a number, an id or the beginning of one. It
-// is nil for the name of a file and for what names none.
-func resolveSession(name string) (*sessions.Session, error) {
-	if name == "-" {
-		return nil, nil
-	}
-	f, err := localFinder()
-	if err != nil {
-		return nil, err
-	}
-	s, found, err := f.Resolve(name)
-	if !found {
-		return nil, err
-	}
-	return &s, nil
-}
-
-// sessionPath is the path of the session that a name means, or else the name.
-func sessionPath(name string) string {
-	if s, err := resolveSession(name); err == nil && s != nil {
-		return s.Path
-	}
-	return name
-}
-
-// namesFile reports whether a name is that of a file or a session, or standard input.
-func namesFile(name string) bool {
-	_, err := os.Stat(name)
-	if err == nil || name == "-" {
-		return true
-	}
-	s, err := resolveSession(name)
-	return s != nil || err != nil
 }
 
 // indexSessions reads what sessions are about that the index does not know, the newest first.

@@ -264,6 +264,14 @@ func firstN[T any](all []T, most int) []T {
 	return all[:min(most, len(all))]
 }
 
+// inBrackets puts a text into brackets behind another; nothing for an empty one.
+func inBrackets(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}
+
 // percent writes a share of a whole.
 func percent(part, whole int) string {
 	if whole == 0 {

@@ -3,9 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -14,9 +12,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/care"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
-	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
-	"github.com/palimpsest-ai/palimpsest/store"
 )
 
 // threadRow is a stored conversation in a list.
@@ -153,61 +149,6 @@ is told.`,
 	store.addFlags(c)
 	c.Flags().BoolVar(&yes, "yes", false, "do it")
 	return c
-}
-
-// thread describes the stored conversation that a THREAD means: an id, the only one that begins so, or the
-// number of its session in the list last shown. The error says how to list what there is.
-func (k *tenantStore) thread(ctx context.Context, name string) (store.Info, error) {
-	info, err := k.Catalog.Thread(ctx, name)
-	if !errors.Is(err, store.ErrNotFound) {
-		return info, err
-	}
-	all, failed := care.AllThreads(ctx, k.Catalog)
-	if failed != nil {
-		return info, failed
-	}
-	idOf := func(i store.Info) string { return i.ID }
-	found := suggest.ByID(all, name, idOf)
-	s, _ := resolveSession(name)
-	if s != nil && len(found) == 0 {
-		found = suggest.ByID(all, s.ID, idOf)
-	}
-	switch len(found) {
-	case 0:
-		if s != nil {
-			return info, fmt.Errorf("%w: %s is the session %s of %s, of which nothing was stored: `palimpsest compact %[2]s --budget 32000` stores it (--store names another store)",
-				store.ErrNotFound, printable(name), printable(s.ID), s.Agent)
-		}
-		short := ""
-		if len(name) < suggest.MinID {
-			short = fmt.Sprintf(", and the beginning of an id needs at least %d characters", suggest.MinID)
-		}
-		return info, fmt.Errorf("%w: there is no stored conversation %s%s: `palimpsest threads` lists them (--store names another store)", store.ErrNotFound, printable(name), short)
-	case 1:
-		return found[0], nil
-	}
-	return info, fmt.Errorf("%w: %d stored conversations begin with %s: %s; give more of the id", errUsage, len(found), printable(name), printable(joinEach(firstN(found, maxNamed), idOf)))
-}
-
-// tellThread says of the name of a file that is not there that it is a stored conversation, if it is one.
-func tellThread(ctx context.Context, name string, err error) error {
-	var usual storeFlag
-	if errors.Is(err, fs.ErrNotExist) {
-		if info, failed := inTenant(ctx, &usual, func(k *tenantStore) (store.Info, error) { return k.thread(ctx, name) }); failed == nil {
-			return fmt.Errorf("%s is a stored conversation: `%s` shows it, and what was removed of it", printable(name), usual.explainCommand(info.ID))
-		}
-	}
-	return err
-}
-
-// complete makes the THREAD of a flag, unless it is empty, the id that it means.
-func (k *tenantStore) complete(ctx context.Context, name *string) error {
-	if *name == "" {
-		return nil
-	}
-	info, err := k.thread(ctx, *name)
-	*name = info.ID
-	return err
 }
 
 // threads lists the conversations of a store, the newest first. It reads the first words of at

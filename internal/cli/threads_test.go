@@ -296,8 +296,6 @@ func TestNameOfOtherKind(t *testing.T) {
 		t.Fatal(listed)
 	}
 	for _, tt := range []struct{ command, want, then string }{
-		{"lost " + stored[1], stored[1] + " is a stored conversation: `palimpsest explain " + stored[1] + "` shows it, and what was removed of it\n", "explain " + stored[1] + " -o page.html"},
-		{"inspect " + stored[1], " is a stored conversation: `palimpsest explain " + stored[1], ""},
 		{"pin " + onlyID[:8] + " x", onlyID[:8] + " is the session " + onlyID + " of claude-code, of which nothing was stored: `palimpsest compact " + onlyID[:8] + " --budget 32000` stores it", "compact " + onlyID[:8] + " --budget 32000 -o page.json"},
 		{"pin " + onlyID[:8] + " x", "x: message id is not in the thread " + onlyID, ""},
 	} {

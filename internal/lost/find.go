@@ -102,10 +102,10 @@ func (f *finder) addSentences(ctx context.Context) {
 			l.Kind, l.Why = Decision, "the answer to: "+it.Asked
 		}
 		changed := func(later summary.Item) bool {
-			return standing.Changes(standing.Read(later.Text), standing.Read(it.Text)) > 0
+			return standing.Changes(standing.Read(later.Text), standing.Read(it.Text)) > 0 && (!f.Verbatim || shareRare(later.Text, it.Text))
 		}
 		f.add(l, it.Sources, func(s *seen) bool {
-			return s.sentence(it.Text) || it.Asked != "" && s.sentence(it.Asked+" "+it.Text) || ctx.Err() != nil || slices.ContainsFunc(f.said[i+1:], changed)
+			return f.Verbatim && s.half(it.Text) || !f.Verbatim && s.sentence(it.Text) || it.Asked != "" && s.sentence(it.Asked+" "+it.Text) || ctx.Err() != nil || slices.ContainsFunc(f.said[i+1:], changed)
 		})
 	}
 }
@@ -262,6 +262,21 @@ const (
 	// and leastMissing how many must not stand there.
 	mostTold, leastMissing = 0.45, 2
 )
+
+// shareRare reports whether two sentences have a rare word in common.
+func shareRare(a, b string) bool {
+	of := standing.Stems(a)
+	return slices.ContainsFunc(standing.Stems(b), func(stem uint64) bool {
+		return int(standing.Learned()[standing.RareAt(stem)]) >= rareWord && slices.Contains(of, stem)
+	})
+}
+
+// half reports whether the first or the second half of a sentence stands in what is told.
+func (s *seen) half(text string) bool {
+	letters := []rune(lettersOf(text))
+	at := len(letters) / 2
+	return strings.Contains(s.letters, string(letters[:at])) || strings.Contains(s.letters, string(letters[at:]))
+}
 
 // sentence reports whether a sentence is told, in its words or others: a name in it is, or many of its rare words.
 func (s *seen) sentence(text string) bool {

@@ -57,6 +57,8 @@ type Boundary struct {
 	// of those only the user's were.
 	From     int
 	OnlyUser bool
+	// Verbatim says that the summary tells sentences in their own words: one of which no half stands there is lost.
+	Verbatim bool
 	// At is the position of the summary. The messages from there to End, which is excluded, are what the
 	// model saw of the conversation right after the compaction, beside those from From.
 	At, End int
@@ -119,15 +121,15 @@ func Last(t *transcript.Transcript, format transcript.Format) (b Boundary, ok bo
 	return b, true
 }
 
-// kept reports whether the model saw a message right after the compaction.
-func (b *Boundary) kept(t *thread.Thread, i int) bool {
+// Kept reports whether the model still sees the message at a position: the compaction kept it, or it came later.
+func (b *Boundary) Kept(t *thread.Thread, i int) bool {
 	return i >= b.At || i >= b.From && (!b.OnlyUser || t.At(i).Role == thread.User)
 }
 
 // after are the texts that the model saw of the conversation right after the compaction.
 func (b *Boundary) after(t *thread.Thread) (all []string) {
 	for i := b.From; i < b.End; i++ {
-		if b.kept(t, i) {
+		if b.Kept(t, i) {
 			all = append(all, texts(t.At(i))...)
 		}
 	}

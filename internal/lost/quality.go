@@ -52,7 +52,7 @@ func Judge(ctx context.Context, t *thread.Thread, b Boundary, count func(*thread
 			if size = count(m); i < b.At {
 				q.Before += size
 			}
-			if b.kept(t, i) {
+			if b.Kept(t, i) {
 				q.After += size
 			}
 		}

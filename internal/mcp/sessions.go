@@ -25,8 +25,8 @@ type Sessions interface {
 	Open(ctx context.Context, id string) (*Conversation, error)
 	// Artifact reads a stored artifact. Errors are those of rehydrate.Artifacts.
 	Artifact(ctx context.Context, id string) (rehydrate.Content, error)
-	// Compact makes the plan that fits a conversation into a budget, in tokens; 0 is the
-	// window of its model. With keep it stores the plan and puts it in force.
+	// Compact makes the plan that fits a conversation into a budget, in tokens; 0 is a
+	// quarter of the window of its model, or 32,000. With keep it stores the plan and puts it in force.
 	Compact(ctx context.Context, id string, budget int, keep bool) (*Compaction, error)
 }
 

@@ -37,16 +37,6 @@ const WrittenTitle = "[palimpsest]"
 // Unused reports whether Palimpsest wrote the session, and no agent has gone on with it.
 func (a About) Unused() bool { return a.Tokens == 0 && strings.HasPrefix(a.Title, WrittenTitle) }
 
-// InUse are up to n of the sessions, in their order, without those that are unused.
-func (f *Finder) InUse(all []Session, n int) (used []Session) {
-	for i := 0; i < len(all) && len(used) < n; i++ {
-		if f.Describe(all[i : i+1]); !all[i].Unused() {
-			used = append(used, all[i])
-		}
-	}
-	return used
-}
-
 // How much of a file is read to find out, in bytes: of its beginning, more of it if that shows no request,
 // and of its end. One document is read whole, up to maxDocument.
 const (

@@ -295,6 +295,16 @@ func (f *Finder) Describe(list []Session) {
 	ix.save()
 }
 
+// InUse are up to n of the sessions, in their order, without those that are unused.
+func (f *Finder) InUse(all []Session, n int) (used []Session) {
+	for i := 0; i < len(all) && len(used) < n; i++ {
+		if f.Describe(all[i : i+1]); !all[i].Unused() {
+			used = append(used, all[i])
+		}
+	}
+	return used
+}
+
 // Shown notes the list that was shown, for the numbers in it.
 func (f *Finder) Shown(list []Session) {
 	if f.Keep != "" {

@@ -32,7 +32,7 @@ function hover(what, event) {
 
 function figures() {
   const v = state.view, m = state.m;
-  const sum = make('div', { class: 'sum' }, short(v.tokens_before), make('i', {}, '→'), short(v.tokens_after), make('span', {}, v.tokens_after < v.tokens_before ? 'tokens, ' + share(v.tokens_before - v.tokens_after, v.tokens_before) + ' less' : 'tokens, nothing removed'));
+  const sum = make('div', { class: 'sum' }, short(v.tokens_before), make('i', {}, '→'), short(v.tokens_after), make('span', {}, v.tokens_after < v.tokens_before ? 'tokens, ' + share(v.tokens_before - v.tokens_after, v.tokens_before) + ' less' : 'tokens, nothing removed' + (v.budget ? ': they fit ' + short(v.budget) : '')));
   const chips = make('div', { class: 'kinds', role: 'group', 'aria-label': 'What became of the messages' });
   for (const [name, k] of Object.entries(kinds)) {
     const f = m.kinds[name];
