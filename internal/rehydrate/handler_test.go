@@ -243,6 +243,7 @@ func TestProblems(t *testing.T) {
 		{read, `{"artifact_id":"a","column":9}`, nil, "has 3 characters"},
 		{search, `{}`, nil, "query is missing"},
 		{search, `{"query":"  "}`, nil, "query is missing"},
+		{search, `{"query":"from:usr retry"}`, nil, "from: wants a value behind it"},
 		{search, `{"query":"a","limit":0}`, nil, "limit must be"},
 		{search, `{"query":"a"}`, wrapped(errors.New("disk")), "the search failed"},
 	} {

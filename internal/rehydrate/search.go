@@ -18,6 +18,9 @@ func (h *Handler) recall(ctx context.Context, args arguments) (string, thread.Fi
 	if query == "" {
 		return "", nil, "query is missing; pass words that the text you look for holds"
 	}
+	if err := new(recall.Options).Check(query); err != nil {
+		return "", nil, err.Error()
+	}
 	limit, problem := args.number("limit", defaultHits)
 	if problem != "" {
 		return "", nil, problem
