@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event/quality"
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/redact"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -46,6 +47,7 @@ func New(o *Options) (*Proxy, error) {
 	p.reverse = &httputil.ReverseProxy{
 		Transport:     t,
 		FlushInterval: -1, // each read of the answer goes on at once
+		BufferPool:    httpbody.Buffers{},
 		Rewrite:       func(r *httputil.ProxyRequest) { routeUpstream(r, upstreams) },
 		ErrorHandler:  answerUnreachable,
 		ErrorLog:      log.New(io.Discard, "", 0), // the broken connection itself tells the client

@@ -106,6 +106,15 @@ const PieceSize = 32 << 10
 
 var piecePool = sync.Pool{New: func() any { return new([PieceSize]byte) }}
 
+// Buffers are the pieces as an httputil.BufferPool.
+type Buffers struct{}
+
+// Get returns a piece.
+func (Buffers) Get() []byte { return piecePool.Get().(*[PieceSize]byte)[:] }
+
+// Put takes a piece back.
+func (Buffers) Put(piece []byte) { piecePool.Put((*[PieceSize]byte)(piece)) }
+
 // Rejoin puts what was read of a body before the rest again: behind it comes the error that
 // reading ended with or, without one, what was not read yet.
 func Rejoin[T string | []byte](read T, err error, rest io.Reader, body io.Closer) io.ReadCloser {
