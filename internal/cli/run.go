@@ -55,13 +55,13 @@ URLs that agents read (Claude Code, Codex, opencode, Gemini CLI, aider, and ever
 made with the providers' SDKs) and passes on input, output, signals and exit status, which is
 127 if there is no such program. Two lines at the start say where requests go, which window applies and when they are
 compacted. Each compaction adds a line, and so does what fails, at the end if the agent
-draws on the same terminal. The last line says what was saved.
+draws on the same terminal. A line at the end says what was saved.
 
 The default upstream is the base URL in the environment, else the provider's own.
 
 Conversations are kept in memory and forgotten at the end. With --keep or --store they are
 kept: an agent that resumes a session finds what was removed, and continues with the same
-prompt, which its provider may still have in its cache. A line at the end says how to see them.`,
+prompt, which its provider may still have in its cache. The last line says how to see them.`,
 		Example: `  palimpsest run -- claude
   palimpsest run --window 120k -- codex exec "fix the failing test"
   palimpsest run --keep -- claude --continue`,
@@ -164,13 +164,13 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	if err != nil {
 		return err
 	}
-	if line := r.keptLine(ctx, kept, began); line != "" {
-		fmt.Fprintf(s.Err, "palimpsest: %s\n", line)
-	}
-	fmt.Fprintf(s.Err, "palimpsest: %s\n", r.endLine(p.Totals(), p.Upstreams()))
 	now := counts.Figures()
-	if left := leftOutLine(int(now.Sum("summary_sentences")), now.By("summary_left_out", "cause")); left != "" {
-		fmt.Fprintf(s.Err, "palimpsest: %s\n", left)
+	for _, line := range []string{
+		r.endLine(p.Totals(), p.Upstreams()), leftOutLine(int(now.Sum("summary_sentences")), now.By("summary_left_out", "cause")), r.keptLine(ctx, kept, began),
+	} {
+		if line != "" {
+			fmt.Fprintf(s.Err, "palimpsest: %s\n", line)
+		}
 	}
 	if status != 0 {
 		return exitStatus(status)
@@ -340,15 +340,19 @@ func (r *agentRun) endLine(t proxy.Totals, upstreams []proxy.Upstream) string {
 	return line
 }
 
-// keptLine says where the conversations are that changed since began, and how to see the longest; empty if none was kept.
+// keptLine says where the conversations are that changed since began, and how to see the longest; empty for a store that
+// does not last.
 func (r *agentRun) keptLine(ctx context.Context, k *tenantStore, began time.Time) string {
 	if !r.store.lasts() {
 		return ""
 	}
 	all, err := care.AllThreads(ctx, k.Catalog)
 	all = slices.DeleteFunc(all, func(i store.Info) bool { return i.Changed.Before(began) })
-	if err != nil || len(all) == 0 {
+	if err != nil {
 		return ""
+	}
+	if len(all) == 0 {
+		return "nothing new was stored in " + r.store.displayName() + "; what is there: palimpsest threads" + r.store.anywhere().arguments()
 	}
 	longest := slices.MaxFunc(all, func(a, b store.Info) int { return a.Messages - b.Messages })
 	line := "kept in " + r.store.displayName() + "; to see it: " + r.store.explainCommand(longest.ID)
