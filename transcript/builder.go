@@ -215,9 +215,10 @@ func (b *builder) otherPart(kind string, silent map[string]bool) {
 	b.otherRecord(kind, silent)
 }
 
-// otherRecord counts a record that is not read. Those of silent are known to hold nothing for a model.
+// otherRecord counts a record that is not read. Those of silent are known to hold nothing for a model: a kind, or what all
+// of a family begin with, up to the dot.
 func (b *builder) otherRecord(kind string, silent map[string]bool) {
-	if silent[kind] {
+	if family, _, _ := strings.Cut(kind, "."); silent[kind] || silent[family+"."] {
 		b.report.skip(kind)
 	} else {
 		b.report.unknown(kind)

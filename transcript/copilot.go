@@ -11,8 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// copilotSilent are the events of Copilot CLI that no model sees. A family is named by what its events begin with, up
-// to the dot; those of a session that are not named may hold something.
+// copilotSilent are the events of Copilot CLI that no model sees. Those of a session that are not named may hold something.
 var copilotSilent = scan.WordSet(`abort assistant.idle assistant.intent assistant.message_delta assistant.message_start assistant.reasoning
 	assistant.reasoning_delta assistant.server_tool_progress assistant.streaming_delta assistant.tool_call_delta assistant.turn_end assistant.turn_start
 	assistant.usage auto_mode_switch. capabilities. command. commands. elicitation. exit_plan_mode. external_tool. factory. hook. mcp. mcp_app. model.
@@ -122,11 +121,7 @@ func copilotEvent(b *builder, kind string, data gjson.Result) {
 		copilotResult(b, data)
 		return
 	}
-	if family, _, _ := strings.Cut(kind, "."); copilotSilent[family+"."] {
-		b.report.skip(kind)
-	} else {
-		b.otherRecord(kind, copilotSilent)
-	}
+	b.otherRecord(kind, copilotSilent)
 }
 
 // copilotResult adds the result of a call, or what came out of a tool that the user ran.
@@ -160,8 +155,8 @@ func copilotUser(b *builder, data gjson.Result) {
 	b.say(thread.User, kind, textParts(data.Get("content").Str)...)
 	var attached []thread.Part
 	for a := range rawjson.Items(data.Get("attachments")) {
-		if file := fileMedia(a); a.Get("data").Exists() || a.Get("assetId").Exists() {
-			attached = append(attached, file)
+		if a.Get("data").Exists() || a.Get("assetId").Exists() {
+			attached = append(attached, fileMedia(a))
 		} else {
 			attached = append(attached, textParts(strings.TrimSpace("Attached "+firstText(a, "path", "displayName", "filePath", "title")+"\n"+firstText(a, "text", "content", "url")))...)
 		}

@@ -38,7 +38,7 @@ func crushMessage(b *builder, m gjson.Result, last string) {
 		crushUser(b, m)
 	case role == "assistant" && summary:
 		var said []thread.Part
-		for kind, p := range crushParts(m) {
+		for kind, p := range typed(m.Get("parts")) {
 			if kind == "text" {
 				said = append(said, textParts(p.Get("text").Str)...)
 			}
@@ -46,9 +46,9 @@ func crushMessage(b *builder, m gjson.Result, last string) {
 		b.summarized(Compaction{}, said...)
 	case role == "assistant":
 		b.Model, b.Provider = cmp.Or(m.Get("model").Str, b.Model), cmp.Or(m.Get("provider").Str, b.Provider)
-		answerBlocks(b, crushParts(m), crushSilent, true)
+		answerBlocks(b, typed(m.Get("parts")), crushSilent, true)
 	case role == "tool":
-		for kind, p := range crushParts(m) {
+		for kind, p := range typed(m.Get("parts")) {
 			if kind != "tool_result" {
 				b.otherPart(kind, crushSilent)
 				continue
@@ -64,29 +64,13 @@ func crushMessage(b *builder, m gjson.Result, last string) {
 	}
 }
 
-// crushParts are the parts of a message, with their kinds. What a part says stands in an object of its own, but
-// not where the command prints it.
-func crushParts(m gjson.Result) func(yield func(string, gjson.Result) bool) {
-	return func(yield func(string, gjson.Result) bool) {
-		for p := range rawjson.Items(m.Get("parts")) {
-			data := p.Get("data")
-			if !data.IsObject() {
-				data = p
-			}
-			if !yield(p.Get("type").Str, data) {
-				return
-			}
-		}
-	}
-}
-
 // crushSilent are the parts that no model sees.
 var crushSilent = scan.WordSet("finish")
 
 // crushUser adds what the user said, and what was attached to it: texts, and commands that the user ran.
 func crushUser(b *builder, m gjson.Result) {
 	var said, attached []thread.Part
-	for kind, p := range crushParts(m) {
+	for kind, p := range typed(m.Get("parts")) {
 		switch kind {
 		case "text":
 			said = append(said, textParts(p.Get("text").Str)...)

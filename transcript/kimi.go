@@ -81,14 +81,9 @@ func (j *importJob) kimiBlob(name string) string {
 }
 
 // kimiSilent are the records of Kimi Code without a message: what the model sees of them stands in messages.
-var kimiSilent = scan.WordSet(`metadata forked tools.set_active_tools tools.reset_active_tools tools.register_user_tool tools.unregister_user_tool tools.update_store
-	turn.prompt turn.steer turn.cancel turn.ended turn.step.interrupted turn.step.retrying llm.tools_snapshot usage.record mcp.tools_discovered
-	permission.record_approval_result permission.set_mode plan_mode.enter plan_mode.exit plan_mode.cancel plan.revision full_compaction.begin
-	full_compaction.complete full_compaction.cancel runtime.set_binding plugin.session_start token_counting.measured token_counting.turn_recorded
-	token_counting.rebased token_counting.truncated cron.add cron.cursor cron.delete file_history.checkpoint file_history.tracked goal.clear goal.create
-	goal.update interaction.request interaction.resolved interruptionReminder.recorded staleGuard.recorded staleGuard.cleared swarm_mode.enter
-	task.started task.terminated task.waitDelivered tower_mode.enter tower_mode.exit prompt.accepted prompt.aborted prompt.completed
-	prompt.steered agent.message.appended agent.turn.started agent.turn.ended`)
+var kimiSilent = scan.WordSet(`metadata forked agent. cron. file_history. full_compaction. goal. interaction. interruptionReminder. llm.tools_snapshot
+	mcp.tools_discovered permission. plan. plan_mode. plugin.session_start prompt. runtime.set_binding staleGuard. swarm_mode.enter task. token_counting.
+	tools. tower_mode. turn. usage.record`)
 
 func kimiRecord(b *builder, v gjson.Result, number int) {
 	b.at(number, millisTime(v.Get("time").Int()))
@@ -108,14 +103,11 @@ func kimiRecord(b *builder, v gjson.Result, number int) {
 		kimiEvent(b, v.Get("event"))
 	case "context.apply_compaction":
 		b.flush()
-		summary := v.Get("summary") // a text, or before version 1.5 also a message
-		if summary.IsObject() {
-			summary = summary.Get("content")
+		summary := textParts(firstText(v, "contextSummary", "summary"))
+		if len(summary) == 0 { // before version 1.5 it is a message
+			summary = readParts(v.Get("summary.content"))
 		}
-		if text := v.Get("contextSummary"); text.Str != "" {
-			summary = text
-		}
-		b.summarized(Compaction{TokensBefore: int(v.Get("tokensBefore").Int()), TokensAfter: int(v.Get("tokensAfter").Int())}, readParts(summary)...)
+		b.summarized(Compaction{TokensBefore: int(v.Get("tokensBefore").Int()), TokensAfter: int(v.Get("tokensAfter").Int())}, summary...)
 	default:
 		b.otherRecord(kind, kimiSilent)
 	}

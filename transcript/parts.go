@@ -142,11 +142,16 @@ func answerBlocks(b *builder, blocks iter.Seq2[string, gjson.Result], silent map
 	b.flush()
 }
 
-// typed are the blocks of a content, with their types.
+// typed are the blocks of a content, with their types. What a block says may stand in an object of its own, as in
+// Crush's database.
 func typed(content gjson.Result) iter.Seq2[string, gjson.Result] {
 	return func(yield func(string, gjson.Result) bool) {
 		for p := range geminiParts(content) {
-			if !yield(p.Get("type").Str, p) {
+			kind := p.Get("type").Str
+			if data := p.Get("data"); data.IsObject() {
+				p = data
+			}
+			if !yield(kind, p) {
 				return
 			}
 		}

@@ -77,12 +77,8 @@ func qwenCompression(b *builder, payload gjson.Result) {
 	}
 	info := payload.Get("info")
 	b.addCompaction(Compaction{TokensBefore: int(info.Get("originalTokenCount").Int()), TokensAfter: int(info.Get("newTokenCount").Int())}, summary != "")
-	if summary == "" && history.Get("#").Int() > 0 { // results were shortened, without a model
-		return
-	}
-	if summary == "" {
+	if summary == "" && history.Get("#").Int() == 0 { // else results were shortened, without a model
 		b.report.warn(b.line, "the summary of this compaction cannot be read; the history before it was kept")
-		return
 	}
-	b.say(thread.User, thread.Recap, textParts(summary)...)
+	b.sayAny(thread.Recap, textParts(summary))
 }

@@ -23,8 +23,7 @@ var recapOpenings = []string{
 	"Another language model started to solve this problem",         // Codex
 	"The conversation history before this point was compacted",     // pi
 	"The following is a summary of a branch that this conversation came back from",
-	"The conversation so far has been compacted to free up context.", // Kimi Code
-	"<state_snapshot>", // Gemini CLI, Qwen Code
+	"<state_snapshot>", "The conversation so far has been compacted to free up context.", // Gemini CLI, Qwen Code; Kimi Code
 	"[The conversation before this point was compacted.", // our proxy, for native compaction
 }
 
