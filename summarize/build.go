@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 )
 
@@ -53,12 +54,13 @@ func (s *selection) build() summary.Summary {
 	told := map[string]bool{}
 	for _, i := range order {
 		if c := &p.candidates[i]; c.section == secSaid {
-			told[c.text] = true
+			told[clip.Brief(c.text, maxThenSaid)] = true
 		}
 	}
-	for i, n := range plain[secFailed] { // as pick has sorted them
-		if a := p.attempts[n]; a != nil {
-			out.FailedAttempts[i].Text = a.text(told)
+	for i := range out.FailedAttempts {
+		it := &out.FailedAttempts[i]
+		if why, then, ok := strings.Cut(it.Text, thenSaid); ok && told[whyFailed(then)] { // the story tells it in full
+			it.Text = why + then[len(whyFailed(then)):]
 		}
 	}
 	return out

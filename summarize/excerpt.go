@@ -3,7 +3,6 @@ package summarize
 import (
 	"context"
 	"maps"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -83,7 +82,7 @@ func (x *Excerpts) Shorten(text, beside string, n int, full bool) string {
 const gap = "… "
 
 // choose takes the first line and then the densest that fit into room, in bytes; with full also
-// lines without new identifiers: those around the chosen ones, then the others from the beginning.
+// lines without new identifiers, from the beginning.
 func (x *Excerpts) choose(all []piece, beside []mention, room int, full bool) []int {
 	covered := map[int32]bool{}
 	// names calls found with the identifiers that are not shown yet.
@@ -131,13 +130,8 @@ func (x *Excerpts) choose(all []piece, beside []mention, room int, full bool) []
 		return room > 0
 	})
 	// Lines that name nothing new still say what the others are about.
-	for _, around := range [...]bool{true, false} {
-		before := slices.Clone(is)
-		for i := 1; i < len(all) && room > 0 && full; i++ {
-			if !around || before[i-1] || before[i+1] {
-				take(i)
-			}
-		}
+	for i := 1; i < len(all) && room > 0 && full; i++ {
+		take(i)
 	}
 	var chosen []int
 	for i := range all {

@@ -28,17 +28,17 @@ const (
 	// words are looked for in the next nextMessages messages of the turn.
 	maxMending   = 2
 	nextMessages = 60
+	// maxThenSaid is how much is quoted of what the assistant said next, in bytes.
+	maxThenSaid = 200
 	// programStatus begins a line that says only how a program ended which another ran.
 	programStatus = "exit status "
 )
 
-// attempt is a failed attempt, in its parts; of one of the previous summary why is all of it.
+// attempt is a failed attempt, in its parts.
 type attempt struct {
 	why   string // the call, and the lines that say why it failed
 	said  string // what the assistant said next; may be empty
 	mends []repair
-	again int  // the turn in which the same call succeeded later
-	works bool // it did
 }
 
 // repair is an edit that came after a failure.
@@ -99,16 +99,15 @@ func (b *builder) attempt(x *exchange, a *attempt, same string, worth float32, s
 	if !b.unseen(seenFailure, a.why) {
 		return
 	}
-	b.remember(a, same)
-	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: a.text(nil), Turn: x.told.Turn, Sources: sources})
+	b.remember(same)
+	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: a.text(), Turn: x.told.Turn, Sources: sources})
 	b.entry(secFailed, x.at, worth, idents)
 }
 
 // remember notes the next failed attempt, which a later success of the same call is told with.
-func (b *builder) remember(a *attempt, same string) {
-	n := len(b.FailedAttempts)
-	if b.attempts[n] = a; same != "" {
-		b.failing[same] = append(b.failing[same], n)
+func (b *builder) remember(same string) {
+	if same != "" {
+		b.failing[same] = append(b.failing[same], len(b.FailedAttempts))
 	}
 }
 
@@ -122,9 +121,7 @@ func (b *builder) noteSuccess(x *exchange) {
 		return
 	}
 	for _, n := range b.failing[same] {
-		a := b.attempts[n]
-		a.again, a.works = x.told.Turn, true
-		b.FailedAttempts[n].Text = a.text(nil)
+		b.FailedAttempts[n].Text += thenWorked + ", in turn " + strconv.Itoa(x.told.Turn)
 	}
 	delete(b.failing, same)
 }
@@ -144,18 +141,15 @@ func whyFailed(text string) string {
 	return text
 }
 
-// text is the attempt on one line, without the words that the story tells in full.
-func (a *attempt) text(told map[string]bool) string {
+// text is the attempt on one line.
+func (a *attempt) text() string {
 	s := a.why
-	if a.said != "" && !told[a.said] {
-		s += thenSaid + clip.Brief(a.said, 200)
+	if a.said != "" {
+		s += thenSaid + clip.Brief(a.said, maxThenSaid)
 	}
 	for _, e := range a.mends {
 		edit := thenEdited + e.file
 		s = strings.TrimSuffix(s, edit) + edit // the same file twice is told once
-	}
-	if a.works {
-		s += thenWorked + ", in turn " + strconv.Itoa(a.again)
 	}
 	return s
 }

@@ -9,34 +9,18 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// TestAttemptText: a failed attempt quotes what the assistant said and changed next, unless the
-// story tells it in full.
+// TestAttemptText: a failed attempt quotes what the assistant said and changed next.
 func TestAttemptText(t *testing.T) {
-	a := &attempt{
-		why: "Bash go test => FAIL", said: "The index is off by one.", again: 3, works: true,
-		mends: []repair{{file: "src/parse.go", source: "m7"}},
-	}
-	for _, tt := range []struct {
-		told map[string]bool
-		want string
-	}{
-		{nil, " | then the assistant: The index is off by one. | edited next: src/parse.go | it succeeded later, in turn 3"},
-		{map[string]bool{"The index is off by one.": true}, " | edited next: src/parse.go | it succeeded later, in turn 3"},
-	} {
-		got := a.text(tt.told)
-		if got != a.why+tt.want {
-			t.Errorf("%v: %q", tt.told, got)
-		}
-		if whyFailed(got) != a.why {
-			t.Errorf("it failed because of %q", whyFailed(got))
-		}
+	a := &attempt{why: "Bash go test => FAIL", said: "The index is off by one.", mends: []repair{{file: "src/parse.go", source: "m7"}}}
+	if got, want := a.text(), a.why+" | then the assistant: The index is off by one. | edited next: src/parse.go"; got != want || whyFailed(got) != a.why {
+		t.Errorf("%q, of which %q is why", got, whyFailed(got))
 	}
 }
 
 // TestEditedTwice: a file that was edited twice, with nothing told of either edit, is named once.
 func TestEditedTwice(t *testing.T) {
 	a := &attempt{why: "make => exit 2", mends: []repair{{file: "src/parse.go"}, {file: "src/parse.go"}, {file: "parse.go"}}}
-	if got, want := a.text(nil), "make => exit 2 | edited next: src/parse.go | edited next: parse.go"; got != want {
+	if got, want := a.text(), "make => exit 2 | edited next: src/parse.go | edited next: parse.go"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -50,7 +50,6 @@ type pool struct {
 	standing int               // Input.StandingTokens
 	omitted  []summary.Item    // what cannot be shown
 	stands   standingSentences // what the user laid down
-	attempts map[int]*attempt  // the failed attempts, by their index
 	// groups are entries of which single pieces may be taken: messages of the assistant,
 	// sub-agents' reports, earlier summaries (as facts), and lines of outputs and edits.
 	groups [sections][]group
@@ -136,7 +135,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	unfolded.Messages = hosted.Unfold(in.Messages)
 	in = &unfolded
 	b := &builder{
-		pool: &pool{task: -1, attempts: map[int]*attempt{}, effort: effort.New(ctx, in.bytes())}, in: in, read: of, messages: in.Messages, calls: map[string]asking{}, fileAt: map[string]int{},
+		pool: &pool{task: -1, effort: effort.New(ctx, in.bytes())}, in: in, read: of, messages: in.Messages, calls: map[string]asking{}, fileAt: map[string]int{},
 		outcomes: map[outcomeKey]int{}, origins: map[originKey]origin{}, uses: map[originKey]int{}, based: map[string][]string{},
 		flags: map[string]bool{}, failing: map[string][]int{}, progress: map[progressKey]progress{},
 	}

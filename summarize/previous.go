@@ -30,7 +30,7 @@ func (b *builder) previous(s *summary.Summary) {
 			call, why, _ := strings.Cut(whyFailed(it.Text), " => ")
 			tool, input, ok := strings.Cut(call, " ")
 			if ok && !strings.Contains(input, "…") && !strings.Contains(it.Text, thenWorked) && !strings.HasPrefix(why, "the user ") {
-				b.remember(&attempt{why: it.Text}, tool+"\x00"+input)
+				b.remember(tool + "\x00" + input)
 			}
 			b.FailedAttempts = append(b.FailedAttempts, it)
 			b.entry(secFailed, -1, 1.5, mentions(nil, it.Text))
