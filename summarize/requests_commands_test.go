@@ -51,7 +51,7 @@ func TestCommandsInTwoMessages(t *testing.T) {
 		if rules := texts(s.Standing()); from == 0 && !slices.Contains(rules, "Never push to main.") || slices.ContainsFunc(rules, func(r string) bool { return strings.Contains(r, "finding") }) {
 			t.Errorf("from message %d: the rules of the command take the place of the user's: %q", from, rules)
 		}
-		if text := s.Render(); strings.Count(text, "line by line") > 8 {
+		if text := s.Render(); strings.Count(text, "line by line") > 10 {
 			t.Errorf("from message %d: the text of the command takes the room:\n%s", from, text)
 		}
 	}

@@ -105,6 +105,21 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestEndsOfSentences: a text is cut between its sentences where some end near, and at a word where none does.
+func TestEndsOfSentences(t *testing.T) {
+	middle := strings.Repeat("words of no end ", 20)
+	for s, want := range map[string]string{
+		"Make it the id and a hash of the body, please. " + middle + "and so on. Keep the readable prefix.": "Make it the id and a hash of the body, please. [… 332 characters left out …] Keep the readable prefix.",
+		"Make it this. And then " + middle + "keep it":                                                      "Make it this. [… 314 characters left out …] words of no end keep it",
+		middle + "end": "words of no end words of no end [… 269 characters left out …] end words of no end end",
+		"See e.g. 1. and 2. of " + middle + "for v1.2 of it": "See e.g. 1. and 2. of words of no [… 299 characters left out …] of no end for v1.2 of it",
+	} {
+		if got := HeadAndTail(s, 110); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // TestBrief: what is cut says so, even if little but white space was.
 func TestBrief(t *testing.T) {
 	wide := strings.Repeat(" ", 40)

@@ -1,34 +1,51 @@
 package clip
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
 // HeadAndTail returns the head and the tail of s within about limit bytes, with a note between them on how
-// many characters are missing. It cuts at the end of a line or word if there is one near.
+// many characters are missing. It cuts at the end of a sentence, a line or a word if there is one near.
 func HeadAndTail(s string, limit int) string {
 	return HeadAndTailOf(s, limit, utf8.RuneCountInString)
 }
 
-// HeadAndTailOf is HeadAndTail of a text in which some characters stand for more of them: count says
-// for how many a part of it stands.
+// HeadAndTailOf is HeadAndTail of a text in which some characters, of those for private use, stand for more of them: count
+// says for how many a part of it stands. Those at the cut are left out too.
 func HeadAndTailOf(s string, limit int, count func(string) int) string {
 	const slack = 48 // size of the note
 	if len(s) <= limit || len(s) <= slack {
 		return s
 	}
 	room := max(limit-slack, 16)
-	head := CutBefore(s, room*6/10)
-	tail := cutAfter(s, len(s)-(room-room*6/10))
+	reach := max(room/4, min(60, room*2/3))
+	head, tail := room*6/10, len(s)-(room-room*6/10)
+	head, tail = cmp.Or(endNear(s, head, reach, 1), CutBefore(s, head)), cmp.Or(endNear(s, tail, reach, -1), cutAfter(s, tail))
 	if tail <= head {
 		return s
 	}
-	before, after := strings.TrimRight(s[:head], " \t\n"), strings.TrimLeft(s[tail:], " \t\n")
+	atCut := func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Co, r) }
+	before, after := strings.TrimRightFunc(s[:head], atCut), strings.TrimLeftFunc(s[tail:], atCut)
 	between := s[len(before) : len(s)-len(after)]
 	left := count(between) + omittedBefore(between)
 	return before + " " + OmittedNote(left) + " " + after
+}
+
+// endNear is where a sentence or line ends less than reach bytes from byte n, in the direction of step if one does; else 0.
+func endNear(s string, n, reach, step int) int {
+	for _, d := range [...]int{step, -step} {
+		for i := n; i > 3 && i < len(s) && max(n-i, i-n) < reach; i += d {
+			space := s[i] == ' ' || s[i] == '\n'
+			if s[i-1] == '\n' || space && strings.IndexByte(".!?", s[i-1]) >= 0 && strings.IndexByte(". \n", s[i-3]) < 0 { // no "1." or "e.g."
+				return i
+			}
+		}
+	}
+	return 0
 }
 
 const (
@@ -97,9 +114,6 @@ func CutBefore(s string, n int) int {
 
 // cutAfter returns the best place to cut s at or shortly after byte n.
 func cutAfter(s string, n int) int {
-	if i := strings.IndexByte(s[n:min(n+60, len(s))], '\n'); i >= 0 {
-		return n + i + 1
-	}
 	if i := strings.IndexByte(s[n:min(n+24, len(s))], ' '); i >= 0 {
 		return n + i + 1
 	}
