@@ -54,7 +54,8 @@ const (
 // clause is a clause of a message of the user.
 type clause struct {
 	standing.Clause
-	score int // without what was said before the message
+	score  int  // without what was said before the message
+	copied bool // its paragraph was most likely copied from a screen
 }
 
 // readClauses finds the clauses of a user message that may stand.
@@ -66,7 +67,7 @@ func readClauses(live *effort.Budget, text string) []clause {
 			headings++
 		}
 	}
-	all := make([]clause, 0, len(every))
+	all, own := make([]clause, 0, len(every)), false
 	for from, to := 0, 0; from < len(every); from = to {
 		begin, parts := len(all), 0
 		head, tail := begin, begin // the words without gaps that the paragraph begins and ends with: up to, and from
@@ -87,7 +88,7 @@ func readClauses(live *effort.Budget, text string) []clause {
 			for _, mark := range [...]string{"- ", "* ", "• "} { // of a list
 				s.Text = strings.TrimPrefix(s.Text, mark)
 			}
-			if all = append(all, clause{s, score}); len(all)-begin == parts {
+			if all = append(all, clause{Clause: s, score: score}); len(all)-begin == parts {
 				head = len(all)
 			}
 		}
@@ -105,6 +106,14 @@ func readClauses(live *effort.Budget, text string) []clause {
 		if headings >= documentHeadings {
 			all = append(all[:begin], rulesIn(all[begin:])...)
 		}
+		copied := offScreen(text, every[from].From, every[to-1].To)
+		for i := range all[begin:] {
+			all[begin+i].copied = copied
+		}
+		own = own || !copied
+	}
+	if own {
+		all = slices.DeleteFunc(all, func(c clause) bool { return c.copied })
 	}
 	if long {
 		all = slices.DeleteFunc(all, func(c clause) bool { return c.score < longStanding && !unweighed(c.Text) })
@@ -127,6 +136,27 @@ func rulesIn(paragraph []clause) []clause {
 		return paragraph
 	}
 	return slices.DeleteFunc(paragraph, func(c clause) bool { return c.score < likelyRule && !unweighed(c.Text) })
+}
+
+// offScreen reports whether a paragraph was copied from a terminal: spaces pad its lines, or all of them are indented and
+// they are no list.
+func offScreen(text string, from, to int) bool {
+	from = strings.LastIndexByte(text[:from], '\n') + 1
+	if n := strings.IndexByte(text[to:], '\n'); n >= 0 {
+		to += n
+	} else {
+		to = len(text)
+	}
+	indented, lines := !listItem(strings.TrimLeft(text[from:to], " ")), 0
+	for line := range strings.Lines(text[from:to]) {
+		line = strings.TrimRight(line, "\r\n")
+		if strings.HasSuffix(line, "   ") {
+			return true
+		}
+		indented = indented && strings.HasPrefix(line, "  ")
+		lines++
+	}
+	return indented && lines > 1
 }
 
 // pasted reports whether a sentence was copied from a screen: it has a quotation mark of a

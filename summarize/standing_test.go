@@ -71,6 +71,24 @@ func TestSharedRareWords(t *testing.T) {
 	}
 }
 
+// TestOffScreen: of a message with words of the user's own, what was copied from a terminal lays nothing down.
+func TestOffScreen(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"padded", "Can you explain this?\n\nThe orchard is closed for now.          \nNever open it again.\n\nNever touch the gate.", "Can you explain this?|Never touch the gate."},
+		{"indented", "Can you explain this?\n\n  The orchard is closed,\n  never open it.", "Can you explain this?"},
+		{"a list", "Two rules for you.\n\n  - Never open the orchard.\n  - Never touch the gate.", "Two rules for you.|Never open the orchard.|Never touch the gate."},
+		{"all of it", "  Never open the orchard.\n  Never touch the gate.", "Never open the orchard.|Never touch the gate."},
+	} {
+		var got []string
+		for _, c := range readClauses(nil, tt.text) {
+			got = append(got, c.Text)
+		}
+		if all := strings.Join(got, "|"); all != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, all, tt.want)
+		}
+	}
+}
+
 // TestPasted: what the user copied from a screen is nothing that the user laid down.
 func TestPasted(t *testing.T) {
 	for text, want := range map[string]bool{
