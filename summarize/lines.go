@@ -35,7 +35,7 @@ func withoutLineNumber(line string) string {
 	if line == "" || !scan.IsDigit(line[0]) {
 		return line
 	}
-	rest := strings.TrimLeft(line, "0123456789")
+	rest := strings.TrimLeftFunc(line, func(r rune) bool { return r >= '0' && r <= '9' })
 	for _, mark := range [...]string{"\t", "|", "→"} {
 		if text, ok := strings.CutPrefix(rest, mark); ok {
 			return strings.TrimLeft(text, " \t\r\n")

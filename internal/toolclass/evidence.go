@@ -25,11 +25,12 @@ var failureMarks = []struct {
 	{"does not", 1, false}, {"rejected", 2, false}, {"conflict", 2, false}, {"segmentation fault", 3, false}, {"killed", 1, false},
 }
 
-// failureIndex lists the marks by their first byte; failureSeconds are the second bytes of those.
+// failureIndex lists the marks by their first byte, in either case; failureSeconds are the second bytes of those.
 var failureIndex, failureSeconds = func() (t [256][]int, seconds [256]uint32) {
 	for i, m := range failureMarks {
-		t[m.text[0]] = append(t[m.text[0]], i)
-		seconds[m.text[0]] |= letterBit(m.text[1])
+		for _, c := range [...]byte{m.text[0], m.text[0] &^ ('a' - 'A')} {
+			t[c], seconds[c] = append(t[c], i), seconds[c]|letterBit(m.text[1])
+		}
 	}
 	return t, seconds
 }()
@@ -45,8 +46,8 @@ func FailureScore(line string) (score int, sure bool) {
 	}
 	word := true
 	for i := 0; i < len(line); i++ {
-		c := scan.Lower(line[i])
-		if word && i+1 < len(line) && failureSeconds[c]&letterBit(scan.Lower(line[i+1])) != 0 {
+		c := line[i]
+		if word && failureSeconds[c] != 0 && i+1 < len(line) && failureSeconds[c]&letterBit(scan.Lower(line[i+1])) != 0 {
 			for _, at := range failureIndex[c] {
 				m := &failureMarks[at]
 				if m.sure && i > 0 || m.score <= score && !(m.sure && i == 0) || !scan.HasPrefixFold(line[i:], m.text) {
@@ -56,7 +57,7 @@ func FailureScore(line string) (score int, sure bool) {
 				sure = sure || m.sure
 			}
 		}
-		word = !scan.WordByte(line[i]) || i == 0 && scan.IsDigit(line[i])
+		word = !scan.WordByte(c) || i == 0 && scan.IsDigit(c)
 	}
 	return score, sure || score >= 2 && failedTests(line)
 }
