@@ -174,7 +174,10 @@ func recallCommand(s Streams) *cobra.Command {
 				return err
 			}
 			return writeResult(s.Out, c, hits, func(p *printer) {
-				if len(hits) == 0 || note != "" {
+				if len(hits) == 0 {
+					note = "; `palimpsest threads" + store.arguments() + "` lists what is searched"
+				}
+				if note != "" {
 					p.line("nothing that was removed%s matches%s", threadPhrase(o.ThreadID), note)
 				}
 				printHits(p, hits, store.arguments())

@@ -203,12 +203,12 @@ func TestRecallShown(t *testing.T) {
 		{"hoped", "", shown + "cbb278fa5b7b · turn 13 · user\n"},
 		{"hoped", "--thread=" + onlyID, ofThread + "cbb278fa5b7b · turn 13 · user\n"},
 		{"hoped release", "--thread=" + onlyID[:8], ofThread + "cbb278fa5b7b · turn 13 · user\n"}, // "release" was removed too
-		{"hoped zebra", "", nothing + "\n"},
+		{"hoped zebra", "", nothing + "; `palimpsest threads` lists what is searched\n"},
 		{"retry zebra", "", "No message that was searched contains zebra. Nearest:\n"},
 		{`"that is what I hoped for"`, "", shown + "cbb278fa5b7b · turn 13 · user\n"},
 		{"hoped release", "--limit=1", shown + "cbb278fa5b7b · turn 13 · user\n"},
-		{"zebra", "", nothing + "\n"},
-		{"hoped", "--tool=Read", nothing + "\n"},
+		{"zebra", "", nothing + "; `palimpsest threads` lists what is searched\n"},
+		{"hoped", "--tool=Read", nothing + "; `palimpsest threads` lists what is searched\n"},
 	} {
 		status, out, said := run(t, append([]string{"recall", tt.query}, strings.Fields(tt.flag)...)...)
 		if status != exitDone || !strings.HasPrefix(out, tt.want) {
