@@ -2,7 +2,7 @@
 // it reads flags and files, calls the library, and writes a report. The result goes to
 // standard output, everything else to standard error.
 //
-// Most commands work on a conversation (conversation.go) or on a store (store.go,
+// Most commands work on a conversation (target.go, input.go, conversation.go) or on a store (store.go,
 // tenant_store.go); reports are written with a printer (table.go).
 package cli
 
@@ -104,7 +104,8 @@ func newRootCommand(args []string, s Streams) *cobra.Command {
 conversation. It reads the session files of Claude Code, Codex, pi, Gemini CLI and
 others, and request bodies of the Anthropic, OpenAI and Gemini APIs. Without a
 command it shows your latest sessions, what the last compaction lost, and the
-next step. A FILE is a path, - for standard input, or a session by its number or id.
+next step. A FILE is a path, - for standard input, a session by its number or id, "latest",
+or a stored conversation by its id.
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 the budget cannot be met (the error lists
 what does not fit), 4 the input is not valid (the error names the line or path).`,
