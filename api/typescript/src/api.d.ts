@@ -736,6 +736,7 @@ export type StateUnknown = {
 
 export type StateWork = {
   again?: boolean
+  below?: boolean
   branch?: StateSeen
   checks?: Array<StateCheck>
   commits?: Array<StateCommit>
@@ -799,7 +800,6 @@ export type SummaryStep = {
 
 export type SummarySummary = {
   artifacts?: Array<SummaryArtifactReference>
-  changes?: Array<SummaryItem>
   conclusions?: Array<SummaryItem>
   constraints?: Array<SummaryItem>
   current_plan?: Array<SummaryStep>
