@@ -34,6 +34,9 @@ const (
 	// A character device may be no terminal, such as the null device. It is in the module graph
 	// anyway, by modernc.org/sqlite.
 	isatty = "github.com/mattn/go-isatty"
+	// What is written to a terminal comes in pieces that may part a character. In the module graph anyway,
+	// by snowballstem.
+	xtext = "golang.org/x/text"
 	// Codex asks for responses on a WebSocket, by default.
 	ws = "github.com/coder/websocket"
 )
@@ -43,7 +46,7 @@ const (
 var floors = map[string]arch.Package{
 	// 7: programs.
 	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
-	"internal/cli":    {Floor: 7, Same: []string{"internal/setup", "internal/config", "internal/daemon", "internal/install", "internal/mcp", "internal/sessions", "internal/web", "internal/dsn"}, External: []string{cobra, pflag, gjson, isatty}},
+	"internal/cli":    {Floor: 7, Same: []string{"internal/setup", "internal/config", "internal/daemon", "internal/install", "internal/mcp", "internal/sessions", "internal/web", "internal/dsn"}, External: []string{cobra, pflag, gjson, isatty, xtext}},
 	"internal/config": {Floor: 7, Same: []string{"internal/dsn"}, External: []string{goyaml}},
 	"internal/daemon": {Floor: 7, Same: []string{"internal/mcp", "internal/web", "store/mem"}, External: []string{prometheus, gjson}},
 

@@ -153,13 +153,21 @@ func examineAgent(self install.Self, record *install.Record, a install.Agent) ch
 	return c
 }
 
+// readRegular reads a file of an agent, unless it is a pipe, which may never end.
+func readRegular(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	return os.ReadFile(path)
+}
+
 // usualCleanup is after how many days without use Claude Code deletes a transcript.
 const usualCleanup = 30
 
 // examineTranscripts tells when Claude Code deletes its transcripts.
 func examineTranscripts(a install.Agent) check {
 	days, settings := usualCleanup, filepath.Join(a.Folder, "settings.json")
-	if text, err := os.ReadFile(settings); err == nil {
+	if text, err := readRegular(settings); err == nil {
 		if set, _, err := jsonedit.Member(string(text), "cleanupPeriodDays"); err == nil && set != "" {
 			days = int(gjson.Parse(set).Int())
 		}

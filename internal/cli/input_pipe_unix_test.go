@@ -67,3 +67,17 @@ func TestPipeOfSession(t *testing.T) {
 		}
 	}
 }
+
+// TestPipeOfSettings: doctor does not wait for a pipe in place of an agent's settings.
+func TestPipeOfSettings(t *testing.T) {
+	home := agentsHome(t)
+	if err := os.Remove(home + "/.claude/settings.json"); err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(home+"/.claude/settings.json", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, out, errs := run(t, "doctor"); !strings.Contains(out, "it deletes a transcript 30 days after its last use") {
+		t.Errorf("%s%s", out, errs)
+	}
+}

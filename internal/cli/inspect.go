@@ -270,8 +270,8 @@ func inspect(in *input, count *token.Counter, outOfDate []string) *inspection {
 			out.Skipped = append(out.Skipped, kindRow{Name: prefix + name, Count: lines[name]})
 		}
 	}
-	addSkipped("", in.file.Report.Skipped)
 	addSkipped("unknown: ", in.file.Report.Unknown)
+	addSkipped("", in.file.Report.Skipped)
 	return out
 }
 
@@ -287,6 +287,9 @@ func (in *input) seenNow() func(i int) bool {
 	}
 	return func(i int) bool { return i >= from }
 }
+
+// maxSkipped is how many kinds of lines without a message are named.
+const maxSkipped = 40
 
 func (out *inspection) print(p *printer) {
 	out.Input.print(p)
@@ -354,9 +357,13 @@ func (out *inspection) printEnd(p *printer) {
 		}))
 	}
 	if len(out.Skipped) > 0 {
-		p.text("lines without a message: %s", joinEach(out.Skipped, func(l kindRow) string {
+		more := ""
+		if n := len(out.Skipped) - maxSkipped; n > 0 {
+			more = fmt.Sprintf(", and %s more kinds, which --json lists", number(n))
+		}
+		p.text("lines without a message: %s%s", joinEach(firstN(out.Skipped, maxSkipped), func(l kindRow) string {
 			return fmt.Sprintf("%s (%s)", l.Name, number(l.Count))
-		}))
+		}), more)
 	}
 	if out.Stale.Results == 0 {
 		p.text("no result is out of date")

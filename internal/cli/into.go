@@ -195,7 +195,7 @@ func resumeLine(agent transcript.Format, id, dir string, files []sessionFile) st
 // ownModel is the model that the settings of an agent name for its sessions; MODEL if they name none.
 func ownModel(agent transcript.Format) string {
 	folder, _ := sessions.AgentFolder(string(agent)) // what cannot be read names none
-	settings, _ := os.ReadFile(filepath.Join(folder, "config.toml"))
+	settings, _ := readRegular(filepath.Join(folder, "config.toml"))
 	if found := defaultModel().FindSubmatch(settings); found != nil {
 		return string(found[1])
 	}

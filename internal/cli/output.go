@@ -10,10 +10,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mattn/go-isatty"
+	"golang.org/x/text/runes"
+	"golang.org/x/text/transform"
 
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
+	"github.com/palimpsest-ai/palimpsest/internal/glyph"
 )
 
 // WriteOutput writes a file whole or not at all: an existing file stays until the new one
@@ -25,7 +29,11 @@ func WriteOutput(path string, data []byte, stdout io.Writer) error {
 // fillOutput is WriteOutput for what is written piece by piece.
 func fillOutput(path string, stdout io.Writer, fill func(io.Writer) error) error {
 	if path == "" || path == "-" {
-		return fill(stdout)
+		if !isTerminalFile(underlyingWriter(stdout)) {
+			return fill(stdout)
+		}
+		shown := transform.NewWriter(stdout, onTerminal)
+		return errors.Join(fill(shown), shown.Close())
 	}
 	to, err := findDestination(path)
 	if err != nil {
@@ -43,6 +51,18 @@ func fillOutput(path string, stdout io.Writer, fill func(io.Writer) error) error
 	}
 	return nil
 }
+
+// onTerminal shows what would steer a terminal, or hide text from its reader, as a sign: text of a conversation is
+// no command.
+var onTerminal = runes.Map(func(r rune) rune {
+	switch {
+	case r == '\n' || r == '\t' || !glyph.Hidden(r):
+		return r
+	case r < ' ':
+		return '␀' + r
+	}
+	return utf8.RuneError
+})
 
 // unnamed is the reason for an error about a file, without the name of the temporary file.
 func unnamed(err error) error {
