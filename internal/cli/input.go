@@ -72,27 +72,25 @@ func (in *input) read(stdin io.Reader) (err error) {
 		}
 	} else {
 		if info, err := os.Stat(path); err == nil && info.Size() > muchRead {
-			limitGarbage(0, muchGarbage)
+			limitGarbage(0)
 		}
 		in.file, err = sessions.Open(path, o)
 	}
 	if errors.Is(err, transcript.ErrTooLong) {
 		return fmt.Errorf("%w; the most is %d MB, twice what a provider takes at once", err, maxInput>>20)
 	}
-	limitGarbage(muchRead, muchGarbage)
+	limitGarbage(muchRead)
 	return err
 }
 
 // muchRead is what a command has in memory, in bytes, when it has read much: garbage then counts more than time.
-// A command then lets so much of it pile up, in percent of what is in use: a tenth less time and a seventh more memory
-// than the daemon's garbage.
-const muchRead, muchGarbage = 32 << 20, 75
+const muchRead = 32 << 20
 
-// limitGarbage limits it, in percent, if more bytes than that are in memory.
-func limitGarbage(above uint64, percent int) {
+// limitGarbage limits it if more bytes than that are in memory.
+func limitGarbage(above uint64) {
 	var m runtime.MemStats
 	if runtime.ReadMemStats(&m); m.HeapAlloc > above && os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(percent)
+		debug.SetGCPercent(garbage)
 	}
 }
 
