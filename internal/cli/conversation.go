@@ -297,6 +297,9 @@ func (c *conversation) compactAndStore(ctx context.Context, lazy *lazyStore) (*p
 // encode writes a prompt for the API. A rule that it breaks is an error, unless the whole conversation
 // breaks it too: then it is a warning.
 func (c *conversation) encode(p *prompt.Prompt) ([]byte, error) {
+	sent := *p
+	sent.Messages = withNoteOnce(p)
+	p = &sent
 	if c.api == textTarget {
 		return text.Encode(p), nil
 	}

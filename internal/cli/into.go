@@ -58,7 +58,7 @@ func (c *conversation) writeSession(res *palimpsest.Result, out string) (*resume
 // writePrompt writes a prompt as a session of the agent, into the agent's folder or to out. It never
 // overwrites a file.
 func (c *conversation) writePrompt(p prompt.Prompt, out string) (*resumedSession, error) {
-	p.Messages = slices.DeleteFunc(slices.Clone(p.Messages), isHarnessMessage)
+	p.Messages = slices.DeleteFunc(withNoteOnce(&p), isHarnessMessage)
 	for _, s := range p.System { // the agent has a system prompt of its own
 		if strings.HasPrefix(s.Text, render.RemovedNote) {
 			note := thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: s.Text}}}
@@ -117,6 +117,15 @@ func (c *conversation) writePrompt(p prompt.Prompt, out string) (*resumedSession
 		err = errors.Join(err, writeNewFile(f.path, f.data))
 	}
 	return made, err
+}
+
+// withNoteOnce returns the messages of a prompt, without the note of an earlier compaction if the system prompt has a
+// new one: a session that was written for an agent holds it as a message.
+func withNoteOnce(p *prompt.Prompt) []thread.Message {
+	told := slices.ContainsFunc(p.System, func(s prompt.System) bool { return strings.HasPrefix(s.Text, render.RemovedNote) })
+	return slices.DeleteFunc(slices.Clone(p.Messages), func(m thread.Message) bool {
+		return told && m.Kind == thread.Injected && strings.HasPrefix(m.Text(), render.RemovedNote)
+	})
 }
 
 // sessionFile is a file of a session that is written, and where the agent expects it.
