@@ -294,6 +294,15 @@ func (c *conversation) compactAndStore(ctx context.Context, lazy *lazyStore) (*p
 	return res, made, nil
 }
 
+// withNoteOnce returns the messages of a prompt, without the note of an earlier compaction if the system prompt has a
+// new one: a session that was written for an agent holds it as a message.
+func withNoteOnce(p *prompt.Prompt) []thread.Message {
+	told := slices.ContainsFunc(p.System, func(s prompt.System) bool { return strings.HasPrefix(s.Text, render.RemovedNote) })
+	return slices.DeleteFunc(slices.Clone(p.Messages), func(m thread.Message) bool {
+		return told && m.Kind == thread.Injected && strings.HasPrefix(m.Text(), render.RemovedNote)
+	})
+}
+
 // encode writes a prompt for the API. A rule that it breaks is an error, unless the whole conversation
 // breaks it too: then it is a warning.
 func (c *conversation) encode(p *prompt.Prompt) ([]byte, error) {

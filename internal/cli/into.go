@@ -119,15 +119,6 @@ func (c *conversation) writePrompt(p prompt.Prompt, out string) (*resumedSession
 	return made, err
 }
 
-// withNoteOnce returns the messages of a prompt, without the note of an earlier compaction if the system prompt has a
-// new one: a session that was written for an agent holds it as a message.
-func withNoteOnce(p *prompt.Prompt) []thread.Message {
-	told := slices.ContainsFunc(p.System, func(s prompt.System) bool { return strings.HasPrefix(s.Text, render.RemovedNote) })
-	return slices.DeleteFunc(slices.Clone(p.Messages), func(m thread.Message) bool {
-		return told && m.Kind == thread.Injected && strings.HasPrefix(m.Text(), render.RemovedNote)
-	})
-}
-
 // sessionFile is a file of a session that is written, and where the agent expects it.
 type sessionFile struct {
 	path, expected string
