@@ -121,7 +121,11 @@ func readWhile(live *effort.Budget, m *thread.Message) *facts {
 		if analysis, told, ok := strings.Cut(text, "\nSummary:\n"); ok && strings.Contains(analysis, "\nAnalysis:\n") { // it says the same twice
 			text = told
 		}
-		f.userFacts = &userFacts{recap: paragraphs(live, text), artifacts: mentionedArtifacts(text)}
+		recap := paragraphs(live, text)
+		if ownformat.IsSummary(m) {
+			recap = ownTold(recap)
+		}
+		f.userFacts = &userFacts{recap: recap, artifacts: mentionedArtifacts(text)}
 	case thread.ByPerson:
 		user := strings.TrimSpace(scan.Clean(injected.UserWords(m)))
 		f.userFacts = &userFacts{user: user, clauses: readClauses(live, user), idents: mentionsWhile(live, nil, user)}

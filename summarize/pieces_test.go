@@ -49,6 +49,25 @@ func TestLoggedRecap(t *testing.T) {
 	}
 }
 
+// TestOwnSummaryComesBack: of a summary of ours that is in the conversation only what it tells is told again, without its
+// headings and labels however often it comes back, with its gaps, and the user's words in it before others. F10, F3, G7
+func TestOwnSummaryComesBack(t *testing.T) {
+	told := "[Context Summary - Turns 1-3]\n[Summary v1.0]\n## What happened, by turn (in part)\n- turn 1\n  assistant: The limit commit_scan_limit is 50.\n  … Its test passes.\n" +
+		"- turn 2\n  user: \"Never push to main.\"\n  assistant: " + strings.Repeat("Filler of the work goes on here. ", 40) + "\n"
+	for round := range 3 {
+		k := (&talk{}).user("Set the limit.")
+		k.add(thread.Message{Role: thread.Assistant, Kind: thread.Recap, Parts: []thread.Part{thread.Text{Text: told}}})
+		k.user("Go on.").says("Now on to the tests of it.")
+		told = summarizeNow(t, Input{Messages: k.done(t), Budget: 260 - 20*round}).Render()
+		if strings.Count(told, "an earlier summary") != 1 || strings.Contains(told, "agent's earlier summary") || strings.Count(told, "What happened") != 1 || strings.Contains(told, "… …") {
+			t.Errorf("round %d: %s", round, told)
+		}
+		if !strings.Contains(told, `user: "Never push to main."`) || strings.Contains(told, "50.\n    Its test") {
+			t.Errorf("round %d: %s", round, told)
+		}
+	}
+}
+
 // TestTurnsBack: that the assistant undoes something is told though it only announces it: without
 // it, the edits of both ways look like steps forward.
 func TestTurnsBack(t *testing.T) {

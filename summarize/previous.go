@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -172,7 +173,11 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 func (b *builder) recap(i int, m *thread.Message, f *facts) {
 	past := b.stepsAfter[i] > freshSteps
 	passed := b.recaps[m.ID] // or below a heading such as "Next steps", and the agent has gone on
-	b.document(i, m, "the agent's earlier summary", slices.DeleteFunc(slices.Clone(f.recap), func(p piece) bool {
+	label := "the agent's earlier summary"
+	if ownformat.IsSummary(m) {
+		label = ownformat.EarlierSummary
+	}
+	b.document(i, m, label, slices.DeleteFunc(slices.Clone(f.recap), func(p piece) bool {
 		if first, _, _ := strings.Cut(p.text, "\n"); heading(first) && !b.recaps[m.ID] {
 			passed = past && toDo(first)
 		}
@@ -184,6 +189,35 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 			b.entry(secArtifact, i, 6, nil)
 		}
 	}
+}
+
+// ownTold is what a summary of ours tells, without its labels and the lines that are only its frame. Where those stood
+// there is a gap.
+func ownTold(pieces []piece) []piece {
+	out, skipped := pieces[:0], 0
+	for _, p := range pieces {
+		var lines []string
+		between := false
+		for line := range strings.SplitSeq(p.text, "\n") {
+			told, apart := ownformat.Told(line, gap)
+			if between = between || apart; told == "" {
+				continue
+			}
+			if between && len(lines) > 0 {
+				told = gap + told
+			} else if between {
+				skipped++
+			}
+			lines, between = append(lines, told), false
+		}
+		if between { // a heading without its text, or neither
+			skipped++
+			continue
+		}
+		p.text, p.line = strings.Join(lines, "\n"), p.line+skipped
+		out = append(out, p)
+	}
+	return out
 }
 
 // loggedRecaps finds the agent's own summaries; the value says whether the log holds the messages that they

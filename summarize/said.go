@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -27,6 +28,7 @@ func (b *builder) lastText(i int) bool {
 
 // The base value of a piece of the assistant's words.
 const (
+	wordsQuoted    = 6   // of the user, in a summary of ours: there may be a rule in them, and the log no longer has them
 	wordsClosing   = 2.1 // the first and the last piece of a turn's last message: outcome, open ends
 	wordsFinal     = 1.4 // the rest of that message
 	wordsOpening   = 2.1 // the first piece of an earlier message: what was just found, or why it failed
@@ -138,6 +140,8 @@ func (b *builder) document(i int, m *thread.Message, label string, text []piece)
 		switch {
 		case p.code: // it comes last
 			base, p.idents = wordsCode, nil
+		case label == ownformat.EarlierSummary && ownformat.QuotesUser(p.text):
+			base = wordsQuoted
 		case strings.HasSuffix(p.text, `?"`): // of the user, which was answered
 			base = wordsAsked
 		case strings.Contains(p.text, "\n"): // the heading of others

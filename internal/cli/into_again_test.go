@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
 // TestIntoAgain: a session that was written for an agent is compacted again, for the agent and as a request: the note
-// about what was removed stands there once. F10
+// about what was removed stands there once, and our summary is not taken for the agent's. F10
 func TestIntoAgain(t *testing.T) {
 	for _, agent := range transcript.Writers() {
 		dir := alone(t)
@@ -35,6 +36,9 @@ func TestIntoAgain(t *testing.T) {
 			}
 			if n := strings.Count(string(again), render.RemovedNote); n != 1 {
 				t.Errorf("%s %s: the note stands %d times", agent, as, n)
+			}
+			if strings.Contains(string(again), "the agent's earlier summary") || !strings.Contains(string(again), "assistant: "+ownformat.EarlierSummary) {
+				t.Errorf("%s %s: a summary of ours is not told as one", agent, as)
 			}
 		}
 	}

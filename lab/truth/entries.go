@@ -22,7 +22,7 @@ func (c *checker) entries(s summary.Summary) {
 	judge(c, "turn", all, s.Elsewhere, hasUserTurn)
 	judge(c, "plan", all, s.CurrentPlan, planned)
 	judge(c, "conclusion", span, s.Conclusions, func(x *index, it summary.Item, o origin) string {
-		if strings.HasPrefix(it.Text, "the agent's earlier summary:\n") {
+		if strings.HasPrefix(it.Text, "the agent's earlier summary:\n") || strings.HasPrefix(it.Text, "an earlier summary:\n") {
 			return quoted(x, it, o)
 		}
 		return x.modelSaid(o, it.Text)

@@ -150,6 +150,7 @@ func inRecords(texts []text, lines []quotedLine) string {
 // ofOthers are the labels of what stands in the user's name and is not in their words.
 var ofOthers = map[string]func(*thread.Message) bool{
 	"the agent's earlier summary": func(m *thread.Message) bool { return m.Kind == thread.Recap },
+	"an earlier summary":          func(m *thread.Message) bool { return m.Kind == thread.Recap },
 	"attached by the user":        func(m *thread.Message) bool { return m.Role == thread.User },
 	"another agent":               func(m *thread.Message) bool { return m.Role == thread.User },
 }
