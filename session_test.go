@@ -43,6 +43,26 @@ func TestOutputIsAsked(t *testing.T) {
 	}
 }
 
+// TestAskedOutputIsInTheWindow: where a step says no Output, the answer that its base asks for is kept free. F8
+func TestAskedOutputIsInTheWindow(t *testing.T) {
+	const window, output = 10_000, 5_000
+	var messages []thread.Message
+	for range 9 {
+		messages = append(messages,
+			thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "Go on."}}},
+			thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: strings.Repeat("The work goes on. ", 150)}}})
+	}
+	messages = append(messages, thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "And now?"}}})
+	c, err := palimpsest.New(palimpsest.Config{Policy: policy.Auto{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.Session("t").PrepareStep(t.Context(), palimpsest.Step{Base: &prompt.Prompt{Model: "m", MaxOutput: output}, Window: window, Messages: messages})
+	if err != nil || p.Before+output <= window || p.Tokens+output > window {
+		t.Errorf("%d tokens of %d, and %d for the answer, in a window of %d: %v", p.Tokens, p.Before, output, window, err)
+	}
+}
+
 // TestStepTwice: a step that is prepared or finished again, as a caller does after
 // an error, adds nothing again.
 func TestStepTwice(t *testing.T) {
