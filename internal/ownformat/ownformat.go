@@ -41,7 +41,7 @@ var (
 	// The heading of policy session, at the level of its template or of its prompt.
 	sessionLine = lazyregexp.New(`^###? Session Summary \((?:Compaction )?Round (\d{1,9})\)$`)
 	// Lines of a rendered summary that tell nothing of the conversation: its first ones, turns, notes of ours.
-	frameLine = lazyregexp.New(`^(?:(?:\\?## )?What happened, by turn \(.*|\[Summary v.*\]|\[Context Summary - .*\]|(?:- )?(?:turn \d{1,9}|earlier)(?: \(.*\))?|` +
+	frameLine = lazyregexp.New(`^(?:(?:\\?## )?What happened, by turn \(.*|\[Summary v.*\]|\[Context Summary - .*\]|\[conv\.range\.summary .*\]|\[COMPACT SUMMARY\]|Compacted context summary:|(?:#+ )?Session Summary \(.*\)|(?:- )?(?:turn \d{1,9}|earlier)(?: \(.*\))?|` +
 		`- \[below stands more of .*\]|- \[\d+ more sentences of the user .*\]|- told by the last summary below|` + EarlierSummary + `:|the agent's earlier summary:)$`)
 	// The user's words in a rendered summary: in a turn, or in a list.
 	userLine = lazyregexp.New(`^(?:\\?user: "|- (?:\(turn \d{1,9}\) )?")`)

@@ -188,3 +188,28 @@ func FuzzMark(f *testing.F) {
 		}
 	})
 }
+
+// TestTold: of the lines of our summaries, what they tell of the conversation. F10
+func TestTold(t *testing.T) {
+	for line, want := range map[string]string{
+		"[Context Summary - Turns 1-3]":                     "",
+		"[Summary v1.0]":                                    "",
+		"[conv.range.summary su:t1.conv.range.summary]":     "",
+		"[COMPACT SUMMARY]":                                 "",
+		"Compacted context summary:":                        "",
+		"## Session Summary (Compaction Round 2)":           "",
+		"- turn 3 (below stands more of it)":                "",
+		"  assistant: an earlier summary:":                  "",
+		"- [below stands more of turn 2]":                   "",
+		"  assistant: The limit is 50.":                     "The limit is 50.",
+		"    … … It passes.":                                "It passes.",
+		`  user: "Never push."`:                             `user: "Never push."`,
+		"## Constraints and preferences (the user's words)": "## Constraints and preferences (the user's words)",
+		"  failed: Bash go build => exit status 1":          "failed: Bash go build => exit status 1",
+		"turn 3 was hard":                                   "turn 3 was hard",
+	} {
+		if got, apart := ownformat.Told(line, "… "); got != want || (want == "") && !apart {
+			t.Errorf("%q tells %q, %v", line, got, apart)
+		}
+	}
+}
