@@ -209,7 +209,7 @@ func (c *Compactor) compactionEvents(l snapshot, situation *policy.Situation, d 
 		event.Event{Type: event.PlanCommitted, Details: map[string]any{"version": l.version + 1, "attempt": attempt}},
 		event.Event{
 			Type: event.Completed, TokensBefore: situation.PromptTokens, TokensAfter: f.Tokens, BudgetLimit: requestLimit(c.config.Policy, situation),
-			TokensFreed: situation.PromptTokens - f.Tokens, Duration: d.duration, Cache: f.Cache(), Err: event.ErrorClass(failure), Details: details,
+			TokensFreed: situation.PromptTokens - f.Tokens, Duration: d.duration, Cache: f.Cache(), Err: event.ErrorClass(failure), Cause: failure, Details: details,
 		},
 		event.Event{Type: event.SessionStart, TokensAfter: f.Tokens, Details: map[string]any{"source": "compact"}},
 		event.Event{Type: event.Boundary, TokensBefore: situation.PromptTokens, TokensAfter: f.Tokens, Details: boundaryDetails(f, d.trigger)})

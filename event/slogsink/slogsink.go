@@ -11,7 +11,8 @@ import (
 )
 
 // New returns a sink that writes to l; nil stands for slog.Default(), asked for
-// each time. A record has the event's time. Failures and alerts are warnings.
+// each time. A record has the event's time. Failures and alerts are warnings,
+// and so is a compaction whose model failed.
 // Information is what ends something: a compaction, or an agent's search for
 // what was removed. What happens on the way there, or at every step, is for
 // debugging.
@@ -44,6 +45,10 @@ func levelOf(e event.Event) slog.Level {
 	switch e.Type {
 	case event.Failed, event.Blocked, event.PlanConflict, event.QualityAlert, event.ModelAssumed:
 		return slog.LevelWarn
+	case event.Completed:
+		if e.Err != "" { // a model failed, and code took over
+			return slog.LevelWarn
+		}
 	case event.RequestProxied:
 		if e.Err == "" || e.Err == "canceled" || e.Err == "client" {
 			return slog.LevelDebug

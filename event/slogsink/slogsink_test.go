@@ -49,6 +49,15 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// TestModelFailed: that code wrote a summary because the model failed is a warning. B10
+func TestModelFailed(t *testing.T) {
+	var out bytes.Buffer
+	slogsink.New(slog.New(slog.NewTextHandler(&out, nil))).Emit(t.Context(), event.Event{Type: event.Completed}.Failing(errors.New("no answer")))
+	if !strings.Contains(out.String(), "level=WARN msg=compaction_completed error_class=error cause=\"no answer\"") {
+		t.Error(out.String())
+	}
+}
+
 func TestNoContent(t *testing.T) {
 	const canary = "CANARY the user's budget"
 	var out bytes.Buffer

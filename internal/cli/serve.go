@@ -236,7 +236,11 @@ func (p *serving) newCompactor(counter *token.Counter, models token.ModelSet) (p
 // else goes to rest.
 func inSentences(logger *slog.Logger, rest event.Sink) event.Sink {
 	sentences := newAnnouncer(func(e event.Event, line string) {
-		logger.LogAttrs(context.Background(), slog.LevelInfo, line, append([]slog.Attr{slog.String("event", string(e.Type))}, e.Attrs()...)...)
+		level, attrs := slog.LevelInfo, append([]slog.Attr{slog.String("event", string(e.Type))}, e.Attrs()...)
+		if e.Err != "" { // a model failed, and code took over
+			level, attrs = slog.LevelWarn, append(attrs, slog.String("cause", event.CauseText(e.Cause)))
+		}
+		logger.LogAttrs(context.Background(), level, line, attrs...)
 	})
 	return event.Func(func(ctx context.Context, e event.Event) {
 		sentences.Emit(ctx, e)
