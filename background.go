@@ -30,6 +30,8 @@ type compactArgs struct {
 	Domain string `json:"domain"`
 	Thread string `json:"thread"`
 	savedStep
+	// Sent is Fixed without the tools that come with the first plan; 0 after it.
+	Sent int `json:"sent,omitempty"`
 	// Usage corrects the counter as it does for the step.
 	Usage *calibration `json:"usage,omitempty"`
 }
@@ -60,7 +62,7 @@ func (c *Compactor) Work(ctx context.Context, j job.Job) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = compactNow(ctx, s, l, planRequest{Step: a.step(), usage: a.Usage, attempt: j.Attempt, attempts: j.Attempts})
+	_, err = compactNow(ctx, s, l, planRequest{Step: a.step(), sent: a.Sent, usage: a.Usage, attempt: j.Attempt, attempts: j.Attempts})
 	if errors.Is(err, policy.ErrNothing) {
 		return nil
 	}
@@ -84,6 +86,9 @@ func enqueueCompaction(ctx context.Context, s *Session, situation *policy.Situat
 	}
 	a := compactArgs{Domain: s.c.config.Domain, Thread: s.id, savedStep: newSavedStep(step, cmp.Or(step.Fixed, s.c.tokenMemo.Prompt(situation.Base)))}
 	a.Profile = s.c.profile(step.Profile)
+	if step.Fixed == 0 && situation.Current.Empty() {
+		a.Sent = s.c.tokenMemo.Prompt(situation.SentBase)
+	}
 	if u := s.state().calibration.newest; u.Input > 0 {
 		a.Usage = &u
 	}

@@ -471,3 +471,38 @@ func TestCutsInTheBackground(t *testing.T) {
 		t.Errorf("%d compactions in %d steps", done, total)
 	}
 }
+
+// TestJobsCountWhatIsSent: a job tells the size of the request as it is sent, without the tools
+// that come with its plan, and decides at the same mark as a step. A12, A18
+func TestJobsCountWhatIsSent(t *testing.T) {
+	var before, sent []int
+	c, q := inBackground(t, palimpsest.Config{
+		Policy: policy.Ladder{MaxInputTokens: 9_900}, Recall: &palimpsest.Recall{},
+		Events: event.Func(func(_ context.Context, e event.Event) {
+			switch e.Type {
+			case event.PromptPrepared:
+				sent = append(sent, e.TokensAfter)
+			case event.Completed:
+				before = append(before, e.TokensBefore)
+			}
+		}),
+	})
+	th := c.Session("t")
+	step := palimpsest.Step{Window: 100_000, Messages: []thread.Message{plain(thread.User, strings.Repeat("Tidy the queue. ", 1000))}}
+	for n := 0; len(before) == 0 && n < 300; n++ {
+		p, err := th.PrepareStep(t.Context(), step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := th.FinishStep(t.Context(), p, wire.Usage{}, plain(thread.Assistant, strings.Repeat("I tidied. ", 80))); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Wait(t.Context(), background); err != nil {
+			t.Fatal(err)
+		}
+		step.Messages = []thread.Message{plain(thread.User, "Go on.")}
+	}
+	if len(before) == 0 || before[0] <= 5_915 || before[0] > sent[len(sent)-1]+400 {
+		t.Errorf("a compaction of %d tokens after requests of %d", before, sent[max(0, len(sent)-3):])
+	}
+}

@@ -31,6 +31,7 @@ type planRequest struct {
 	instructions string       // what the user wants summaries to keep in mind
 	asked        *notes.Asked // a compaction that the model wants; nil for none
 	usage        *calibration // what the provider counted, as a job was told
+	sent         int          // what system and tools take until there is a plan, as a job was told; 0 is Step.Fixed
 
 	attempt, attempts int // of a job; both 0 in a step
 }
@@ -89,6 +90,9 @@ func buildSituation(ctx context.Context, s *Session, l snapshot, q planRequest) 
 	situation.SentBase, situation.SentFixed = sent, s.c.tokenMemo.Prompt(sent)
 	if q.Fixed > 0 {
 		situation.Fixed, situation.SentFixed = q.Fixed, q.Fixed
+		if l.plan.Empty() {
+			situation.SentFixed = cmp.Or(q.sent, q.Fixed)
+		}
 	}
 	situation.Namer = s.c.namer(ctx)
 	if p, ok := policy.As[policy.Caching](s.c.config.Policy); ok {
