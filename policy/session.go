@@ -390,7 +390,11 @@ func (f sessionForm) sectionBodies(sum *summary.Summary) []string {
 	}
 	for _, e := range sum.Work.Edited {
 		seen[e.Path] = true
-		work += tableRow(e.Path, e.Operation, fmt.Sprintf("turn %d", e.Turn))
+		turn := ""
+		if e.Turn > 0 {
+			turn = fmt.Sprintf("turn %d", e.Turn)
+		}
+		work += tableRow(e.Path, e.Operation, turn)
 	}
 	for _, file := range sum.Files {
 		if !seen[file.Path] {

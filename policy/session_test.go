@@ -170,6 +170,22 @@ func due() palimpsest.Step {
 	return palimpsest.Step{Messages: append(log, toolResult(13, "Write", "ok"))}
 }
 
+// TestSessionBeforeTheFirstTurn: what was done before anything that the user said, as after a
+// summary that came with the conversation, is in no turn. B6
+func TestSessionBeforeTheFirstTurn(t *testing.T) {
+	c, err := palimpsest.New(palimpsest.Config{Policy: policy.Session{ContextLimit: small}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.Session("t").PrepareStep(t.Context(), palimpsest.Step{Messages: due().Messages[1:]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := out.Messages[0].Text(); !strings.Contains(text, "### Completed Work") || strings.Contains(text, "turn 0") {
+		t.Error(text)
+	}
+}
+
 // TestSessionFailures: whatever happens to the summarizer, the agent goes on
 // with the messages unchanged, and an event says so. B10
 func TestSessionFailures(t *testing.T) {

@@ -257,7 +257,7 @@ func (w *timelineWriter) newRecord(ctx context.Context, prev *plan.Summarization
 	if err != nil {
 		return nil, fmt.Errorf("what is before the cut: %w: %w", err, ErrNothing)
 	}
-	var turns []string
+	turns := []string{}
 	for _, id := range span.MessageIDs {
 		i, _ := s.Thread.Index(id)
 		if id := turnID(messages[i].Turn); id != split && !slices.Contains(turns[max(0, len(turns)-1):], id) {

@@ -400,3 +400,28 @@ func TestTimelineShortRequest(t *testing.T) {
 		t.Errorf("split %q: %s\n\n%s", r.SplitTurn, r.Text, r.TurnContext)
 	}
 }
+
+// TestTimelineCoversNoTurn: where only a part of a turn is summarized, the list of turns is
+// empty, for readers in any language. C7
+func TestTimelineCoversNoTurn(t *testing.T) {
+	c, err := palimpsest.New(palimpsest.Config{Policy: policy.Timeline{MaxTokens: 2_000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := []thread.Message{say(thread.User, "Read them all.")}
+	for i := range 20 {
+		log = append(log, call(i, "", "Read", `{}`), toolResult(i, "Read", strings.Repeat("a line ", 60)))
+	}
+	th := c.Session("t")
+	if _, err := th.PrepareStep(t.Context(), palimpsest.Step{Messages: log}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := th.Plans(t.Context())
+	if err != nil || len(made) == 0 {
+		t.Fatal(made, err)
+	}
+	data, err := json.Marshal(made[0])
+	if err != nil || !strings.Contains(string(data), `"covered_turn_ids":[],"split_turn_id":"turn_1"`) {
+		t.Errorf("%s, %v", data, err)
+	}
+}
