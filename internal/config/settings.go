@@ -84,7 +84,7 @@ func Settings() []Setting {
 		{Name: "summarizer", ValueName: "CHAIN",
 			Usage: "who writes summaries, such as anthropic:claude-haiku-4-5,extractive, instead of what the policy says; agent is the model of the agent behind the proxy, asked with the agent's key"},
 		{Name: "counter", Default: "auto", ValueName: "NAME",
-			Usage: "count tokens with this counter: o200k, cl100k, claude, gemini, chars/4, …; auto is the policy's, else o200k for threads and each model's own for agents behind the proxy"},
+			Usage: "count tokens with this counter: o200k, cl100k, claude, gemini, chars/4, …; auto is the policy's, else each model's own, o200k for unknown ones"},
 		{Name: "recall", Default: "tools", ValueName: "HOW", Values: []string{"off", "tools"},
 			Usage: "how a model reaches what was removed, in steps that bring their own tools: with the tools read_artifact and recall, whose calls …/answer answers (tools), or not at all (off)"},
 		{Name: "context-tools", Default: "off", ValueName: "HOW", Values: []string{"off", "on"},
