@@ -153,14 +153,6 @@ func examineAgent(self install.Self, record *install.Record, a install.Agent) ch
 	return c
 }
 
-// readRegular reads a file of an agent, unless it is a pipe, which may never end.
-func readRegular(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	return os.ReadFile(path)
-}
-
 // usualCleanup is after how many days without use Claude Code deletes a transcript.
 const usualCleanup = 30
 

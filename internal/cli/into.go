@@ -202,6 +202,14 @@ func ownModel(agent transcript.Format) string {
 	return "MODEL"
 }
 
+// readRegular reads a file of an agent, unless it is a pipe, which may never end.
+func readRegular(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	return os.ReadFile(path)
+}
+
 // defaultModel matches the model of Kimi Code's settings.
 var defaultModel = lazyregexp.New(`(?m)^default_model\s*=\s*["']([^"'\n]+)["']`)
 
