@@ -70,8 +70,8 @@ func TestCutKeepsWhatItSays(t *testing.T) {
 }
 
 // Over any thread, what a cut keeps is shown as it is where it fits, and nothing
-// before the cut is, but for calls that wait and what a summary would not make
-// smaller.
+// before the cut is, but for calls that wait, a request that nobody has answered, and
+// what a summary would not make smaller.
 func TestCutHolds(t *testing.T) {
 	property.Check(t, func(rt *rapid.T) {
 		th := threadgen.Thread().Draw(rt, "thread")
@@ -94,7 +94,7 @@ func TestCutHolds(t *testing.T) {
 		actions := p.Actions()
 		took, split := false, false // a short stretch before an instruction may not be worth a summary
 		for i, m := range th.All() {
-			split = split || i < at && m.IsInstruction()
+			split = split || i < at && (m.IsInstruction() || m.StartsTurn() && !answeredFrom(th, i))
 			took = took || i < at && actions[m.ID].Action == plan.Summarize
 		}
 		for i, m := range th.All() {
@@ -103,4 +103,9 @@ func TestCutHolds(t *testing.T) {
 			}
 		}
 	})
+}
+
+// answeredFrom reports whether the model said something after a position.
+func answeredFrom(th *thread.Thread, i int) bool {
+	return slices.ContainsFunc(th.Messages()[i:], func(m thread.Message) bool { return m.Role == thread.Assistant })
 }

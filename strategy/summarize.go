@@ -81,9 +81,12 @@ func (s Summarize) Analyze(v *View) []Proposal {
 		if room[n] < minSummary {
 			continue
 		}
+		why := "before the cut"
+		if run[0] == request(v.messages) {
+			why = "larger than the room for it"
+		}
 		proposals = append(proposals, Proposal{
-			Strategy: s.Name(), Span: v.span(run), EstimatedTokensFreed: sum(v.now, run) - room[n], Room: room[n],
-			Reason: "before the cut",
+			Strategy: s.Name(), Span: v.span(run), EstimatedTokensFreed: sum(v.now, run) - room[n], Room: room[n], Reason: why,
 		})
 	}
 	return proposals
@@ -123,6 +126,7 @@ func (s Summarize) hold(v *View) {
 // work in addition, which it tells for all. A run that is no larger than its summary would
 // be stays. Where the parts would be too small for summaries, the runs become one.
 func (v *View) divide(runs [][]int) ([][]int, []int) {
+	asked := request(v.messages)
 	for {
 		left, all := v.Room-v.total, 0
 		for _, run := range runs {
@@ -130,8 +134,11 @@ func (v *View) divide(runs [][]int) ([][]int, []int) {
 			all += sum(v.Sizes, run)
 		}
 		left = min(left, v.newSummaryRoom())
-		work := 0
-		if last := len(runs) - 1; last > 0 && !v.summarizedFrom(runs[last][len(runs[last])-1]+1) {
+		work, last := 0, len(runs)-1
+		if last > 0 && runs[last][0] == asked {
+			last--
+		}
+		if len(runs) > 1 && !v.summarizedFrom(runs[last][len(runs[last])-1]+1) {
 			work = summarize.WorkRoom(left + v.Summarized())
 			left -= work
 		}
@@ -140,7 +147,7 @@ func (v *View) divide(runs [][]int) ([][]int, []int) {
 		for n, run := range runs {
 			floor := left / (4 * len(runs))
 			room[n] = floor + int(float64(left-floor*len(runs))*float64(sum(v.Sizes, run))/float64(max(all, 1)))
-			if n == len(runs)-1 {
+			if n == last {
 				room[n] += work
 			}
 			small = small || room[n] < leastRun
@@ -151,12 +158,34 @@ func (v *View) divide(runs [][]int) ([][]int, []int) {
 		switch {
 		case len(runs) > 1 && stays >= 0:
 			runs = slices.Delete(runs, stays, stays+1)
-		case len(runs) > 1 && small:
-			runs = [][]int{slices.Concat(runs...)}
+		case small && len(joined(runs, asked)) < len(runs):
+			runs = joined(runs, asked)
 		default:
 			return runs, room
 		}
 	}
+}
+
+// joined makes one run of all, but for the user's newest request, which stays one of the user's.
+func joined(runs [][]int, request int) (all [][]int) {
+	for n, run := range runs {
+		if last := len(all) - 1; n > 0 && run[0] != request && all[last][0] != request {
+			all[last] = slices.Concat(all[last], run)
+		} else {
+			all = append(all, run)
+		}
+	}
+	return all
+}
+
+// request is the position of the user's newest request, as long as no model has answered; -1 for none.
+func request(messages []thread.Message) int {
+	for i := len(messages) - 1; i >= 0 && messages[i].Role != thread.Assistant; i-- {
+		if messages[i].StartsTurn() {
+			return i
+		}
+	}
+	return -1
 }
 
 func sum(sizes []int, at []int) int {
@@ -205,13 +234,16 @@ func (v *View) fit(points *cut.Points, want int, ratio, share float64) int {
 
 // runs are the free messages before a cut, in runs without a pinned message in between. A
 // run extends over pinned messages to the results of its calls: each run must be valid on
-// its own, should the others stay.
+// its own, should the others stay. The user's newest request is a run of its own.
 func (v *View) runs(end int) [][]int {
 	var runs [][]int
 	var run []int
-	reach := -1 // the furthest result of any call so far
+	reach, asked := -1, request(v.messages) // the furthest result of any call so far
 	for i := range end {
 		if v.Free(i) {
+			if len(run) > 0 && reach < i && (i == asked || run[0] == asked) {
+				runs, run = append(runs, run), nil
+			}
 			for _, r := range v.Pairs.Results(i) {
 				reach = max(reach, r)
 			}
@@ -255,7 +287,7 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	refs = slices.Clone(refs) // the others may be very many
 	frame, _ := v.cost(record, at[:1])
 	in.Budget = p.Room - frame - v.referenceTokens(refs)
-	in.Continued = v.summarizedFrom(end)
+	in.Continued = v.summarizedFrom(end) || at[0] == request(v.messages)
 	in.Restated = v.workSummarizedBefore(at[0])
 	in.Together = p.Room + v.Summarized()
 	for _, i := range at {
@@ -285,6 +317,9 @@ func fitRoom(ctx context.Context, v *View, in summarize.Input, room int, at []in
 		}
 		made.Artifacts = append(slices.Clip(made.Artifacts), refs...)
 		record.Summary = made.Summary
+		if at[0] == request(v.messages) { // which says nothing of the work
+			record.Summary.Work = state.Work{}
+		}
 		text := record.Summary.Render()
 		done.Summaries = append(done.Summaries, made.Report)
 		if made.Judged.By != "" {
@@ -322,9 +357,15 @@ func askOnce(ctx context.Context, v *View, in summarize.Input) (summarize.Result
 	return v.answer, nil
 }
 
-// summarizedFrom reports whether a message from this position on is summarized.
+// summarizedFrom reports whether a message from this position on is summarized, other than the user's newest request.
 func (v *View) summarizedFrom(i int) bool {
-	return slices.ContainsFunc(v.cover[i:], func(c int) bool { return c >= 0 && v.records[c].Action() == plan.Summarize })
+	asked := request(v.messages)
+	for k, c := range v.cover[i:] {
+		if i+k != asked && c >= 0 && v.records[c].Action() == plan.Summarize {
+			return true
+		}
+	}
+	return false
 }
 
 // workSummarizedBefore reports whether a summary of the plan in force, which cannot change, says

@@ -276,7 +276,7 @@ var ceilings = &arch.Ceilings{
 		{Of: "floor 1", Floor: 1, Most: 21338},
 		{Of: "floor 2", Floor: 2, Most: 23537},
 		{Of: "floor 3", Floor: 3, Most: 11228},
-		{Of: "floor 4", Floor: 4, Most: 3058},
+		{Of: "floor 4", Floor: 4, Most: 3099},
 		{Of: "floor 5", Floor: 5, Most: 10215},
 		{Of: "floor 6", Floor: 6, Most: 12147},
 		{Of: "floor 7", Floor: 7, Most: 21748},
