@@ -18,7 +18,7 @@ const (
 	CompactJob = "compact"
 
 	// DefaultPatience bounds how long a step waits for a compaction in the background.
-	// Seed D has no bound; but an agent must not wait for ever.
+	// The system whose rules policy.Workstream follows has no bound; but an agent must not wait for ever.
 	DefaultPatience = 30 * time.Second
 
 	// DefaultMemory is the size of a Compactor's own Memory, in bytes.

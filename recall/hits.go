@@ -58,6 +58,9 @@ type Hit struct {
 	Also []thread.ID `json:"also,omitempty"`
 }
 
+// nearestOfName is how many hits a name gets that no message holds: what comes nearest is another thing.
+const nearestOfName = 2
+
 // Neighbor is a message near a hit, in one line of at most about 240 characters.
 type Neighbor struct {
 	MessageID thread.ID   `json:"message_id"`
@@ -101,6 +104,9 @@ func (x *Index) buildHits(r *ranking, o *Options) []Hit {
 	share, beside := nameShare, 0
 	if isShort {
 		share, beside = nameShareShort, int(neighborShare*float64(tokens))
+	}
+	if len(r.missing) > 0 && !strings.ContainsAny(r.text, " \n") {
+		limit = min(limit, nearestOfName)
 	}
 	names := int(share * float64(tokens))
 	c := x.newChooser(shown, weight, terms, r.phrases, tokens-names-beside)

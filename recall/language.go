@@ -5,6 +5,7 @@ import (
 
 	"github.com/blevesearch/snowballstem"
 	"github.com/blevesearch/snowballstem/english"
+	"github.com/blevesearch/snowballstem/russian"
 )
 
 // stopWords are the words of a question that say nothing about what is sought, by language.
@@ -66,20 +67,27 @@ func formTable(table string) map[string]string {
 	return first
 }
 
-// stem returns what the forms of an English word in small letters have in common: "decided" and
+// stem returns what the forms of an English or a Russian word in small letters have in common: "decided" and
 // "deciding" give "decid". Other words, and anything with a figure, stay as they are. A stem is its own.
 func stem(word string) string {
 	if first, is := irregular[word]; is {
 		word = first
 	}
-	if strings.ContainsFunc(word, func(r rune) bool { return r < 'a' || r > 'z' }) {
-		return word
+	stemmer := english.Stem
+	for _, r := range word {
+		switch {
+		case 'a' <= r && r <= 'z':
+		case 'а' <= r && r <= 'ё':
+			stemmer = russian.Stem
+		default:
+			return word
+		}
 	}
 	env := snowballstem.NewEnv(word)
 	for before := len(word) + 1; len(env.Current()) < before; {
 		before = len(env.Current())
 		env.SetCurrent(env.Current())
-		english.Stem(env)
+		stemmer(env)
 	}
 	return env.Current()
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Names returns the n known names that are closest to a name, ignoring case: the closest
-// first, equally close ones by name.
+// Names returns the n known names that are closest to a name, ignoring case: those that hold
+// it whole, then the closest, equally close ones by name.
 func Names(name string, known []string, n int) []string {
 	name = strings.ToLower(name[:min(len(name), 100)]) // the distance is quadratic
 	type near struct {
@@ -18,6 +18,9 @@ func Names(name string, known []string, n int) []string {
 	list := make([]near, len(known))
 	for i, k := range known {
 		list[i] = near{k, distance(name, strings.ToLower(k))}
+		if len(name) > 2 && strings.Contains(strings.ToLower(k), name) {
+			list[i].distance = 0
+		}
 	}
 	slices.SortStableFunc(list, func(a, b near) int {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))

@@ -17,6 +17,7 @@ func TestNames(t *testing.T) {
 	}{
 		{"lisen", 1, []string{"listen"}},
 		{"MAX_BODY", 1, []string{"max-body"}},
+		{"dow", 1, []string{"window"}},
 		{"stor", 2, []string{"store", "listen"}},
 		{"", 9, []string{"store", "listen", "policy", "window", "max-body"}},
 		{strings.Repeat("x", 1<<20), 1, []string{"max-body"}},
