@@ -27,6 +27,29 @@ func TestOutdatedFailures(t *testing.T) {
 		{"a build fails, and the hook of a commit checks all after an edit", func(l *logOf) {
 			l.bad("cd /r/web && npx tsc --noEmit", "x").edit("/r/a.ts").ok("cd /r && git commit -am x", "> @r/web@0.1.2 check\n> tsc --noEmit\n\n[main abc1234] x")
 		}, ""},
+		{"a task of mise after another, whose header comes last", func(l *logOf) {
+			l.ok("mise run test && mise run test:integration 2>&1 | tail -9", "ok  \tx/a\t0.1s\n[test:integration] $ go test -tags=i ./i\nok  \tx/i\t0.1s\n[test] $ go test ./...")
+		}, "test `mise run test` success||; test `mise run test:integration` success||"},
+		{"a task of mise after another, that says nothing", func(l *logOf) {
+			l.ok("mise run test && mise run test:integration 2>&1 | tail -9", "ok  \tx/a\t0.1s\n[test:integration] $ go test -tags=i ./i\n[test] $ go test ./...")
+		}, "test `mise run test` success||; test `mise run test:integration` |[test] $ go test ./...|"},
+		{"a task of mise after another, with a failure", func(l *logOf) {
+			l.ok("mise run test && mise run test:integration 2>&1 | tail -9", "FAIL\tx/b\t0.1s\n[test:integration] $ go test -tags=i ./i\nok  \tx/i\t0.1s\nFAIL\tx/j\t0.1s")
+		}, "test `mise run test` success||; test `mise run test:integration` |FAIL x/j 0.1s|"},
+		{"a task of mise that runs what failed", func(l *logOf) {
+			l.ok("go test ./x/... | tail -3", "FAIL\tx/y\t0.1s")
+			l.ok("mise run test 2>&1 | tail -3", "[test] $ go test ./...\nok  \tx/y\t0.1s")
+		}, "test `mise run test` success|ok x/y 0.1s|"},
+		{"a task of mise that runs something else", func(l *logOf) {
+			l.ok("go test ./x/... | tail -3", "FAIL\tx/y\t0.1s")
+			l.ok("mise run test 2>&1 | tail -3", "[test] $ go test ./z\nok  \tx/z\t0.1s")
+		}, "test `go test ./x/...` failure|FAIL x/y 0.1s|; test `mise run test` success|ok x/z 0.1s|"},
+		{"the lines of a part of a task", func(l *logOf) {
+			l.ok("mise run lint 2>&1 | tail -3", "[lint:go] 0 issues.\nFinished in 2.43s")
+		}, "lint `mise run lint` |[lint:go] 0 issues.|"},
+		{"a check does not tell, and the hook of a commit is one", func(l *logOf) {
+			l.ok("npm run check 2>&1 | tail -1", "x").ok("git commit -am x", "> web@0.1.2 check\n> tsc --noEmit\n\n[main abc1234] x")
+		}, ""},
 		{"a build fails, and the hook of a commit stops it", func(l *logOf) {
 			l.bad("npx tsc --noEmit", "x").edit("/r/a.ts").bad("git commit -am x", "> @r/web@0.1.2 check\n> tsc --noEmit\n\na.ts(1,2): error")
 		}, "build `npx tsc --noEmit` failure|x|/r/a.ts"},

@@ -34,7 +34,15 @@ func (f *fold) check(r *run, n int, dir string) {
 	case c.Outcome == "" && (w.halted || r.notRun()):
 		c.Line = cmp.Or(w.Stopped, w.firstLine, clip.Brief(w.First, maxQuote))
 	}
-	f.work.Checks = append(current(f.work.Checks, &c), c)
+	f.work.Checks = current(f.work.Checks, &c)
+	for i := range w.told { // what the task of a runner ran passed as well
+		if x := &w.told[i]; x.event == begun && c.Outcome == thread.Success && s.asksFor(x) {
+			ran := c
+			ran.Command = x.subject
+			f.work.Checks = current(f.work.Checks, &ran)
+		}
+	}
+	f.work.Checks = append(f.work.Checks, c)
 	// Those that go are not counted: the same check may run again.
 	f.work.Checks = f.work.Checks[max(0, len(f.work.Checks)-maxChecks):]
 }
@@ -55,7 +63,7 @@ func current(checks []state.Check, c *state.Check) []state.Check {
 			return true
 		}
 		return c.Outcome == thread.Success && old.Outcome != thread.Success && (unknown || within(old.Dir, c.Dir)) &&
-			(all && since > 0 && (alike || c.Kind == "check" && old.Kind != "test") || alike && (since >= outdatedBy || since > 0 && old.Outcome == "" || includes(c.Command, old.Command)))
+			(all && (since > 0 || old.Outcome == "") && (alike || c.Kind == "check" && old.Kind != "test") || alike && (since >= outdatedBy || since > 0 && old.Outcome == "" || includes(c.Command, old.Command)))
 	})
 }
 

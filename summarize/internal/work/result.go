@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
@@ -151,6 +153,7 @@ const lineEffort = 32
 
 // readOutput reads the output of a command.
 func (w *Result) readOutput(live *effort.Budget, s string) {
+	begunLast := "" // the task of a runner
 	for _, p := range scan.Lines(s) {
 		line := s[p.From:p.To]
 		if !live.Live(lineEffort * (1 + len(line))) {
@@ -170,16 +173,31 @@ func (w *Result) readOutput(live *effort.Budget, s string) {
 			w.complaints = append(w.complaints, clip.Brief(line, maxQuote))
 		}
 		if deep := p.From > 0 && s[p.From-1] != '\n'; !deep || line[0] != '-' { // a test in a test
-			read().tell(line, w.keep)
+			named, rest := "", line
+			if found := ofTask().FindStringSubmatch(line); found != nil {
+				named, rest = found[1], found[2]
+			}
+			read().tell(rest, func(x told) {
+				x.text, x.task, x.apart = line, cmp.Or(named, begunLast), named != ""
+				if x.event == begun {
+					begunLast = cmp.Or(named, begunLast)
+				}
+				if own := x.event == begun || x.event == finished; own == x.apart || !own && x.rank > 0 {
+					w.keep(x)
+				}
+			})
 		}
 	}
 }
+
+// ofTask is a line before which a runner writes the task that it is of.
+var ofTask = lazyregexp.New(`^\[([a-z][\w:.-]*)\] (.+)$`)
 
 // keep keeps what a line says. Of those in which a check says the same, the first failure and the last success stay.
 func (w *Result) keep(x told) {
 	if x.rank > 0 {
 		x.text = clip.Brief(x.text, maxQuote)
-		at := slices.IndexFunc(w.told, func(old told) bool { return old.printed == x.printed })
+		at := slices.IndexFunc(w.told, func(old told) bool { return old.printed == x.printed && old.task == x.task })
 		switch {
 		case at >= 0 && x.event == failed:
 			return

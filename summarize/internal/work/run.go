@@ -171,11 +171,24 @@ func (r *run) outcome(n int, best *told) thread.Outcome {
 		return thread.Failure
 	case best != nil && best.event == failed, w.Outcome == thread.Failure && r.status < 0 && s.Alone && !w.halted && w.lines > 0:
 		return thread.Failure
-	case best != nil && best.event == passed && !w.halted && r.shown(n) <= shell.EndShown && (r.status <= 0 || s.Piped):
+	case w.halted || r.shown(n) > shell.EndShown || r.status > 0 && !s.Piped:
+	case best != nil && best.event == passed && !best.apart, r.taskPassed(n):
 		return thread.Success
 	}
 	return ""
 }
+
+// taskPassed reports whether the output ends with that of command n, which asks a runner for a task, and says of this
+// that it passed, and of nothing that it failed.
+func (r *run) taskPassed(n int) bool {
+	s, all := &r.steps[n], r.output.told
+	return r.endsWith(n) && !slices.ContainsFunc(all, func(x told) bool { return x.event == failed }) && slices.ContainsFunc(all, func(x told) bool {
+		return (x.event == passed || x.event == finished) && x.by&s.reports != 0 && s.asksFor(&x)
+	})
+}
+
+// asksFor reports whether a command asks a runner for the task that a line is of.
+func (s *step) asksFor(x *told) bool { return x.task != "" && slices.Contains(s.Plain(), x.task) }
 
 // endsWith reports whether the last line of the output is surely of command n.
 func (r *run) endsWith(n int) bool {

@@ -51,6 +51,9 @@ const (
 	failed  = "failed"
 	passed  = "passed"
 	listing = "format by output"
+	// Of a task of a runner that begins, and of one that passed.
+	finished = "finished"
+	begun    = "begun"
 )
 
 // table is what the rows say.
@@ -206,7 +209,9 @@ func (t *table) addPrinted(cells []string) {
 type told struct {
 	*printed
 	text, hash, branch, subject, url string
-	several                          bool // a check said the same of something else before
+	several                          bool   // a check said the same of something else before
+	task                             string // of a runner, that printed it; "" if that is not known
+	apart                            bool   // the line names the task: others may have printed what stands around it
 }
 
 // maxTold bounds a line that is looked at, in bytes.
@@ -242,7 +247,7 @@ func (t *table) tell(line string, add func(told)) {
 			return ""
 		}
 		by |= p.by
-		add(told{p, line, part("hash"), part("branch"), part("subject"), part("url"), false})
+		add(told{printed: p, text: line, hash: part("hash"), branch: part("branch"), subject: part("subject"), url: part("url")})
 	}
 }
 
