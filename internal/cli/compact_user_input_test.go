@@ -85,7 +85,7 @@ func TestIntoKeepsAttachments(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "out.jsonl")
-	if status, _, stderr := run(t, "compact", session, "--into", "claude-code", "-o", out); status != 0 {
+	if status, _, stderr := run(t, "compact", session, "--into", "claude-code", "--budget", "4000", "-o", out); status != 0 {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
 	made, err := os.ReadFile(out)

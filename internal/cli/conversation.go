@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -206,7 +207,9 @@ const (
 	// fallbackBudget is for a model whose window is not known, in tokens.
 	fallbackBudget = 32_000
 	// defaultBudgetHelp says so in help texts.
-	defaultBudgetHelp = "a quarter of the window of the model that the file names, 32,000 if that is not known"
+	defaultBudgetHelp = "a quarter of the window of the model that the file names, 32,000 if that is not known; half of what is there where that fits"
+	// halfOfIt and whatMustStay are where the budget of a conversation comes from that fits the default.
+	halfOfIt, whatMustStay = "half of it", "what must stay of it"
 )
 
 // resolveBudget sets the budget where the user named none: what the window of --model leaves for the input, else
@@ -241,7 +244,8 @@ func (c *conversation) request() palimpsest.Request {
 }
 
 // compact makes the conversation fit. The prompt tells its reader how to get back what was
-// removed, from the given store.
+// removed, from the given store. Where the conversation fits a budget that the user did not name, the budget becomes
+// half of it, or what must stay: who compacts wants less.
 func (c *conversation) compact(ctx context.Context, store *storeFlag) (*palimpsest.Result, error) {
 	q := c.request()
 	if store.lasts() {
@@ -258,7 +262,21 @@ func (c *conversation) compact(ctx context.Context, store *storeFlag) (*palimpse
 	if err != nil && res != nil {
 		err = fmt.Errorf("%w: raise it, or use --policy auto", err)
 	}
-	return res, err
+	if err != nil || !res.Plan.Empty() || c.modelName != "" || slices.Contains([]string{"", halfOfIt, whatMustStay}, c.budgetReason) {
+		return res, err
+	}
+	usual, from := c.budget, c.budgetReason
+	c.budget, c.budgetReason = max(res.Before/2, 1), halfOfIt
+	smaller, err := c.compact(ctx, store)
+	if over, ok := errors.AsType[*policy.BudgetError](err); ok && over.Need <= res.Before/4*3 {
+		c.budget, c.budgetReason = over.Need, whatMustStay
+		smaller, err = c.compact(ctx, store)
+	}
+	if errors.Is(err, policy.ErrOverBudget) { // then it stays as it is
+		c.budget, c.budgetReason = usual, from
+		return res, nil
+	}
+	return smaller, err
 }
 
 // compactAndStore compacts, and stores the whole conversation with its plan. If nothing was

@@ -144,12 +144,12 @@ func inspectCommand(s Streams) *cobra.Command {
 			outOfDate := strategy.Superseded(in.Thread, thread.Pair(in.Thread))
 			found := inspect(in, counter, outOfDate)
 			found.counterReason = reason
-			if found.Outlook, err = conv.outlook(c.Context(), found.Tokens, outOfDate); err != nil {
+			if found.Outlook, err = conv.outlook(c.Context(), outOfDate); err != nil {
 				return err
 			}
 			found.plan = "palimpsest plan " + in.commandArguments()
-			if found.Outlook.From == halfOfIt || found.Outlook.Need > 0 {
-				found.plan += fmt.Sprintf(" --budget %d", max(found.Outlook.Budget, found.Outlook.Need))
+			if found.Outlook.Need > 0 {
+				found.plan += fmt.Sprintf(" --budget %d", found.Outlook.Need)
 			}
 			if conv.counterName != "" {
 				found.plan += " --counter " + shellQuote(conv.counterName)
@@ -372,8 +372,8 @@ func (out *inspection) printEnd(p *printer) {
 		p.text("%s (%s tokens, %s) %s out of date: a later step read, changed or ran the same again",
 			plural(out.Stale.Results, "result"), number(out.Stale.Tokens), percent(out.Stale.Tokens, out.Tokens), are)
 	}
-	out.Outlook.print(p, out.Tokens, out.Stale.Results)
-	if !out.Outlook.tooSmall(out.Tokens) {
+	out.Outlook.print(p, out.Stale.Results)
+	if !out.Outlook.tooSmall() {
 		p.line("see: %s", out.plan) // not wrapped, so that it can be copied
 	}
 }

@@ -210,10 +210,7 @@ func (l *localSessions) compact(ctx context.Context, id string, budget int, keep
 	if err := conv.resolve(); err != nil {
 		return nil, err
 	}
-	made := &mcp.Compaction{Budget: conv.budget}
-	if in.stored == "" {
-		made.Next = fmt.Sprintf("To get the prompt: palimpsest compact %s --budget %d -o prompt.json", shellQuote(id), conv.budget)
-	}
+	made := &mcp.Compaction{}
 	var res *palimpsest.Result
 	if keep {
 		var kept *saved
@@ -226,6 +223,9 @@ func (l *localSessions) compact(ctx context.Context, id string, budget int, keep
 	if err = errors.Join(err, lazy.Close()); err != nil {
 		return nil, err
 	}
-	made.Log, made.Plan, made.Before, made.After = conv.in.Thread, cmp.Or(res.Plan, &plan.Plan{}), res.Before, res.After
+	if in.stored == "" {
+		made.Next = fmt.Sprintf("To get the prompt: palimpsest compact %s --budget %d -o prompt.json", shellQuote(id), conv.budget)
+	}
+	made.Log, made.Plan, made.Before, made.After, made.Budget = conv.in.Thread, cmp.Or(res.Plan, &plan.Plan{}), res.Before, res.After, conv.budget
 	return made, nil
 }

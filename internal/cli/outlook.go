@@ -11,8 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 )
 
-// outlook is what the plan that `palimpsest plan` makes would do: for the budget that all commands have by default or,
-// where the conversation fits that, for half of its size.
+// outlook is what the plan that `palimpsest plan` makes would do: for the budget that all commands have by default.
 type outlook struct {
 	Policy string       `json:"policy"`
 	Budget int          `json:"budget"`
@@ -23,9 +22,6 @@ type outlook struct {
 	Done   []outlookRow `json:"actions"`
 	Stale  int          `json:"out_of_date"` // how many of the results that are out of date it takes away
 }
-
-// halfOfIt is where a budget comes from that is half of a conversation.
-const halfOfIt = "half of it"
 
 // outlookRow adds up the records of one action.
 type outlookRow struct {
@@ -38,17 +34,14 @@ type outlookRow struct {
 	After    int         `json:"tokens_after"`
 }
 
-// outlook plans for a conversation of that many tokens. outOfDate says of each message why it is out of date.
-func (c *conversation) outlook(ctx context.Context, tokens int, outOfDate []string) (*outlook, error) {
+// outlook plans for a conversation. outOfDate says of each message why it is out of date.
+func (c *conversation) outlook(ctx context.Context, outOfDate []string) (*outlook, error) {
 	c.policy = policyfile.Bases()[0]
 	if err := c.resolve(); err != nil {
 		return nil, err
 	}
-	if tokens <= c.budget {
-		c.budget, c.budgetReason = max(tokens/2, 1), halfOfIt
-	}
-	out := &outlook{Policy: c.policy, Budget: c.budget, From: c.budgetReason}
 	res, err := c.compact(ctx, &storeFlag{})
+	out := &outlook{Policy: c.policy, Budget: c.budget, From: c.budgetReason}
 	if over, ok := errors.AsType[*policy.BudgetError](err); ok {
 		out.Need = over.Need
 		return out, nil
@@ -76,20 +69,17 @@ func (c *conversation) outlook(ctx context.Context, tokens int, outOfDate []stri
 	return out, nil
 }
 
-// tooSmall reports whether a request of that many tokens cannot become smaller.
-func (out *outlook) tooSmall(tokens int) bool { return out.Need >= tokens }
+// tooSmall reports whether the request cannot become smaller.
+func (out *outlook) tooSmall() bool { return out.Need == 0 && len(out.Done) == 0 }
 
-// print says it in a sentence, of a request of that many tokens with so many results that are
-// out of date.
-func (out *outlook) print(p *printer, tokens, stale int) {
+// print says it in a sentence, of a request with so many results that are out of date.
+func (out *outlook) print(p *printer, stale int) {
 	to := fmt.Sprintf("compaction to %s tokens%s ", number(out.Budget), inBrackets(out.From))
 	switch {
-	case out.tooSmall(tokens):
+	case out.tooSmall():
 		p.text("it is too small to be compacted")
 	case out.Need > 0:
 		p.text("%swould be refused: what must stay takes %s", to, number(out.Need))
-	case len(out.Done) == 0:
-		p.text("%swould change nothing: as it is sent it takes %s", to, number(out.After))
 	default:
 		would := joinWords(mapSlice(out.Done, outlookRow.String), "and")
 		if stale > 0 {

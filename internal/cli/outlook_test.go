@@ -94,7 +94,7 @@ func TestInspectNamesTheRun(t *testing.T) {
 	if err := os.WriteFile("runs.jsonl", []byte(file.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if status, stdout, stderr := run(t, "inspect", "runs.jsonl", "--run", "2"); status != exitDone || !strings.Contains(stdout, "see: palimpsest plan runs.jsonl --run 2 --budget ") {
+	if status, stdout, stderr := run(t, "inspect", "runs.jsonl", "--run", "2"); status != exitDone || !strings.Contains(stdout, "see: palimpsest plan runs.jsonl --run 2\n") {
 		t.Errorf("status %d: %s%s", status, stdout, stderr)
 	}
 }
@@ -106,6 +106,31 @@ func TestTooSmall(t *testing.T) {
 	status := Run(t.Context(), []string{"inspect", "-"}, Streams{In: in, Out: &out, Err: &errs})
 	if status != exitDone || !strings.Contains(out.String(), "it is too small to be compacted") || strings.Contains(out.String(), "see: ") {
 		t.Errorf("status %d: %s%s", status, out.String(), errs.String())
+	}
+}
+
+// TestDefaultBudget: without a budget, what fits the usual one becomes half of it, or what must stay; where hardly
+// anything could go, it stays as it is.
+func TestDefaultBudget(t *testing.T) {
+	step := `,{"role":"assistant","content":"Step %d. ` + strings.Repeat("The order is not there. ", 40) + `"},{"role":"user","content":"Go on."}`
+	body := func(rules, steps int) string {
+		doc := fmt.Sprintf(`{"messages":[{"role":"system","content":%q},{"role":"user","content":"Find the order."}`, strings.Repeat("Look in each drawer. ", rules))
+		for n := range steps {
+			doc += fmt.Sprintf(step, n)
+		}
+		return doc + "]}"
+	}
+	for _, c := range []struct {
+		rules, steps int
+		from         string
+	}{
+		{0, 60, "half of it"}, {2200, 40, "what must stay of it"}, {4000, 1, "the window of its model is not known"},
+	} {
+		var out, errs strings.Builder
+		status := Run(t.Context(), []string{"compact", "-", "--store", "memory:"}, Streams{In: strings.NewReader(body(c.rules, c.steps)), Out: &out, Err: &errs})
+		if status != exitDone || !strings.Contains(errs.String(), "("+c.from+")") {
+			t.Errorf("%d, %d: status %d: want %s: %s", c.rules, c.steps, status, c.from, errs.String())
+		}
 	}
 }
 

@@ -166,7 +166,7 @@ func newReport(c *conversation, res *palimpsest.Result) *report {
 	rep.Unchanged = in.Thread.Len() - len(res.Manifest.Hidden)
 	rep.Savings = newSavings(c.model, res)
 	rep.Notes = c.notes(res)
-	if rep.Budget > 1 && rep.Before > 1 {
+	if rep.Budget > 1 && rep.Before > 1 && (rep.BudgetFrom == "" || c.modelName != "") { // else it was tried
 		rep.smaller = fmt.Sprintf("palimpsest plan %s --budget %d", in.commandArguments(), rep.Before/2)
 	}
 	return rep

@@ -53,7 +53,7 @@ func TestNothingIsSilent(t *testing.T) {
 // TestAttachedFilesStay: what the user attached is in the session that is written.
 func TestAttachedFilesStay(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "session.jsonl")
-	if status, _, errs := run(t, "compact", filepath.Join(corpus.Dir(t, "cases/agents/attached-files"), "session.jsonl"), "--into", "claude-code", "-o", out); status != exitDone {
+	if status, _, errs := run(t, "compact", filepath.Join(corpus.Dir(t, "cases/agents/attached-files"), "session.jsonl"), "--into", "claude-code", "--budget", "32000", "-o", out); status != exitDone {
 		t.Fatal(errs)
 	}
 	session, err := os.ReadFile(out)

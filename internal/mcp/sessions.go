@@ -26,7 +26,7 @@ type Sessions interface {
 	// Artifact reads a stored artifact. Errors are those of rehydrate.Artifacts.
 	Artifact(ctx context.Context, id string) (rehydrate.Content, error)
 	// Compact makes the plan that fits a conversation into a budget, in tokens; 0 is a
-	// quarter of the window of its model, or 32,000. With keep it stores the plan and puts it in force.
+	// quarter of the window of its model, or 32,000, and half of what is there where that fits. With keep it stores the plan and puts it in force.
 	Compact(ctx context.Context, id string, budget int, keep bool) (*Compaction, error)
 }
 

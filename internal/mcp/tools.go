@@ -58,7 +58,7 @@ type explainArgs struct {
 
 type compactArgs struct {
 	Session string `json:"session" jsonschema:"The id of the session, or the beginning of it, as sessions lists it."`
-	Budget  int    `json:"budget,omitempty" jsonschema:"How many tokens the whole request may take, such as 32000. Default: a quarter of the window of the session's model."`
+	Budget  int    `json:"budget,omitempty" jsonschema:"How many tokens the whole request may take, such as 32000. Default: a quarter of the window of the session's model, or half of what is there where that fits."`
 	pageArgs
 }
 
