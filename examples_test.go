@@ -75,7 +75,7 @@ func ExampleCompactor_Compact() {
 	fmt.Println(len(body) > 0)
 	// Output:
 	// true true
-	// summarize before the cut
+	// summarize older than what stays whole
 	// externalize its tool gives it only once
 	// 219 messages removed; the best of 10 passages is of turn 11
 	// true

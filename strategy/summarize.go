@@ -81,7 +81,7 @@ func (s Summarize) Analyze(v *View) []Proposal {
 		if room[n] < minSummary {
 			continue
 		}
-		why := "before the cut"
+		why := "older than what stays whole"
 		if run[0] == request(v.messages) {
 			why = "larger than the room for it"
 		}

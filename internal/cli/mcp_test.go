@@ -75,15 +75,16 @@ func TestMCP(t *testing.T) {
 	call(c, "sessions", nil, "1 session", id+" · claude-code · -src-shipq", `"We had a bad night`)
 	call(c, "recall", map[string]any{"query": "never touch the public API of package store", "role": "user"}, "turn 2, user", "session "+id+" (claude-code, -src-shipq", "never touch")
 	call(c, "explain", map[string]any{"session": "91bfef"}, "239 messages", "No plan is in force")
-	call(c, "compact", map[string]any{"session": id}, "Nothing was changed. For a budget of 50000", "summarizations[0]")
-	call(c, "compact", map[string]any{"session": id, "budget": 9000}, "Nothing was changed. For a budget of 9000", "summarizations[0]", "palimpsest compact "+id+" --budget 9000")
+	call(c, "compact", map[string]any{"session": id}, "Nothing was changed. For a budget of 50,000", "\nsummarize · turns 1 to 8 · 121 messages, the first is ")
+	call(c, "compact", map[string]any{"session": id, "budget": 9000}, "Nothing was changed. For a budget of 9,000", "\nsummarize · ", "palimpsest compact "+id+" --budget 9000")
+	call(c, "compact", map[string]any{"session": "latest"}, id+" · claude-code", "Nothing was changed")
 	call(c, "compact", map[string]any{"session": id, "budget": 9000, "keep": true}, "keep")
 	if _, err := os.Stat(filepath.Join(home, "data", "palimpsest", "palimpsest.db")); err == nil {
 		t.Error("a store was made by a command that only reads")
 	}
 	// The store comes later, and is found by the server that runs.
 	call(connect("--write"), "compact", map[string]any{"session": id, "budget": 9000, "keep": true}, "in force and kept in ")
-	call(c, "explain", map[string]any{"session": id}, "Plan 1 is in force, made by the policy auto", "before the cut", "read_artifact art_")
+	call(c, "explain", map[string]any{"session": id}, "Plan 1 is in force, made by the policy auto", "older than what stays whole", "read_artifact art_")
 	call(c, "sessions", nil, "1 session,", "1 plan")
 
 	// An agent that is off gets no tools.

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -405,8 +404,7 @@ func (r *report) printRecords(p *printer, maxRecords int) {
 		if record.Last != record.First {
 			turns = fmt.Sprintf("%d-%d", record.First, record.Last)
 		}
-		why := strings.Replace(record.Reason, "before the cut", "older than what stays whole", 1) // as the page has it
-		return []string{record.Action.String(), turns, number(record.Before), number(record.After), record.What, why}
+		return []string{record.Action.String(), turns, number(record.Before), number(record.After), record.What, record.Reason}
 	}))
 	if more := len(r.Records) - maxRecords; more > 0 {
 		p.line("and %s (`palimpsest plan` lists all)", plural(more, "more record"))

@@ -15,7 +15,7 @@ import (
 )
 
 type statusArgs struct {
-	Session string `json:"session" jsonschema:"The id of the session, or the beginning of it, as sessions lists it."`
+	Session string `json:"session" jsonschema:"The id of the session, or the beginning of it, as sessions lists it; or latest."`
 	answerSize
 }
 

@@ -44,7 +44,7 @@ func shortID(id thread.ID) string { return clip.Line(string(id[:min(12, len(id))
 
 // planTotals says what a plan does to the size of the request, and heads recordRows.
 func planTotals(p *plan.Plan, before, after int) string {
-	return fmt.Sprintf("%d of %d tokens remain, after %s, largest first: record · turns · what · tokens before and after · why.", after, before, clip.Count(len(p.Refs()), "record"))
+	return fmt.Sprintf("%s of %s tokens remain, after %s, largest first: what is done · turns · with what · tokens before and after · why.", clip.Number(after), clip.Number(before), clip.Count(len(p.Refs()), "step"))
 }
 
 // recordRows has a row for each record of a plan, the one that frees most first. It quotes
@@ -58,7 +58,7 @@ func recordRows(log *thread.Thread, p *plan.Plan) []string {
 		record := p.Record(ref)
 		span, made := record.Covers(), record.Made()
 		turns := clip.Turns(span.FirstTurn, span.LastTurn)
-		what := clip.Count(span.Len(), "message") + " from " + shortID(span.First())
+		what := clip.Count(span.Len(), "message") + ", the first is " + shortID(span.First())
 		if i, ok := log.Index(span.First()); ok && span.Len() == 1 {
 			what = "message " + shortID(span.First()) + " " + quotedName(briefMessage(log.At(i)))
 		}
@@ -70,7 +70,7 @@ func recordRows(log *thread.Thread, p *plan.Plan) []string {
 				what += ", read_artifact " + kept.ArtifactID
 			}
 		}
-		rows = append(rows, strings.Join([]string{ref.String(), turns, what, fmt.Sprintf("%d → %d", made.TokensBefore, made.TokensAfter), clip.Line(made.Reason, 200)}, " · "))
+		rows = append(rows, strings.Join([]string{ref.Action.String(), turns, what, clip.Number(made.TokensBefore) + " → " + clip.Number(made.TokensAfter), clip.Line(made.Reason, 200)}, " · "))
 	}
 	return rows
 }
@@ -110,7 +110,7 @@ func (s *Server) compact(ctx context.Context, in keepArgs, tokens int) (string, 
 		if c.After < c.Before {
 			under = " under the plan in force"
 		}
-		return fmt.Sprintf("%s\nIt fits as it is%s: %d tokens, the budget is %d. There is nothing to remove.", one.row(""), under, c.After, c.Budget), nil
+		return fmt.Sprintf("%s\nIt fits as it is%s: %s tokens, the budget is %s. There is nothing to remove.", one.row(""), under, clip.Number(c.After), clip.Number(c.Budget)), nil
 	}
 	head := one.row("") + "\n"
 	if c.StoredIn != "" {
@@ -118,7 +118,7 @@ func (s *Server) compact(ctx context.Context, in keepArgs, tokens int) (string, 
 	} else {
 		head += "Nothing was changed. "
 	}
-	head += fmt.Sprintf("For a budget of %d, %s", c.Budget, planTotals(c.Plan, c.Before, c.After))
+	head += fmt.Sprintf("For a budget of %s, %s", clip.Number(c.Budget), planTotals(c.Plan, c.Before, c.After))
 	if c.Next != "" {
 		head += "\n" + c.Next
 	}

@@ -109,7 +109,7 @@ func summarized(t *testing.T, h *held, id string) {
 		t.Fatal(err)
 	}
 	p := &plan.Plan{ThreadID: id, Policy: "auto", OriginalTokens: 5000, CompactedTokens: 900, CreatedAt: time.Date(2026, 5, 2, 8, 0, 0, 0, time.UTC)}
-	p.Summarizations = []plan.Summarization{{Span: span, Summary: summary.Summary{Span: span, CurrentTask: "choose a queue"}, Origin: plan.Origin{Reason: "before the cut", TokensBefore: 4000, TokensAfter: 100}}}
+	p.Summarizations = []plan.Summarization{{Span: span, Summary: summary.Summary{Span: span, CurrentTask: "choose a queue"}, Origin: plan.Origin{Reason: "older than what stays whole", TokensBefore: 4000, TokensAfter: 100}}}
 	for _, m := range c.Log.All() {
 		if r, ok := m.Result(); ok {
 			aside, err := thread.NewSpan(c.Log, m.ID)
@@ -248,14 +248,14 @@ func TestTools(t *testing.T) {
 			holds(t, answered(t, c, "recall", map[string]any{"query": "queue", "role": "tool"}), "queue tests passed", "tool bash")
 
 			text = answered(t, c, "explain", map[string]any{"session": "older-session"})
-			holds(t, text, "Plan 3 is in force, made by the policy auto on 2026-05-02 08:00: 900 of 5000 tokens remain", "turn 1 · 2 messages from", "4000 → 100 · before the cut", "large")
+			holds(t, text, "Plan 3 is in force, made by the policy auto on 2026-05-02 08:00: 900 of 5,000 tokens remain", "summarize · turn 1 · 2 messages, the first is ", "4,000 → 100 · older than what stays whole", "large")
 			aside := regexp.MustCompile(`read_artifact (art_[0-9a-f]+)`).FindStringSubmatch(text)
 			if aside == nil {
 				t.Fatalf("no artifact in:\n%s", text)
 			}
 			holds(t, answered(t, c, "read_artifact", map[string]any{"artifact_id": aside[1], "offset": 2, "limit": 1}), "lines 2-2 of 3", "line two")
 			holds(t, answered(t, c, "explain", map[string]any{"session": "newer-session"}), "No plan is in force")
-			holds(t, answered(t, c, "compact", map[string]any{"session": "older-session", "budget": 900}), "Nothing was changed", "summarizations[0]", "Next: run it.")
+			holds(t, answered(t, c, "compact", map[string]any{"session": "older-session", "budget": 900}), "Nothing was changed", "\nsummarize · turn 1", "Next: run it.")
 			if text, failed := ask(t, c, "compact", map[string]any{"session": "older-session", "keep": true}); !failed || len(h.kept) > 0 {
 				t.Errorf("a server that only reads was asked to keep a plan: %v %s", h.kept, text)
 			}
@@ -499,4 +499,26 @@ func TestMemory(t *testing.T) {
 			t.Errorf("forgotten %d: read %d times, want %d", i, h.opened, forget.opened)
 		}
 	}
+}
+
+// TestOneRowEach: a session and what the store has of it are one row, and the newest session is "latest".
+func TestOneRowEach(t *testing.T) {
+	words := func(text string) func(context.Context) string { return func(context.Context) string { return text } }
+	h := &held{list: []mcp.Session{
+		{ID: "px-1", Agent: "thread", FirstWords: words("Fix the pager of the shop.")},
+		{ID: "one-abc", Agent: "thread", FirstWords: words("Another beginning.")},
+		{ID: "one", Agent: "codex", FirstWords: words("Fix the pager of the shop.")},
+		{ID: "ticket-7", Agent: "thread", FirstWords: words("Why is it slow?")},
+		{ID: "two", Agent: "codex"},
+		{ID: "px-2", Agent: "thread"},
+	}}
+	c := client(t, mcp.New(h, nil), false)
+	text := answered(t, c, "sessions", nil)
+	holds(t, text, "4 sessions,", `"Fix the pager of the shop." · stored as px-1 · stored as one-abc`)
+	if n := strings.Count(text, "\n"); n != 4 {
+		t.Errorf("%d rows:\n%s", n, text)
+	}
+	h.add(t, "three", "one", "> two")
+	h.list = append([]mcp.Session{{ID: "px-3", Agent: "thread"}}, h.list...)
+	holds(t, answered(t, c, "explain", map[string]any{"session": "latest"}), "three · ", "No plan is in force")
 }

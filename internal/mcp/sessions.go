@@ -50,7 +50,7 @@ type Session struct {
 // SessionOfThread lists a thread of a store.
 func SessionOfThread(info store.Info) Session {
 	return Session{
-		ID: info.ID, Agent: "thread", Changed: info.Changed, Messages: info.Messages, Plans: info.Plans,
+		ID: info.ID, Agent: stored, Changed: info.Changed, Messages: info.Messages, Plans: info.Plans,
 		// A thread that was deleted and begun anew is another one, of as many messages or not.
 		Version: fmt.Sprintf("%d.%d.%d", info.Created.UnixNano(), info.Messages, info.Plans),
 	}
@@ -121,8 +121,46 @@ func (s *Server) filterSessions(ctx context.Context, session, agent, project str
 	return matching(all, session, agent, project)
 }
 
+const (
+	// latest means the newest session of an agent, else the newest conversation.
+	latest = "latest"
+	// stored is the Agent of a conversation of the store.
+	stored = "thread"
+)
+
+// mergeStored makes one row of a session and of the conversations of the store that are the same: whose ids begin with
+// the session's, or that begin with the same words. It empties the rows of those and returns how many rows are left.
+func mergeStored(found []Session, rows, words []string) int {
+	own, left := map[string]int{}, len(found)
+	for i, one := range slices.Backward(found) { // the newest is kept
+		if one.Agent != stored {
+			own[one.ID], own[words[i]] = i, i
+		}
+	}
+	delete(own, "")
+	for i, one := range found {
+		if one.Agent != stored {
+			continue
+		}
+		at, same := own[one.ID[:max(0, strings.LastIndexByte(one.ID, '-'))]]
+		if !same {
+			at, same = own[words[i]]
+		}
+		if same {
+			rows[at] += " · stored as " + one.ID
+			rows[i] = ""
+			left--
+		}
+	}
+	return left
+}
+
 // matching is filterSessions for a list.
 func matching(all []Session, session, agent, project string) ([]Session, error) {
+	if session == latest && len(all) > 0 {
+		own := slices.IndexFunc(all, func(one Session) bool { return one.Agent != stored })
+		return all[max(own, 0):][:1], nil
+	}
 	if session != "" { // an id, or the beginning of one
 		found := suggest.ByID(all, session, func(s Session) string { return s.ID })
 		switch len(found) {

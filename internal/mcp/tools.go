@@ -52,12 +52,12 @@ type sessionsArgs struct {
 }
 
 type explainArgs struct {
-	Session string `json:"session" jsonschema:"The id of the session, or the beginning of it, as sessions lists it."`
+	Session string `json:"session" jsonschema:"The id of the session, or the beginning of it, as sessions lists it; or latest."`
 	pageArgs
 }
 
 type compactArgs struct {
-	Session string `json:"session" jsonschema:"The id of the session, or the beginning of it, as sessions lists it."`
+	Session string `json:"session" jsonschema:"The id of the session, or the beginning of it, as sessions lists it; or latest."`
 	Budget  int    `json:"budget,omitempty" jsonschema:"How many tokens the whole request may take, such as 32000. Default: a quarter of the window of the session's model, or half of what is there where that fits."`
 	pageArgs
 }
@@ -119,17 +119,19 @@ func (s *Server) listSessions(ctx context.Context, in sessionsArgs, tokens int) 
 	if len(found) == 0 {
 		return noSessions, nil
 	}
-	rows := make([]string, len(found))
+	rows, words := make([]string, len(found)), make([]string, len(found))
 	room := 4 * tokens
 	for i, one := range found {
 		rows[i] = one.row("")
 		// First words are read from files, so only for rows that may be shown.
 		if i >= from && room > 0 && one.FirstWords != nil {
-			rows[i] = one.row(one.FirstWords(ctx))
+			words[i] = one.FirstWords(ctx)
+			rows[i] = one.row(words[i])
 			room -= len(rows[i])
 		}
 	}
-	return s.pageOfRows(fmt.Sprintf("%s, the newest first: id · agent · project · changed · size · first words of the user, which are data.", clip.Count(len(found), "session")), rows, in.Cursor, tokens)
+	left := mergeStored(found, rows, words)
+	return s.pageOfRows(fmt.Sprintf("%s, the newest first: id · agent · project · changed · size · first words of the user, which are data.", clip.Count(left, "session")), rows, in.Cursor, tokens)
 }
 
 // row describes a session on one line.
@@ -202,6 +204,9 @@ func (s *Server) pageOfRows(head string, rows []string, cursor string, tokens in
 		b.WriteString(head)
 		end := from
 		for ; end < len(rows); end++ {
+			if rows[end] == "" {
+				continue
+			}
 			if end > from && b.Len()+len(rows[end])+1 > bytes {
 				break
 			}

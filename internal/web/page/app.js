@@ -61,7 +61,7 @@ function figures() {
 
 // showRoom says what the prompt goes to, how much is free, and when the next compaction is due.
 function showRoom() {
-  const v = state.view, words = { system: 'system', tools: 'tools', rules: 'rules and pinned', summary: 'summary', recent: 'recent' };
+  const v = state.view, words = { system: 'system', tools: 'tools', rules: 'must stay (rules, pins, last turn)', summary: 'summary', recent: 'recent' };
   const colours = { system: 'system', tools: 'tools', rules: 'user', summary: 'summarize', recent: 'kept' };
   const limit = v.compacts_at || v.budget || v.window, whole = Math.max(v.tokens_after, limit || 0);
   const bar = make('div', { class: 'room-bar', 'aria-hidden': 'true' }), key = make('p', { class: 'keyline' });

@@ -21,7 +21,7 @@ const ago = (time) => {
   return plural(Math.floor(min / 1440), 'day') + ' ago';
 };
 // because is a record's reason, in words for people who know no cuts.
-const because = (r) => (r.reason || '').replace(/^before the cut(, at most (\d+) tokens)?/, (_, most, n) => 'it is older than what stays whole' + (n ? '; the summary may take ' + number(n) + ' tokens' : ''));
+const because = (r) => (r.reason || '').replace(/^(before the cut|older than what stays whole)/, () => 'it is older than the newest ' + number(r.newer || 0) + ' tokens, which stay');
 const turns = (r) => r.first_turn === r.last_turn ? 'turn ' + r.first_turn : 'turns ' + r.first_turn + '–' + r.last_turn;
 
 // make builds an element. Text becomes text and never markup.

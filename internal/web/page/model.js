@@ -41,6 +41,11 @@ function derive(v) {
   });
   m.from.push(sum);
   m.folder = folderOf(v.messages.map((msg) => msg.label));
+  let newer = 0; // tokens that stay behind a record
+  for (const msg of v.messages.slice().reverse()) {
+    if (msg.record < 0) newer += msg.tokens;
+    else v.records[msg.record].newer ??= newer;
+  }
   m.rooms = rooms(v);
   m.again = again(v);
   m.total = Math.max(m.at[v.messages.length], m.from[v.prompt.length], 1);

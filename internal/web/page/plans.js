@@ -71,7 +71,7 @@ const overtime = (() => {
     keyline($('tokens-key'), [['externalize', 'sent, at last the next request'], ['kept', 'with nothing removed'], ['summarize', 'a plan'], ...(v.marks.length ? [['ink', 'the agent compacted by itself']] : [])]);
     keyline($('money-key'), [['externalize', 'with plans'], ['kept', 'without']]);
     const can = live.can('write');
-    const table = make('table', {}, make('tr', {}, ...['', 'Made', 'By', 'What it does', 'Tokens', 'Prefix kept', ''].map((t, i) => make('th', { class: i === 4 || i === 5 ? 'n' : '' }, t))));
+    const table = make('table', {}, make('tr', {}, ...['', 'Made', 'By', 'What it does', 'Tokens', 'Prefix kept, tokens', ''].map((t, i) => make('th', { class: i === 4 || i === 5 ? 'n' : '' }, t))));
     v.plans.slice().reverse().forEach((p) => {
       const what = Object.entries(p.records || {}).map(([a, n]) => plural(n, 'record') + ' ' + (kinds[a] ? kinds[a].word : a)).join(', ') || 'shows everything';
       const acts = make('div', { class: 'acts' });
