@@ -136,10 +136,10 @@ func (Auto) Name() string { return "auto" }
 // costs more than a compaction.
 func (a Auto) Due(s *Situation) (bool, string) {
 	a = a.Defaults()
-	if hard := a.hardMark(s); hard > 0 && s.PromptTokens > hard {
+	hard, mark := a.hardMark(s), a.priceMark(s)
+	if hard > 0 && s.PromptTokens > hard && (mark == 0 || mark > hard) { // the lower one is what was told before
 		return true, fmt.Sprintf("the request takes %d tokens and is over %d of %d", s.PromptTokens, hard, s.Limit())
 	}
-	mark := a.priceMark(s)
 	switch {
 	case mark == 0 || s.PromptTokens <= mark:
 		return false, ""

@@ -172,3 +172,15 @@ func TestMarksOrder(t *testing.T) {
 		}
 	})
 }
+
+// TestDueTellsTheLowerMark: a request that is over both marks is compacted for the one that is told before.
+func TestDueTellsTheLowerMark(t *testing.T) {
+	for want, s := range map[string]*Situation{
+		"beyond 34974 costs more": beginning(200_000, 0, 0), "is over 28800 of 32000": beginning(32_000, 0, 0),
+	} {
+		s.PromptTokens = 190_000
+		if due, why := (Auto{Favor: FavorCost}).Due(s); !due || !strings.Contains(why, want) {
+			t.Errorf("%v, %q: want %q", due, why, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -40,7 +41,7 @@ type agentRun struct {
 	policyName                string // the name of the policy that was found
 	store                     storeFlag
 	keep                      bool // in the usual store
-	contextTools              bool
+	contextTools, quiet       bool
 	notes                     runNotes
 	room                      runRoom
 }
@@ -55,7 +56,7 @@ URLs that agents read (Claude Code, Codex, opencode, Gemini CLI, aider, and ever
 made with the providers' SDKs) and passes on input, output, signals and exit status, which is
 127 if there is no such program. Two lines at the start say where requests go, which window applies and when they are
 compacted. Each compaction adds a line, and so does what fails, at the end if the agent
-draws on the same terminal. A line at the end says what was saved.
+draws on the same terminal. A line at the end says what was saved, of all requests together.
 
 The default upstream is the base URL in the environment, else the provider's own.
 
@@ -100,6 +101,7 @@ prompt, which its provider may still have in its cache. The last line says how t
 	f.StringVar(&r.store.name, "store", inMemory, "keep conversations and plans in `STORE`: memory:, a SQLite FILE or postgres://…")
 	f.StringVar(&r.store.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
 	f.BoolVar(&r.options.NoTools, "no-tools", false, "offer the model no tools to read what was removed")
+	f.BoolVar(&r.quiet, "quiet", false, "say only what fails")
 	f.BoolVar(&r.contextTools, "context-tools", false, "offer the model context_status, context_note and compact_now, in every request")
 	return c
 }
@@ -144,7 +146,11 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 		config.Recall = &palimpsest.Recall{ContextTools: true, Rehydrate: recall.Rehydration{Disabled: true}} // as the proxy has it
 	}
 	lines, counts := &deferredLines{w: s.Err, masks: masks, hold: sharesTerminal(s)}, &event.Counters{}
-	config.Events = event.Multi(newAnnouncer(lines.print), newTroubles(lines.print), counts, &r.room)
+	report, told := s.Err, lines.print
+	if r.quiet {
+		report, told = io.Discard, func(event.Event, string) {}
+	}
+	config.Events = event.Multi(newAnnouncer(told), newTroubles(lines.print), counts, &r.room)
 
 	var p *proxy.Proxy
 	jobs := job.NewMemory(job.Handlers{proxy.CompactJob: func(ctx context.Context, j job.Job) error { return p.Work(ctx, j) }}, nil)
@@ -157,7 +163,7 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	if p, err = proxy.New(&r.options); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	fmt.Fprintf(s.Err, "palimpsest: %s\npalimpsest: %s\n", r.startLine(p.Upstreams()), describePolicy(chosen.Settings, r.options.Window, token.UsualRates()))
+	fmt.Fprintf(report, "palimpsest: %s\npalimpsest: %s\n", r.startLine(p.Upstreams()), describePolicy(chosen.Settings, r.options.Window, token.UsualRates()))
 	began := time.Now()
 	status, err := runBehind(ctx, p, args, s)
 	lines.flush()
@@ -169,7 +175,7 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 		r.endLine(p.Totals(), p.Upstreams()), leftOutLine(int(now.Sum("summary_sentences")), now.By("summary_left_out", "cause")), r.keptLine(ctx, kept, began),
 	} {
 		if line != "" {
-			fmt.Fprintf(s.Err, "palimpsest: %s\n", line)
+			fmt.Fprintf(report, "palimpsest: %s\n", line)
 		}
 	}
 	if status != 0 {
@@ -325,7 +331,7 @@ func (r *agentRun) endLine(t proxy.Totals, upstreams []proxy.Upstream) string {
 	case t.Edited == 0:
 		line += ", " + rest + " passed on unchanged (" + r.policyPhrase() + ")"
 	default:
-		line += fmt.Sprintf(", %s made smaller (%s): about %s tokens became %s", number(int(t.Edited)), r.policyPhrase(), number(int(t.TokensBefore)), number(int(t.TokensSent)))
+		line += fmt.Sprintf(", %s made smaller (%s): together about %s tokens became %s", number(int(t.Edited)), r.policyPhrase(), number(int(t.TokensBefore)), number(int(t.TokensSent)))
 		line += ", " + plural(int(t.Compactions), "compaction")
 	}
 	if room := r.room.phrase(); room != "" && t.Unanswered < t.Requests {

@@ -108,12 +108,27 @@ func TestRun(t *testing.T) {
 	if _, err := fmt.Sscanf(out.String()[strings.Index(out.String(), "tokens "):], "tokens %d %d", &before, &sent); err != nil {
 		t.Fatal(err)
 	}
-	figures := fmt.Sprintf("about %s tokens became %s, 1 compaction", number(before), number(sent))
+	figures := fmt.Sprintf("together about %s tokens became %s, 1 compaction", number(before), number(sent))
 	if !strings.HasPrefix(lines[3], "palimpsest: 1 request to "+up.URL+", 1 made smaller ("+rule+"): "+figures) || !strings.HasSuffix(lines[3], ", 1 compaction, ~10k until it compacts") {
 		t.Errorf("the line behind is %q", lines[3])
 	}
 	if got := up.Requests(); len(got) != 1 || got[0].Refused != "" {
 		t.Errorf("upstream got %d requests", len(got))
+	}
+}
+
+// TestRunQuiet: a quiet run says only what fails.
+func TestRunQuiet(t *testing.T) {
+	t.Setenv("PALIMPSEST_TEST_AGENT", "ask")
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for upstream, want := range map[string]string{proxytest.New(t).URL: "", gone.URL: "palimpsest: the provider gave no answer: "} {
+		var out, err bytes.Buffer
+		Run(t.Context(), []string{"run", "--quiet", "--window", "20k", "--anthropic-upstream", upstream, "--", os.Args[0], "-test.run=TestAsAgent"},
+			Streams{In: strings.NewReader("hello"), Out: &out, Err: &oneByOne{w: &err}})
+		if !strings.HasPrefix(err.String(), want) || strings.Count(err.String(), "\n") != min(len(want), 1) {
+			t.Errorf("want %q: %q", want, err.String())
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -102,7 +103,11 @@ func (p *serving) serve(ctx context.Context, s Streams) error {
 		p.daemon.Logger.Info("listening", "address", l.Addr().String(), "keys", p.daemon.Keys != nil, "encrypted", p.daemon.Reseal)
 		at = append(at, scheme+l.Addr().String())
 	}
-	p.daemon.Logger.Info(describePolicy(p.chosen.Settings, p.daemon.Window, token.UsualRates()), "window", p.daemon.Window)
+	window := "each model's own"
+	if p.daemon.Window > 0 {
+		window = strconv.Itoa(p.daemon.Window)
+	}
+	p.daemon.Logger.Info(describePolicy(p.chosen.Settings, p.daemon.Window, token.UsualRates()), "window", window)
 	fmt.Fprintf(s.Err, "palimpsest: serving on %s\n", strings.Join(at, " and "))
 	return d.Serve(ctx, listeners...)
 }
