@@ -93,7 +93,7 @@ func (s *Session) Undo(ctx context.Context, n int) error {
 			return tokens
 		}
 		created, current, whole := next.CreatedAt, *next, next.OriginalTokens+later(next.ThreadVersion)
-		*next = plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id, Policy: policyUndo, CompactedTokens: whole}
+		*next = plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id, Policy: policyUndo, OriginalTokens: whole, CompactedTokens: whole}
 		if n != 0 {
 			earlier, err := s.c.config.Store.Plans.Plan(ctx, s.id, n)
 			if err != nil {

@@ -245,6 +245,9 @@ func TestMemoryBlock(t *testing.T) {
 			if err := th.Undo(ctx, 0); err != nil {
 				t.Fatal(err)
 			}
+			if all, err := th.Plans(ctx); err != nil || all[len(all)-1].OriginalTokens == 0 || all[len(all)-1].OriginalTokens != all[len(all)-1].CompactedTokens {
+				t.Errorf("%v; with everything shown again the sizes are %+v", err, all[len(all)-1])
+			}
 			step.Budget = 0
 			if p, err := th.PrepareStep(ctx, step); err != nil || len(p.System) != 0 {
 				t.Errorf("%v; undoing everything leaves notes: %+v", err, p.System)
