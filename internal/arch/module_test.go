@@ -272,15 +272,15 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9914},
-		{Of: "floor 1", Floor: 1, Most: 21338},
-		{Of: "floor 2", Floor: 2, Most: 23537},
+		{Of: "floor 0", Floor: 0, Most: 9917},
+		{Of: "floor 1", Floor: 1, Most: 21382},
+		{Of: "floor 2", Floor: 2, Most: 23551},
 		{Of: "floor 3", Floor: 3, Most: 11228},
 		{Of: "floor 4", Floor: 4, Most: 3099},
 		{Of: "floor 5", Floor: 5, Most: 10215},
 		{Of: "floor 6", Floor: 6, Most: 12147},
-		{Of: "floor 7", Floor: 7, Most: 21748},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13687},
+		{Of: "floor 7", Floor: 7, Most: 21808},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13731},
 	},
 	Packages: 101, Public: 45, Names: 750,
 	Methods: 25, Types: map[string]int{
