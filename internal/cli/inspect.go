@@ -13,7 +13,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/describe"
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/hosted"
-	"github.com/palimpsest-ai/palimpsest/internal/lost"
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/strategy"
@@ -273,19 +272,6 @@ func inspect(in *input, count *token.Counter, outOfDate []string) *inspection {
 	addSkipped("unknown: ", in.file.Report.Unknown)
 	addSkipped("", in.file.Report.Skipped)
 	return out
-}
-
-// seenNow tells which messages the agent still sees, by position: those that its last compaction kept, and later ones.
-func (in *input) seenNow() func(i int) bool {
-	n := len(in.Compactions)
-	if b, ok := lost.Last(in.Transcript, in.file.Format); ok {
-		return func(i int) bool { return b.Kept(in.Thread, i) }
-	}
-	from := 0
-	if n > 0 {
-		from = in.Compactions[n-1].At
-	}
-	return func(i int) bool { return i >= from }
 }
 
 // maxSkipped is how many kinds of lines without a message are named.

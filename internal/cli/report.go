@@ -36,6 +36,7 @@ type report struct {
 	// BudgetFrom says where the budget comes from; empty if the user named it.
 	BudgetFrom string `json:"budget_from,omitempty"`
 	Before     int    `json:"tokens_before"`
+	Now        int    `json:"tokens_now"` // of Before, what the agent sees after its own compactions
 	After      int    `json:"tokens_after"`
 	System     int    `json:"system_tokens"`
 	Tools      int    `json:"tool_tokens"`
@@ -110,18 +111,19 @@ type savings struct {
 	Steps float64 `json:"pays_after_steps,omitempty"`
 }
 
-// newSavings returns nil if the model's prices are not known.
-func newSavings(m token.Model, res *palimpsest.Result) *savings {
-	before, ok := m.Price(res.Before)
+// newSavings compares the request of now, in tokens, with that of a compaction. It returns nil if the model's prices
+// are not known.
+func newSavings(m token.Model, now int, res *palimpsest.Result) *savings {
+	before, ok := m.Price(now)
 	if !ok {
 		return nil
 	}
 	after, _ := m.Price(res.After)
-	s := &savings{Before: before.Input * float64(res.Before) / 1e6, After: after.Input * float64(res.After) / 1e6}
-	if rates, ok := m.Rates(res.Before); ok && rates.Read < 1 && res.After < res.Before {
-		freed := res.Before - res.After
+	s := &savings{Before: before.Input * float64(now) / 1e6, After: after.Input * float64(res.After) / 1e6}
+	if rates, ok := m.Rates(now); ok && rates.Read < 1 && res.After < now {
+		freed := now - res.After
 		s.Step = rates.Read * before.Input * float64(freed) / 1e6
-		s.Steps = rates.BreakEven(freed, res.Before-res.Fixed, false)
+		s.Steps = rates.BreakEven(freed, now-res.Fixed, false)
 	}
 	return s
 }
@@ -162,13 +164,33 @@ func newReport(c *conversation, res *palimpsest.Result) *report {
 		m := in.Thread.At(i)
 		rep.Pinned = append(rep.Pinned, pinnedRow{ID: m.ID, Role: m.Role, Turn: m.Turn, Tokens: res.Sizes[i], Text: shorten(describe.Message(m), 200)})
 	}
+	rep.Now = rep.Before
+	sees := in.seenNow()
+	for i, size := range res.Sizes {
+		if !sees(i) {
+			rep.Now -= size
+		}
+	}
 	rep.Unchanged = in.Thread.Len() - len(res.Manifest.Hidden)
-	rep.Savings = newSavings(c.model, res)
+	rep.Savings = newSavings(c.model, rep.Now, res)
 	rep.Notes = c.notes(res)
 	if rep.Budget > 1 && rep.Before > 1 && (rep.BudgetFrom == "" || c.modelName != "") { // else it was tried
 		rep.smaller = fmt.Sprintf("palimpsest plan %s --budget %d", in.commandArguments(), rep.Before/2)
 	}
 	return rep
+}
+
+// seenNow tells which messages the agent still sees, by position: those that its last compaction kept, and later ones.
+func (in *input) seenNow() func(i int) bool {
+	n := len(in.Compactions)
+	if b, ok := lost.Last(in.Transcript, in.file.Format); ok {
+		return func(i int) bool { return b.Kept(in.Thread, i) }
+	}
+	from := 0
+	if n > 0 {
+		from = in.Compactions[n-1].At
+	}
+	return func(i int) bool { return i >= from }
 }
 
 // findLost sets what the prompt no longer tells.
@@ -331,6 +353,9 @@ func (r *report) print(p *printer, maxRecords int) {
 	}
 	row("  framing, repairs", r.Framing.Before, r.Framing.After, "")
 	p.table([]string{"", ">before", ">after", ">left"}, rows)
+	if r.Now < r.Before {
+		p.text("%s of it is what the agent sees now, after its own compactions; prices are for that", number(r.Now))
+	}
 	if r.Budget > 0 {
 		p.text("budget %s%s, %s of it used", number(r.Budget), inBrackets(r.BudgetFrom), percent(r.After, r.Budget))
 	}
