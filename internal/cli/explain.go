@@ -80,9 +80,6 @@ session and a conversation with one id the session is shown, or with --store the
 			}
 			if out != "" && out != "-" {
 				fmt.Fprintf(s.Err, "palimpsest: %s → %s tokens, counted with %s%s; open %s in a browser\n", number(v.Before), number(v.After), v.Counter, budgetPhrase(conv.budget, conv.budgetReason), printable(out))
-				if conv.budget > 0 && shown.Result.Plan.Empty() {
-					fmt.Fprintf(s.Err, "palimpsest: nothing had to be removed; with less room: palimpsest explain %s --budget %d -o %s\n", conv.in.commandArguments(), v.Before/2, printable(shellQuote(out)))
-				}
 			}
 			return nil
 		},

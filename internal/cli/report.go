@@ -64,8 +64,6 @@ type report struct {
 	Saved *saved `json:"stored,omitempty"`
 	// Session is nil if a prompt was written.
 	Session *resumedSession `json:"session,omitempty"`
-
-	smaller string // the command that shows what a smaller budget would take
 }
 
 type tokenShare struct {
@@ -174,9 +172,6 @@ func newReport(c *conversation, res *palimpsest.Result) *report {
 	rep.Unchanged = in.Thread.Len() - len(res.Manifest.Hidden)
 	rep.Savings = newSavings(c.model, rep.Now, res)
 	rep.Notes = c.notes(res)
-	if rep.Budget > 1 && rep.Before > 1 && (rep.BudgetFrom == "" || c.modelName != "") { // else it was tried
-		rep.smaller = fmt.Sprintf("palimpsest plan %s --budget %d", in.commandArguments(), rep.Before/2)
-	}
 	return rep
 }
 
@@ -408,9 +403,6 @@ func toolName(name string) string {
 func (r *report) printRecords(p *printer, maxRecords int) {
 	if len(r.Records) == 0 {
 		p.line("\nnothing had to be changed")
-		if r.smaller != "" {
-			p.line("see: %s", r.smaller)
-		}
 		return
 	}
 	count := map[plan.Action]int{}

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -103,11 +102,7 @@ func (p *serving) serve(ctx context.Context, s Streams) error {
 		p.daemon.Logger.Info("listening", "address", l.Addr().String(), "keys", p.daemon.Keys != nil, "encrypted", p.daemon.Reseal)
 		at = append(at, scheme+l.Addr().String())
 	}
-	window := "each model's own"
-	if p.daemon.Window > 0 {
-		window = strconv.Itoa(p.daemon.Window)
-	}
-	p.daemon.Logger.Info(describePolicy(p.chosen.Settings, p.daemon.Window, token.UsualRates()), "window", window)
+	p.daemon.Logger.Info(describePolicy(p.chosen.Settings, p.daemon.Window, token.UsualRates()), "window", numberOr(p.daemon.Window, "each model's own"))
 	fmt.Fprintf(s.Err, "palimpsest: serving on %s\n", strings.Join(at, " and "))
 	return d.Serve(ctx, listeners...)
 }

@@ -25,7 +25,7 @@ func TestMCPReadSpendsNothing(t *testing.T) {
 	h.talked(t, writer, "t", "NATS")
 	preview := map[string]any{"session": "t", "budget": 2400}
 	text, failed := called(t, h.agent(t, key(t, keys, "a", apikey.Read)), "compact", preview)
-	if n := len(provider.Requests()); failed || !strings.Contains(text, "For a budget of 2400") || n != 0 {
+	if n := len(provider.Requests()); failed || !strings.Contains(text, "For a budget of 2,400") || n != 0 {
 		t.Errorf("a model was asked %d times; failed is %t: %s", n, failed, text)
 	}
 	if text, failed := called(t, h.agent(t, writer), "compact", preview); failed || len(provider.Requests()) == 0 {
