@@ -33,6 +33,7 @@ func (s *selection) build() summary.Summary {
 	out.Unlisted = s.laid.unlisted
 	out.CurrentPlan = pick(p.CurrentPlan, plain[secPlan])
 	out.Files = pick(p.Files, plain[secFile])
+	slices.SortStableFunc(out.Files, fileOrder)
 	out.Decisions = pick(p.Decisions, plain[secDecision])
 	out.FailedAttempts = pick(p.FailedAttempts, plain[secFailed])
 	out.ToolOutcomes = pick(p.ToolOutcomes, plain[secOutcome])

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -90,6 +92,21 @@ func (b *builder) touch(op shell.FileOp, m *thread.Message) {
 			}
 		}
 	}
+}
+
+// fileOrder puts files that were changed before those that were read, the most and last touched first, and temporary
+// ones last.
+func fileOrder(a, b summary.File) int {
+	rank := func(f *summary.File) int {
+		switch {
+		case work.Temporary(f.Path):
+			return 0
+		case f.Changed():
+			return 2
+		}
+		return 1
+	}
+	return cmp.Or(rank(&b)-rank(&a), len(b.Sources)-len(a.Sources), b.Turn-a.Turn)
 }
 
 func opOrder(op string) int { return strings.Index("read created edited deleted", op) }

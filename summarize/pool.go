@@ -449,11 +449,12 @@ func (b *builder) finish() {
 				at = p
 			}
 		}
-		base := float32(1.05)
-		if len(f.Operations) > 1 || len(f.Operations) == 1 && f.Operations[0] != "read" {
-			base = 3.5
+		base, again := float32(1.05), float32(len(f.Sources)-1) // often touched, soon touched again
+		if f.Changed() && !work.Temporary(f.Path) {
+			base += 2.45 + 2*min(again, 12)
+		} else {
+			base += 0.5 * min(again, 4)
 		}
-		base += 0.5 * float32(min(len(f.Sources)-1, 4)) // often touched, soon touched again
 		idents := mentions(nil, f.Path)
 		b.entry(secFile, at, base, idents)
 	}

@@ -2,7 +2,9 @@ package summarize
 
 import (
 	"fmt"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -317,5 +319,24 @@ func TestProposedPlan(t *testing.T) {
 	}
 	if strings.Contains(text, "append(pierTable") || strings.Contains(text, "type pierTable") {
 		t.Errorf("code stands in\n%s", text)
+	}
+}
+
+// TestFileOrder: files that were changed come first, the most and last touched before the others, and temporary ones last.
+func TestFileOrder(t *testing.T) {
+	var files []summary.File
+	for _, f := range []string{"/tmp/x.sh created 9 1", "/r/read.go read 8 3", "/r/once.go edited 2 1", "/r/last.go edited 7 1", "/r/often.go edited 1 5"} {
+		w := strings.Fields(f)
+		turn, _ := strconv.Atoi(w[2])
+		touched, _ := strconv.Atoi(w[3])
+		files = append(files, summary.File{Path: w[0], Operations: w[1:2], Turn: turn, Sources: make([]thread.ID, touched)})
+	}
+	slices.SortStableFunc(files, fileOrder)
+	var got []string
+	for _, f := range files {
+		got = append(got, path.Base(f.Path))
+	}
+	if want := "often.go last.go once.go read.go x.sh"; strings.Join(got, " ") != want {
+		t.Errorf("%q, want %s", got, want)
 	}
 }

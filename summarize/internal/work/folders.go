@@ -14,10 +14,10 @@ import (
 func (f *fold) base() string { return cmp.Or(f.home, f.cwd) }
 
 // scratch reports whether a folder is temporary while the work is elsewhere.
-func (f *fold) scratch(dir string) bool { return temporary(dir) && !temporary(f.base()) }
+func (f *fold) scratch(dir string) bool { return Temporary(dir) && !Temporary(f.base()) }
 
-// temporary reports whether a folder lies in one of the system's folders for temporary files.
-func temporary(dir string) bool {
+// Temporary reports whether a folder lies in one of the system's folders for temporary files.
+func Temporary(dir string) bool {
 	dir, rooted := strings.CutPrefix(strings.TrimPrefix(dir, "/private"), "/")
 	return rooted && (within(dir, "tmp") || within(dir, "var/tmp") || within(dir, "var/folders"))
 }
