@@ -212,7 +212,7 @@ func warnings(f *transcript.File) string {
 // ccRecord is a line of a session as this test reads it, apart from the
 // importer.
 type ccRecord struct {
-	Type             string
+	Type, Subtype    string
 	UUID, ParentUUID string
 	Operation        string
 	Content          string
@@ -254,6 +254,9 @@ func checkClaude(t *testing.T, path string, r row, f *transcript.File, n tally) 
 				written++
 			}
 			waiting = waiting[1:]
+		}
+		if l.Subtype == "local_command" && !l.IsSidechain && !seen[l.UUID] {
+			seen[l.UUID], noted = true, noted+1
 		}
 		if l.IsSidechain || l.Type != "user" && l.Type != "assistant" {
 			continue

@@ -55,7 +55,7 @@ func TestLostOfNewest(t *testing.T) {
 
 // TestWhole: the size of a session with a compaction of its own says what it counts.
 func TestWhole(t *testing.T) {
-	if _, out, errs := run(t, "plan", "sample.jsonl", "--budget", "600"); !strings.Contains(out, "\n463 of it is what the agent sees now, after its own compactions; prices are for that\n") {
+	if _, out, errs := run(t, "plan", "sample.jsonl", "--budget", "600"); !strings.Contains(out, "\n506 of it is what the agent sees now, after its own compactions; prices are for that\n") {
 		t.Errorf("%s%s", out, errs)
 	}
 	if _, out, errs := run(t, "inspect", "sample.jsonl"); !strings.Contains(out, " tokens, with what the agent's own compactions removed; 463 that it sees now\n") {
