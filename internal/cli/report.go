@@ -50,7 +50,7 @@ type report struct {
 	Pinned    []pinnedRow     `json:"pinned"`
 	Unchanged int             `json:"unchanged_messages"` // shown as they were said, those of Pinned among them
 	Repairs   []render.Repair `json:"repairs"`
-	// Lost is what the user laid down, and what else still stands, that the prompt does not tell; see lost.Find.
+	// Lost is what the user laid down, and what else still stands, that a small prompt does not tell; see lost.Find.
 	Lost    []lost.Loss `json:"lost"`
 	Savings *savings    `json:"savings,omitempty"`
 	// Summaries is nil if no model was to write any.
@@ -188,9 +188,12 @@ func (in *input) seenNow() func(i int) bool {
 	return func(i int) bool { return i >= from }
 }
 
-// findLost sets what the prompt no longer tells.
+// smallPrompt is the size, in tokens, below which what the user laid down may not fit; a larger one is not looked through.
+const smallPrompt = 8_000
+
+// findLost sets what a small prompt no longer tells.
 func (r *report) findLost(ctx context.Context, log *thread.Thread, res *palimpsest.Result) (err error) {
-	if !res.Plan.Empty() {
+	if !res.Plan.Empty() && res.After < smallPrompt {
 		r.Lost, err = lossesOf(ctx, log, res.Prompt.Messages)
 	}
 	return err
