@@ -41,13 +41,6 @@ type access struct {
 	tenantRates *rates
 }
 
-func newAccess(c *Config) *access {
-	return &access{
-		keys: c.Keys, ownKey: c.OwnKey,
-		rates: newRates(c.Limits.Rate, c.Limits.Burst, "", c.Now), tenantRates: newRates(c.Limits.TenantRate, 2*c.Limits.TenantRate, " of the tenant", c.Now),
-	}
-}
-
 // authenticate finds out who asks by one of the ways to show a key, and holds the
 // caller to the limit on requests per second. A request with a wrong key counts for the
 // address that it came from.
@@ -142,22 +135,14 @@ func (a *access) byKeyHeader(r *http.Request) (identity, error) {
 
 // identify returns the caller who shows a token; missing is told to one who needs a token and shows none.
 func (a *access) identify(r *http.Request, token, missing string) (identity, error) {
-	switch {
-	case a.needsNoKey(r, token):
+	// A daemon without keys listens to this machine only, and only its user can open the socket.
+	switch open := a.keys == nil && a.ownKey == ""; {
+	case open, overSocket(r) && (token == "" || a.keys == nil):
 		return ownerIdentity(), checkLocalOrigin(r)
 	case token == "":
 		return identity{}, problem(api.Unauthorized, "%s", missing)
 	}
 	return a.identifyToken(r.Context(), token)
-}
-
-// needsNoKey reports whether a request needs no key. A daemon without keys listens to
-// this machine only, and only its user can open the socket.
-func (a *access) needsNoKey(r *http.Request, token string) bool {
-	if a.keys == nil && a.ownKey == "" {
-		return true
-	}
-	return overSocket(r) && (token == "" || a.keys == nil)
 }
 
 // ownerIdentity is the user whose process this is, who may do everything.

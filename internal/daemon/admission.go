@@ -19,22 +19,23 @@ import (
 
 // requestCounter counts the requests of each tenant that are at work.
 type requestCounter struct {
-	limit int // at most; 0 for any number
-
 	mu     sync.Mutex
 	active map[string]int
 }
 
-// begin counts one more request of a tenant until end is called. It is false where the
-// tenant has as many at work as it may.
-func (w *requestCounter) begin(tenant string) (end func(), ok bool) {
+// beginRequest counts a request of a tenant as at work until end is called. The error
+// says that the process or the tenant is at its limit.
+func (s *Server) beginRequest(tenant string) (end func(), err error) {
+	limits, w := s.config.Limits, &s.requests
+	if limits.Memory > 0 && memoryInUse() > uint64(limits.Memory) {
+		s.metrics.refused.WithLabelValues("memory").Inc()
+		return nil, retryLater(api.Unavailable, "the daemon uses all the memory that it may; try again")
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.limit > 0 && w.active[tenant] >= w.limit {
-		return nil, false
-	}
-	if w.active == nil {
-		w.active = map[string]int{}
+	if limits.Requests > 0 && w.active[tenant] >= limits.Requests {
+		s.metrics.refused.WithLabelValues("requests").Inc()
+		return nil, retryLater(api.TooManyRequests, "%d requests of the tenant are at work, as many as it may have; try again", limits.Requests)
 	}
 	w.active[tenant]++
 	return func() {
@@ -43,22 +44,7 @@ func (w *requestCounter) begin(tenant string) (end func(), ok bool) {
 		if w.active[tenant]--; w.active[tenant] == 0 {
 			delete(w.active, tenant)
 		}
-	}, true
-}
-
-// beginRequest counts a request of a tenant as at work until end is called. The error
-// says that the process or the tenant is at its limit.
-func (s *Server) beginRequest(tenant string) (end func(), err error) {
-	if limit := s.config.Limits.Memory; limit > 0 && memoryInUse() > uint64(limit) {
-		s.metrics.refused.WithLabelValues("memory").Inc()
-		return nil, retryLater(api.Unavailable, "the daemon uses all the memory that it may; try again")
-	}
-	end, ok := s.requests.begin(tenant)
-	if !ok {
-		s.metrics.refused.WithLabelValues("requests").Inc()
-		return nil, retryLater(api.TooManyRequests, "%d requests of the tenant are at work, as many as it may have; try again", s.requests.limit)
-	}
-	return end, nil
+	}, nil
 }
 
 // memoryInUse is how much memory the process has from the system, in bytes.

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -114,16 +112,9 @@ const (
 	writeTimeout = 30 * time.Second
 )
 
-// eventStreams are the open streams of events.
-type eventStreams struct {
-	limit int // of a tenant
-	open  prometheus.Gauge
-	stop  <-chan struct{} // closed when the daemon stops
-}
-
-// follow streams the events of a thread. The id of an event is its position in the
+// followEvents streams the events of a thread. The id of an event is its position in the
 // store, so that any daemon over the store can resume a stream.
-func (h eventStreams) follow(c *call, info store.Info) (any, error) {
+func followEvents(c *call, info store.Info) (any, error) {
 	after := info.Events
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
 		n, err := strconv.Atoi(last)
@@ -135,13 +126,14 @@ func (h eventStreams) follow(c *call, info store.Info) (any, error) {
 		}
 		after = n
 	}
-	watcher := c.tenant.hub.watch(info.ID, h.limit)
+	limit, open := c.s.config.Limits.Streams, c.s.metrics.streams
+	watcher := c.tenant.hub.watch(info.ID, limit)
 	if watcher == nil {
-		return nil, retryLater(api.TooManyRequests, "more than %d open streams of events; close some", h.limit)
+		return nil, retryLater(api.TooManyRequests, "more than %d open streams of events; close some", limit)
 	}
 	defer c.tenant.hub.unwatch(info.ID, watcher)
-	h.open.Inc()
-	defer h.open.Dec()
+	open.Inc()
+	defer open.Dec()
 	header := c.w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
@@ -166,7 +158,7 @@ func (h eventStreams) follow(c *call, info store.Info) (any, error) {
 			err = s.writeEvent("", e)
 		case <-beat.C:
 			err = s.write(":\n\n")
-		case <-h.stop:
+		case <-c.s.stop:
 			return answerWritten{}, nil
 		case <-c.r.Context().Done():
 			return answerWritten{}, nil

@@ -30,7 +30,9 @@ func HTTPServer(h http.Handler, arrivalTimeout time.Duration) *http.Server {
 	}
 	s.ConnState = func(c net.Conn, state http.ConnState) {
 		if h, ok := c.(*headerConn); ok && state == http.StateIdle {
-			h.expectHeader()
+			h.mu.Lock() // the header of the next request comes
+			defer h.mu.Unlock()
+			h.inHeader, h.line, h.hasLength, h.hasEncoding = true, nil, false, false
 		}
 	}
 	return s
@@ -136,13 +138,6 @@ type headerConn struct {
 	line        []byte
 	hasLength   bool
 	hasEncoding bool
-}
-
-// expectHeader prepares for the header of the next request.
-func (c *headerConn) expectHeader() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.inHeader, c.line, c.hasLength, c.hasEncoding = true, nil, false, false
 }
 
 func (c *headerConn) Read(p []byte) (int, error) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -105,10 +106,13 @@ func (s *Server) logRequest(ctx context.Context, r *http.Request, route string, 
 	seen := requestOf(ctx)
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
-	status := cmp.Or(w.status, http.StatusOK)
+	status, method := cmp.Or(w.status, http.StatusOK), r.Method
+	if !slices.Contains(knownMethods, method) {
+		method = "other"
+	}
 	s.metrics.observe(route, status, took)
 	attrs := []slog.Attr{
-		slog.String("request", seen.id), slog.String("method", knownMethod(r.Method)), slog.String("route", route), slog.Int("status", status),
+		slog.String("request", seen.id), slog.String("method", method), slog.String("route", route), slog.Int("status", status),
 		slog.Duration("took", took), slog.Int64("bytes_in", max(r.ContentLength, 0)), slog.Int64("bytes_out", w.bytes),
 	}
 	for _, known := range []struct{ name, value string }{{"tenant", seen.who.tenant}, {"key", seen.who.key}, {"problem", seen.kind}} {
@@ -146,14 +150,8 @@ func proxiedAttrs(answer http.Header) (attrs []slog.Attr) {
 	return attrs
 }
 
-// knownMethod keeps methods that callers make up out of the log.
-func knownMethod(m string) string {
-	switch m {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
-		return m
-	}
-	return "other"
-}
+// knownMethods stand in the log: what callers make up does not.
+var knownMethods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 
 // responseRecorder remembers status and size of an answer.
 type responseRecorder struct {

@@ -55,8 +55,11 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		config: c, mux: http.NewServeMux(), log: c.Logger, stop: make(chan struct{}),
-		access:   newAccess(&c),
-		requests: requestCounter{limit: c.Limits.Requests}, idle: &idleTimer{after: c.Idle},
+		access: &access{
+			keys: c.Keys, ownKey: c.OwnKey,
+			rates: newRates(c.Limits.Rate, c.Limits.Burst, "", c.Now), tenantRates: newRates(c.Limits.TenantRate, 2*c.Limits.TenantRate, " of the tenant", c.Now),
+		},
+		requests: requestCounter{active: map[string]int{}}, idle: &idleTimer{after: c.Idle},
 		metrics: newMetrics(c.Counters, c.Memory, c.Compactor.Memory, c.Spending),
 	}
 	searchBytes := mcp.DefaultMemory
@@ -84,7 +87,10 @@ func New(c Config) (*Server, error) {
 		if c.Proxy != nil {
 			work[proxy.CompactJob] = s.idle.trackJob(s.tenants.runProxyJob)
 		}
-		if s.jobs, err = c.Jobs(s.metrics.countJobs(work), &job.Options{Failed: s.jobFailed}); err != nil {
+		failed := func(j job.Job, err error) { // its work is tried again when it comes up the next time
+			s.log.Error("job", "kind", j.Kind, "class", event.ErrorClass(err), "cause", event.CauseText(err))
+		}
+		if s.jobs, err = c.Jobs(s.metrics.countJobs(work), &job.Options{Failed: failed}); err != nil {
 			return nil, fmt.Errorf("daemon.New: jobs: %w", err)
 		}
 		s.tenants.jobs = s.jobs
@@ -92,15 +98,9 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// jobFailed logs a job that is given up. Its work is tried again when it comes up the
-// next time.
-func (s *Server) jobFailed(j job.Job, err error) {
-	s.log.Error("job", "kind", j.Kind, "class", event.ErrorClass(err), "cause", event.CauseText(err))
-}
-
 // routes registers the operations and everything beside them.
 func (s *Server) routes() {
-	handlers := s.handlers()
+	handlers := handlers()
 	for _, op := range api.Operations() {
 		s.mux.Handle(op.Method+" "+op.Path, s.operationHandler(op, handlers[op.ID]))
 	}
@@ -120,14 +120,7 @@ func (s *Server) routes() {
 }
 
 // handlers answer the operations of package api.
-func (s *Server) handlers() map[string]handler {
-	reader := stepReader{models: s.config.Models, window: s.config.Window, policies: s.config.Policies}
-	steps, views := steps{reader, s.config.Proxy, s.config.Off}, views{reader}
-	streams := eventStreams{limit: s.config.Limits.Streams, open: s.metrics.streams, stop: s.stop}
-	listSessions, viewSession := handler(noSessions), handler(noSessions)
-	if all := s.config.Sessions; s.config.Keys == nil && all != nil {
-		listSessions, viewSession = localSessions{all}.list, localSessions{all}.view
-	}
+func handlers() map[string]handler {
 	return map[string]handler{
 		"create":       createThread,
 		"list":         listThreads,
@@ -135,32 +128,32 @@ func (s *Server) handlers() map[string]handler {
 		"delete":       withThread(deleteThread),
 		"log":          withThread(readLog),
 		"append":       withBody(appendMessages),
-		"prepare":      withBody(steps.prepare),
+		"prepare":      withBody(prepareStep),
 		"finish":       withBody(finishStep),
 		"answer":       withBody(answerTool),
-		"overflowed":   withBody(steps.overflowed),
-		"cut-off":      withBody(steps.cutOff),
+		"overflowed":   withBody(overflowedStep),
+		"cut-off":      withBody(cutOffStep),
 		"remember":     withBody(addMemory),
-		"outcome":      withBody(steps.outcome),
-		"compact":      withBody(steps.compact),
-		"dry-run":      withBody(steps.dryRun),
+		"outcome":      withBody(noteOutcome),
+		"compact":      withBody(compactThread),
+		"dry-run":      withBody(planThread),
 		"plans":        withThread(listPlans),
 		"plan":         withThread(readPlan),
 		"diff":         withThread(diffPlans),
 		"undo":         withBody(undoPlan),
 		"expand":       withBody(expandMessage),
-		"render":       withBody(steps.render),
+		"render":       withBody(renderThread),
 		"artifacts":    withThread(listArtifacts),
 		"artifact":     describeArtifact,
 		"content":      readArtifact,
 		"recall":       withThread(searchThread),
-		"events":       withThread(streams.follow),
-		"view":         withThread(views.view),
-		"text":         withThread(views.text),
-		"preview":      withBody(views.preview),
+		"events":       withThread(followEvents),
+		"view":         withThread(viewThread),
+		"text":         withThread(viewText),
+		"preview":      withBody(viewPreview),
 		"pin":          withBody(pinMessage),
-		"sessions":     listSessions,
-		"session-view": viewSession,
+		"sessions":     withSessions(listSessions),
+		"session-view": withSessions(viewSession),
 	}
 }
 
@@ -204,14 +197,16 @@ func (s *Server) serveUnrouted(w http.ResponseWriter, r *http.Request) {
 	writeProblem(w, requestID(r.Context()), problem(api.NotAllowed, "the address takes %s, not %s", strings.Join(allowed, ", "), r.Method))
 }
 
-// mayBeProxied reports whether an address may be one of the proxy's.
+// mayBeProxied reports whether an address may be one of the proxy's. A mistake in one that can only be meant for the
+// API must not be sent to a provider.
 func (s *Server) mayBeProxied(r *http.Request) bool {
-	return s.config.Proxy != nil && !isAPIPath(r.URL.Path)
+	clean := path.Clean("/"+r.URL.Path) + "/"
+	return s.config.Proxy != nil && !strings.HasPrefix(clean, api.Root+"/") && !strings.HasPrefix(clean, api.SessionsRoot+"/")
 }
 
-// isProxied reports whether a request that fits no route goes to the proxy.
+// isProxied reports whether a request that fits no route goes to the proxy, which refuses WebSockets in its own way.
 func (s *Server) isProxied(r *http.Request) bool {
-	return s.mayBeProxied(r) && (proxy.Takes(r.Method, r.URL.Path) || isUpgrade(r) && len(proxy.Methods(r.URL.Path)) > 0)
+	return s.mayBeProxied(r) && (proxy.Takes(r.Method, r.URL.Path) || r.Header.Get("Upgrade") != "" && len(proxy.Methods(r.URL.Path)) > 0)
 }
 
 // serveProxied hands a request to the proxy of the caller's tenant.
@@ -244,17 +239,6 @@ func (s *Server) beginProxied(r *http.Request) (who identity, handler http.Handl
 	}
 	end, err = s.beginRequest(who.tenant)
 	return who, handler, end, err
-}
-
-// isUpgrade reports whether a request asks for a WebSocket, which the proxy refuses in
-// its own way.
-func isUpgrade(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
-
-// isAPIPath reports whether an address can only be meant for the API. A mistake in it
-// must not be sent to a provider.
-func isAPIPath(address string) bool {
-	clean := path.Clean("/"+address) + "/"
-	return strings.HasPrefix(clean, api.Root+"/") || strings.HasPrefix(clean, api.SessionsRoot+"/")
 }
 
 func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest"
@@ -19,20 +18,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// stepReader reads what requests say of steps.
-type stepReader struct {
-	models *token.ModelSet
-	window int // of models that are not among them; 0 if unknown
-	// policies makes those that requests name; nil if there is only the daemon's own.
-	policies func(name, favor string) (palimpsest.Config, error)
-}
-
-// read reads a step of a request; path stands before its fields in problems.
-func (r stepReader) read(c *call, q *api.Step, path string) (palimpsest.Step, error) {
+// readStep reads a step of a request; path stands before its fields in problems.
+func readStep(c *call, q *api.Step, path string) (palimpsest.Step, error) {
 	out := palimpsest.Step{Base: &prompt.Prompt{}, Window: q.Window, Output: q.Output, Budget: q.Budget}
 	for name, n := range map[string]int{"window": q.Window, "output": q.Output, "budget": q.Budget} {
 		if n < 0 {
@@ -81,31 +71,31 @@ func (r stepReader) read(c *call, q *api.Step, path string) (palimpsest.Step, er
 		// A client that offers its model no tools cannot be expected to run ours.
 		out.Profile.Reach = render.Nowhere
 	}
-	r.fillModelLimits(&out)
+	c.s.config.fillModelLimits(&out)
 	return out, nil
 }
 
 // fillModelLimits completes a step with the limits of its model.
-func (r stepReader) fillModelLimits(step *palimpsest.Step) {
-	m, err := r.models.Find(step.Base.Model)
-	if err != nil && r.window == 0 {
-		m, err = r.models.Like(step.Base.Model)
+func (c *Config) fillModelLimits(step *palimpsest.Step) {
+	m, err := c.Models.Find(step.Base.Model)
+	if err != nil && c.Window == 0 {
+		m, err = c.Models.Like(step.Base.Model)
 	}
 	if err == nil {
 		step.Profile.BoundReasoning = m.BindsThinking
 	}
 	step.Output = cmp.Or(step.Output, m.AnswerReserve(step.Base.MaxOutput))
-	step.Window = cmp.Or(step.Window, r.window, m.WindowBeside(step.Output))
+	step.Window = cmp.Or(step.Window, c.Window, m.WindowBeside(step.Output))
 }
 
 // readPrepared reads a step that this daemon or another one has prepared.
-func (r stepReader) readPrepared(c *call, q *api.Step, path string) (palimpsest.Step, error) {
-	return r.readEmpty(c, q, path, badField(path+"messages", "the step's messages are in the thread already; send the step without them"))
+func readPrepared(c *call, q *api.Step, path string) (palimpsest.Step, error) {
+	return readEmpty(c, q, path, badField(path+"messages", "the step's messages are in the thread already; send the step without them"))
 }
 
 // readEmpty reads a step that must bring no messages; hasSome is the problem of one that does.
-func (r stepReader) readEmpty(c *call, q *api.Step, path string, hasSome error) (palimpsest.Step, error) {
-	step, err := r.read(c, q, path)
+func readEmpty(c *call, q *api.Step, path string, hasSome error) (palimpsest.Step, error) {
+	step, err := readStep(c, q, path)
 	if err == nil && len(step.Messages) > 0 {
 		err = hasSome
 	}
@@ -114,8 +104,8 @@ func (r stepReader) readEmpty(c *call, q *api.Step, path string, hasSome error) 
 
 // readOrLast is the request around a thread's messages: what the caller sets, and the
 // agent's last request for the rest.
-func (r stepReader) readOrLast(c *call, id string, q *api.Step) (palimpsest.Step, error) {
-	step, err := r.readEmpty(c, q, "", problem(api.BadRequest, "this operation adds no messages: POST …/messages does; send the step without them"))
+func readOrLast(c *call, id string, q *api.Step) (palimpsest.Step, error) {
+	step, err := readEmpty(c, q, "", problem(api.BadRequest, "this operation adds no messages: POST …/messages does; send the step without them"))
 	if err != nil {
 		return step, err
 	}
@@ -134,29 +124,22 @@ func (r stepReader) readOrLast(c *call, id string, q *api.Step) (palimpsest.Step
 }
 
 // readCompact reads a request for a plan: the step, and the compactor with the policy that it names.
-func (r stepReader) readCompact(c *call, id string, q *api.Compact) (*palimpsest.Compactor, palimpsest.Step, error) {
-	step, err := r.readOrLast(c, id, &q.Step)
+func readCompact(c *call, id string, q *api.Compact) (*palimpsest.Compactor, palimpsest.Step, error) {
+	step, err := readOrLast(c, id, &q.Step)
 	if err != nil {
 		return nil, step, err
 	}
-	compactor, err := r.compactor(c.tenant, step.Base.Model, q)
+	compactor, err := namedCompactor(c, step.Base.Model, q)
 	return compactor, step, err
 }
 
-// steps are the operations of an agent's loop.
-type steps struct {
-	stepReader
-	proxy func(tenant string) (http.Handler, error) // nil for none
-	off   func(thread string) string                // Config.Off
-}
-
-func (h steps) prepare(c *call, info store.Info, q *api.Step) (any, error) {
-	if h.off != nil {
-		if why := h.off(info.ID); why != "" {
+func prepareStep(c *call, info store.Info, q *api.Step) (any, error) {
+	if off := c.s.config.Off; off != nil {
+		if why := off(info.ID); why != "" {
 			return nil, problem(api.Forbidden, "%s", why)
 		}
 	}
-	step, err := h.read(c, q, "")
+	step, err := readStep(c, q, "")
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +279,7 @@ func finishStep(c *call, info store.Info, q *api.Answer) (any, error) {
 	return answerAppended(c, appended), nil
 }
 
-func (h steps) cutOff(c *call, info store.Info, q *api.CutOff) (any, error) {
+func cutOffStep(c *call, info store.Info, q *api.CutOff) (any, error) {
 	messages, usage, err := readAnswer(&q.Answer)
 	if err != nil {
 		return nil, err
@@ -304,7 +287,7 @@ func (h steps) cutOff(c *call, info store.Info, q *api.CutOff) (any, error) {
 	if len(messages) > 1 {
 		return nil, badField("messages", "an answer that was cut off is one message")
 	}
-	step, err := h.readPrepared(c, &q.Step, "step.")
+	step, err := readPrepared(c, &q.Step, "step.")
 	if err != nil {
 		return nil, err
 	}
@@ -321,12 +304,12 @@ func (h steps) cutOff(c *call, info store.Info, q *api.CutOff) (any, error) {
 // refusals are why a provider refuses a request for its size.
 var refusals = map[string]llm.Kind{"": llm.ErrOverflow, "tokens": llm.ErrOverflow, "pictures": llm.ErrPictures, "bytes": llm.ErrBytes, "output": llm.ErrOutput}
 
-func (h steps) overflowed(c *call, info store.Info, q *api.Step) (any, error) {
+func overflowedStep(c *call, info store.Info, q *api.Step) (any, error) {
 	why, ok := refusals[q.Why]
 	if !ok {
 		return nil, badField("why", "want tokens, pictures, bytes or output, got %.40q", q.Why)
 	}
-	step, err := h.readPrepared(c, q, "")
+	step, err := readPrepared(c, q, "")
 	if err != nil {
 		return nil, err
 	}
@@ -337,7 +320,7 @@ func (h steps) overflowed(c *call, info store.Info, q *api.Step) (any, error) {
 	return answerPrepared(c, info.ID, q, made)
 }
 
-func (h steps) outcome(c *call, info store.Info, q *quality.Outcome) (any, error) {
+func noteOutcome(c *call, info store.Info, q *quality.Outcome) (any, error) {
 	s := c.compactor(info.ID).Session(info.ID)
 	switch q.Task {
 	case thread.Success, thread.Failure, thread.Partial:
@@ -347,8 +330,8 @@ func (h steps) outcome(c *call, info store.Info, q *quality.Outcome) (any, error
 		return nil, badField("task", "want success, failure or partial, got %.40q", q.Task)
 	}
 	figures := s.Quality()
-	if h.proxy != nil { // the thread may be one that an agent has with its provider
-		handler, err := h.proxy(c.tenant.name)
+	if proxied := c.s.config.Proxy; proxied != nil { // the thread may be one that an agent has with its provider
+		handler, err := proxied(c.tenant.name)
 		if p, ok := handler.(*proxy.Proxy); err == nil && ok {
 			if seen := p.Finished(info.ID, q.Task); seen.Compactions > figures.Compactions {
 				figures = seen
@@ -358,8 +341,8 @@ func (h steps) outcome(c *call, info store.Info, q *quality.Outcome) (any, error
 	return figures, nil
 }
 
-func (h steps) compact(c *call, info store.Info, q *api.Compact) (any, error) {
-	compactor, step, err := h.readCompact(c, info.ID, q)
+func compactThread(c *call, info store.Info, q *api.Compact) (any, error) {
+	compactor, step, err := readCompact(c, info.ID, q)
 	if err != nil {
 		return nil, err
 	}
@@ -367,8 +350,8 @@ func (h steps) compact(c *call, info store.Info, q *api.Compact) (any, error) {
 	return answerChanged(c, info.ID, err)
 }
 
-func (h steps) dryRun(c *call, info store.Info, q *api.Step) (any, error) {
-	step, err := h.readOrLast(c, info.ID, q)
+func planThread(c *call, info store.Info, q *api.Step) (any, error) {
+	step, err := readOrLast(c, info.ID, q)
 	if err != nil {
 		return nil, err
 	}
@@ -379,8 +362,8 @@ func (h steps) dryRun(c *call, info store.Info, q *api.Step) (any, error) {
 	return api.Plan{Plan: p}, nil
 }
 
-func (h steps) render(c *call, info store.Info, q *api.Render) (any, error) {
-	step, err := h.readEmpty(c, &q.Step, "step.", badField("step.messages", "rendering adds no messages; send the step without them"))
+func renderThread(c *call, info store.Info, q *api.Render) (any, error) {
+	step, err := readEmpty(c, &q.Step, "step.", badField("step.messages", "rendering adds no messages; send the step without them"))
 	if err != nil {
 		return nil, err
 	}

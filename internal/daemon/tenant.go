@@ -194,13 +194,6 @@ func offlineConfig(c palimpsest.Config, known store.Answers) palimpsest.Config {
 	return c
 }
 
-// forget drops what is kept of a deleted thread, and ends its event streams.
-func (t *tenant) forget(id string) {
-	t.prepared.Delete([2]string{t.name, id})
-	t.searchCache.Forget(t.name, id)
-	t.hub.notify(id)
-}
-
 // Domain is the tenant's name in the keys of jobs, where a colon stands between domain
 // and thread.
 func Domain(tenant string) string { return url.QueryEscape(tenant) }

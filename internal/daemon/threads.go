@@ -241,7 +241,9 @@ func deleteThread(c *call, info store.Info) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.tenant.forget(info.ID)
+	c.tenant.prepared.Delete([2]string{c.tenant.name, info.ID})
+	c.tenant.searchCache.Forget(c.tenant.name, info.ID)
+	c.tenant.hub.notify(info.ID) // its event streams end
 	c.w.WriteHeader(c.op.Status)
 	return answerWritten{}, nil
 }

@@ -21,16 +21,13 @@ import (
 // maxViewPlans is how many plans a view shows over time, the newest of them.
 const maxViewPlans = 60
 
-// views show threads to people.
-type views struct{ stepReader }
-
-// view shows the thread under the plan in force or another.
-func (h views) view(c *call, info store.Info) (any, error) {
+// viewThread shows the thread under the plan in force or another.
+func viewThread(c *call, info store.Info) (any, error) {
 	version, err := c.queryNumber("plan", info.Plans, 0, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
-	shown, err := h.input(c, info, version)
+	shown, err := viewInput(c, info, version)
 	if err != nil {
 		return nil, err
 	}
@@ -38,14 +35,14 @@ func (h views) view(c *call, info store.Info) (any, error) {
 	return web.View(*shown), nil
 }
 
-// render renders the thread under a version of its plans, within the request that
+// renderView renders the thread under a version of its plans, within the request that
 // it also returns.
-func (h views) render(c *call, id string, version int) (*palimpsest.Result, palimpsest.Request, palimpsest.Step, error) {
+func renderView(c *call, id string, version int) (*palimpsest.Result, palimpsest.Request, palimpsest.Step, error) {
 	p, log, err := c.planAndLog(id, version)
 	if err != nil {
 		return nil, palimpsest.Request{}, palimpsest.Step{}, err
 	}
-	step, err := h.readOrLast(c, id, &api.Step{})
+	step, err := readOrLast(c, id, &api.Step{})
 	if err != nil {
 		return nil, palimpsest.Request{}, step, err
 	}
@@ -69,15 +66,15 @@ func renderRequest(log *thread.Thread, step palimpsest.Step) palimpsest.Request 
 	return palimpsest.Request{Thread: log, Base: step.Base, Fixed: step.Fixed, Profile: step.Profile}
 }
 
-// input is the input of a view: the thread under a version of its plans.
-func (h views) input(c *call, info store.Info, version int) (*web.Input, error) {
-	res, q, step, err := h.render(c, info.ID, version)
+// viewInput is the thread under a version of its plans.
+func viewInput(c *call, info store.Info, version int) (*web.Input, error) {
+	res, q, step, err := renderView(c, info.ID, version)
 	if err != nil {
 		return nil, err
 	}
 	shown := &web.Input{Thread: q.Thread, Result: res, Version: version, Counter: c.tenant.config.Counter, Window: step.Window, Budget: step.Budget, UnstoredTokens: step.Fixed}
 	if step.Base != nil {
-		shown.Model, _ = h.models.Find(step.Base.Model) // unknown models have no prices
+		shown.Model, _ = c.s.config.Models.Find(step.Base.Model) // unknown models have no prices
 	}
 	shown.CompactsAt = compactsAt(c.tenant.config.Policy, shown, step.Output)
 	for v := max(1, info.Plans-maxViewPlans+1); v <= info.Plans; v++ {
@@ -111,8 +108,8 @@ func compactsAt(p policy.Policy, in *web.Input, output int) int {
 	}).Mark
 }
 
-// text answers with a message of the log, or with a part of the prompt.
-func (h views) text(c *call, info store.Info) (any, error) {
+// viewText answers with a message of the log, or with a part of the prompt.
+func viewText(c *call, info store.Info) (any, error) {
 	query := c.r.URL.Query()
 	answer := textAnswer{mediaType: "text/plain; charset=utf-8"}
 	c.w.Header().Set("Content-Security-Policy", "sandbox")
@@ -136,7 +133,7 @@ func (h views) text(c *call, info store.Info) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, _, step, err := h.render(c, info.ID, version)
+	res, _, step, err := renderView(c, info.ID, version)
 	if err != nil {
 		return nil, err
 	}
@@ -147,9 +144,9 @@ func (h views) text(c *call, info store.Info) (any, error) {
 	return answer, nil
 }
 
-// preview shows the thread under the plan that compact would make. Nothing is stored.
-func (h views) preview(c *call, info store.Info, q *api.Compact) (any, error) {
-	compactor, step, err := h.readCompact(c, info.ID, q)
+// viewPreview shows the thread under the plan that compact would make. Nothing is stored.
+func viewPreview(c *call, info store.Info, q *api.Compact) (any, error) {
+	compactor, step, err := readCompact(c, info.ID, q)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +154,7 @@ func (h views) preview(c *call, info store.Info, q *api.Compact) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown, err := h.input(c, info, info.Plans)
+	shown, err := viewInput(c, info, info.Plans)
 	if err != nil {
 		return nil, err
 	}
@@ -174,12 +171,12 @@ func (h views) preview(c *call, info store.Info, q *api.Compact) (any, error) {
 // they are shortened.
 const maxPreviewTexts = 4 << 20
 
-// compactor is the tenant's compactor, with the policy that a request names.
-func (r stepReader) compactor(t *tenant, model string, q *api.Compact) (*palimpsest.Compactor, error) {
+// namedCompactor is the tenant's compactor, with the policy that a request names.
+func namedCompactor(c *call, model string, q *api.Compact) (*palimpsest.Compactor, error) {
 	if q.Policy == "" && q.Favor == "" {
-		return t.compactors.of(model).online, nil
+		return c.tenant.compactors.of(model).online, nil
 	}
-	if r.policies == nil {
+	if c.s.config.Policies == nil {
 		return nil, badField("policy", "this daemon uses only the policy that it was started with")
 	}
 	name := cmp.Or(q.Policy, "auto")
@@ -189,11 +186,11 @@ func (r stepReader) compactor(t *tenant, model string, q *api.Compact) (*palimps
 	if q.Favor != "" && (!policyfile.Default(name).HasFavors() || !slices.Contains(policy.Favors(), q.Favor)) {
 		return nil, badField("favor", "want one of %s, with the policies auto and notes; got %.40q", strings.Join(policy.Favors(), ", "), q.Favor)
 	}
-	chosen, err := r.policies(name, q.Favor)
+	chosen, err := c.s.config.Policies(name, q.Favor)
 	if err != nil {
 		return nil, badField("policy", "it needs something that the daemon was started without")
 	}
-	config := t.config
+	config := c.tenant.config
 	config.Policy = chosen.Policy
 	if config.Summarizer == nil {
 		config.Summarizer = config.Memory.Summarizer(config.Counter)
@@ -202,29 +199,28 @@ func (r stepReader) compactor(t *tenant, model string, q *api.Compact) (*palimps
 	return palimpsest.New(config)
 }
 
-// localSessions answers about the sessions that agents left on this machine.
-type localSessions struct{ all Sessions }
-
-// noSessions answers where there are none: they are for the user of the machine alone.
-func noSessions(*call) (any, error) {
-	return nil, problem(api.NotFound, "only a daemon without keys shows the sessions of agents, to the user of its machine")
-}
-
-func (h localSessions) list(c *call) (any, error) {
-	items, err := h.all.List(c.r.Context())
-	if err != nil {
-		return nil, err
+// withSessions asks a handler about the sessions that agents left on this machine, which are for its user alone.
+func withSessions(do func(*call, Sessions) (any, error)) handler {
+	return func(c *call) (any, error) {
+		if all := c.s.config.Sessions; c.s.config.Keys == nil && all != nil {
+			return do(c, all)
+		}
+		return nil, problem(api.NotFound, "only a daemon without keys shows the sessions of agents, to the user of its machine")
 	}
-	return view.Sessions{Items: append([]view.Session{}, items...)}, nil
 }
 
-// view shows a session under the plan that compact would make.
-func (h localSessions) view(c *call) (any, error) {
+func listSessions(c *call, all Sessions) (any, error) {
+	items, err := all.List(c.r.Context())
+	return view.Sessions{Items: append([]view.Session{}, items...)}, err
+}
+
+// viewSession shows a session under the plan that compact would make.
+func viewSession(c *call, all Sessions) (any, error) {
 	var q api.Compact
 	if err := c.decodeJSON(&q); err != nil {
 		return nil, err
 	}
-	return h.all.View(c.r.Context(), c.r.PathValue("session"), &q)
+	return all.View(c.r.Context(), c.r.PathValue("session"), &q)
 }
 
 // Sessions are the sessions that agents left on this machine. Implementations are
