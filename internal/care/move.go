@@ -70,7 +70,6 @@ type tally struct {
 	tenant, thread string // of the last record of a thread
 }
 
-// add counts a record, and reports whether it is the first of a thread.
 func (t *tally) add(r record) (begins bool) {
 	if t.tenants == nil {
 		t.tenants = map[string]bool{}
@@ -224,7 +223,6 @@ func ReadHead(r io.Reader) (io.Reader, error) {
 	return io.MultiReader(&read, r), nil
 }
 
-// checkHead checks the first line of an export.
 func checkHead(x record) error {
 	switch {
 	case x.Export == exportVersion:

@@ -69,7 +69,9 @@ func (v visitor) visit(ctx context.Context, db store.DB, tenant string) error {
 		}
 	}
 	s := db.Tenant(tenant)
-	for info, err := range threads(ctx, s) {
+	for info, err := range pages(func(after store.Info) ([]store.Info, error) {
+		return s.Catalog.Threads(ctx, after.ID, store.MaxLimit)
+	}) {
 		if err == nil {
 			err = v.thread(tenant, info)
 		}
@@ -97,13 +99,6 @@ func (v visitor) visit(ctx context.Context, db store.DB, tenant string) error {
 		}
 	}
 	return ctx.Err()
-}
-
-// threads yields the threads of a tenant.
-func threads(ctx context.Context, s store.Tenant) iter.Seq2[store.Info, error] {
-	return pages(func(after store.Info) ([]store.Info, error) {
-		return s.Catalog.Threads(ctx, after.ID, store.MaxLimit)
-	})
 }
 
 // AllThreads lists all threads of a tenant, ordered by id.

@@ -98,7 +98,6 @@ func (l *rates) take(key string, n int) error {
 	return p
 }
 
-// rateKey is whose requests are counted together.
 func rateKey(r *http.Request, who identity) string {
 	if who.key != "" {
 		return "key " + who.key
@@ -150,7 +149,6 @@ func ownerIdentity() identity {
 	return identity{rights: apikey.Read | apikey.Write | apikey.Admin}
 }
 
-// keyHint tells the caller where to get a key.
 func (a *access) keyHint() string {
 	if a.keys == nil {
 		return "`palimpsest daemon` prints it"

@@ -72,7 +72,6 @@ type textAnswer struct{ content, mediaType string }
 // answerWritten says that the handler has written the answer.
 type answerWritten struct{}
 
-// operationHandler makes the handler of a route.
 func (s *Server) operationHandler(op api.Operation, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &call{s: s, w: w, r: r, op: op, version: api.Any}
@@ -150,7 +149,6 @@ func (c *call) reserveBody(bytes int) bool {
 	return ok
 }
 
-// writeJSON writes an answer.
 func (c *call) writeJSON(v any) {
 	var data bytes.Buffer
 	e := json.NewEncoder(&data)
@@ -267,7 +265,6 @@ func decodeProblem(err error, v any) error {
 	return problem(api.BadRequest, "the body is not what the operation takes")
 }
 
-// jsonKind names a kind of Go as JSON does.
 func jsonKind(kind string) string {
 	switch {
 	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"), strings.HasPrefix(kind, "float"):

@@ -107,7 +107,6 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 // calls it; without Serve, call it before closing the server.
 func (s *Server) Stop() { s.closeStop() }
 
-// isSocket reports whether an address is that of a Unix socket.
 func isSocket(a net.Addr) bool { return a != nil && a.Network() == "unix" }
 
 // overSocket reports whether a request came by the socket, which only the user of this
@@ -159,7 +158,6 @@ func (s *Server) serveRunning(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(s.running.Load()) // the caller may be gone
 }
 
-// serveStop ends Serve.
 func (s *Server) serveStop(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 	s.Stop()

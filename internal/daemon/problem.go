@@ -181,7 +181,6 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) 
 	writeProblem(w, requestID(r.Context()), p)
 }
 
-// writeProblem answers with the problem.
 func writeProblem(w http.ResponseWriter, requestID string, p *api.Problem) {
 	answer := *p
 	answer.Instance = requestID

@@ -98,7 +98,6 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// routes registers the operations and everything beside them.
 func (s *Server) routes() {
 	handlers := handlers()
 	for _, op := range api.Operations() {

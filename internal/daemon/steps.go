@@ -234,7 +234,6 @@ func encodePrepared(name string, p *prompt.Prompt, out *api.Prepared) (*api.Prep
 	return out, err
 }
 
-// readAnswer reads an answer of the model.
 func readAnswer(q *api.Answer) (messages []thread.Message, usage wire.Usage, err error) {
 	if messages, err = messagesOf(q.Messages, "messages"); err != nil {
 		return nil, usage, err

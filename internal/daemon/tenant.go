@@ -74,7 +74,6 @@ func (c *call) session(id string) *palimpsest.Session {
 	return c.withCondition(c.compactor(id).Session(id))
 }
 
-// compactor is that of a thread.
 func (c *call) compactor(id string) *palimpsest.Compactor {
 	return c.tenant.compactorOf(c.r.Context(), id)
 }
@@ -228,7 +227,6 @@ func (ts *tenants) runProxyJob(ctx context.Context, j job.Job) error {
 	return p.Work(ctx, j)
 }
 
-// tenantOf is the tenant of a job, and the model that it is for.
 func tenantOf(j job.Job) (name, model string, err error) {
 	domain, _, model, err := palimpsest.ParseJob(j)
 	if err != nil {

@@ -172,7 +172,6 @@ func (t *tenant) describe(ctx context.Context, info store.Info) (*api.Thread, er
 	return out, err
 }
 
-// readAbout reads what a thread is about.
 func (t *tenant) readAbout(ctx context.Context, info store.Info) (*view.About, error) {
 	out := &view.About{}
 	log, err := t.Log.Load(ctx, info.ID)
@@ -291,7 +290,6 @@ func appendMessages(c *call, info store.Info, q *api.Append) (any, error) {
 	return answerAppended(c, appended), nil
 }
 
-// answerAppended answers with the ids of the messages that were appended.
 func answerAppended(c *call, a palimpsest.Appended) api.Appended {
 	out := api.Appended{Version: a.Log.Version(), MessageIDs: make([]string, a.N)}
 	for i := range a.N {
@@ -301,7 +299,6 @@ func answerAppended(c *call, a palimpsest.Appended) api.Appended {
 	return out
 }
 
-// messagesOf reads messages in neutral form.
 func messagesOf(messages []neutral.Message, path string) ([]thread.Message, error) {
 	var out []thread.Message
 	for i := range messages {

@@ -61,7 +61,6 @@ func (c *call) planAndLog(id string, version int) (*plan.Plan, *thread.Thread, e
 	return p, log, err
 }
 
-// renderRequest is the request of a step around a log.
 func renderRequest(log *thread.Thread, step palimpsest.Step) palimpsest.Request {
 	return palimpsest.Request{Thread: log, Base: step.Base, Fixed: step.Fixed, Profile: step.Profile}
 }

@@ -18,7 +18,6 @@ func unknownAPI(name string) error {
 	return badField("api", "want anthropic, openai, responses or gemini, got %.40q", name)
 }
 
-// decodeBody reads a provider's request body.
 func decodeBody(name string, body json.RawMessage) (*prompt.Prompt, error) {
 	codec := apicodec.For(name)
 	switch {

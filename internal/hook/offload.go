@@ -107,7 +107,6 @@ func walkTexts(v gjson.Result, f func(gjson.Result) error) (err error) {
 // encodedFields are the members that hold bytes as base64, in Claude Code's results and in MCP's.
 var encodedFields = map[string]bool{"base64": true, "blob": true, "image_data": true}
 
-// isMedia reports whether an object is a picture or the like.
 func isMedia(v gjson.Result) bool {
 	switch v.Get("type").String() {
 	case "image", "audio", "video", "document", "pdf", "base64":

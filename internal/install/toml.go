@@ -47,7 +47,8 @@ func partsOf(doc string) []tomlPart {
 			}
 			name := strings.NewReplacer(" ", "", "\t", "", `"`, "", "'", "", "[", "", "]", "").Replace(doc[header:at[1]])
 			all[len(all)-1].to = header
-			all = append(all, tomlPart{name: name, from: header, body: at[1] + len(firstLine(doc[at[1]:]))})
+			line, _, _ := strings.Cut(doc[at[1]:], "\n") // the rest of it
+			all = append(all, tomlPart{name: name, from: header, body: at[1] + len(line)})
 			header = -1
 		}
 	}
@@ -63,12 +64,6 @@ func tomlArray(body string) string {
 		}
 	}
 	return ""
-}
-
-// firstLine is a text up to the end of its first line.
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
 }
 
 // table puts the table of our server into a document: into the one that is there goes how this program is started. In

@@ -263,7 +263,6 @@ const (
 	mostTold, leastMissing = 0.45, 2
 )
 
-// shareRare reports whether two sentences have a rare word in common.
 func shareRare(a, b string) bool {
 	of := standing.Stems(a)
 	return slices.ContainsFunc(standing.Stems(b), func(stem uint64) bool {

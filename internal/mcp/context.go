@@ -34,7 +34,9 @@ type compactNowArgs struct{ answerSize }
 func (s *Server) addContextTools(reads func(name, title, description string) *sdk.Tool) {
 	addTool(s, reads(notes.StatusTool, "The state of a context", `Tells what was removed from a session so far, and how many notes it has.`), s.contextStatus)
 	addTool(s, reads(notes.NoteTool, "Keep notes", `Keep notes for the time after a compaction: what was decided and why, what was ruled out, what is left to do. They are kept in the record of your session, and shown again after a compaction where Palimpsest's hooks are installed. They are your own words, no rules of the user.`), s.contextNote)
-	addTool(s, reads(notes.CompactTool, "Compact now", `Says how this session can be compacted now.`), s.compactNow)
+	addTool(s, reads(notes.CompactTool, "Compact now", `Says how this session can be compacted now.`), func(context.Context, compactNowArgs, int) (string, error) {
+		return "", errors.New(cannotCompact)
+	})
 }
 
 func (s *Server) contextStatus(ctx context.Context, in statusArgs, _ int) (string, error) {
@@ -52,10 +54,6 @@ func (s *Server) contextStatus(ctx context.Context, in statusArgs, _ int) (strin
 
 // cannotCompact is the answer of compact_now: nobody who speaks this protocol can compact a client.
 const cannotCompact = "by this protocol your client cannot be compacted: ask the user for the client's own command (/compact in Claude Code, Codex and others, between two turns), or go on: the client compacts by itself when its window is full. Write down with context_note what must not be lost"
-
-func (s *Server) compactNow(context.Context, compactNowArgs, int) (string, error) {
-	return "", errors.New(cannotCompact)
-}
 
 func (s *Server) contextNote(ctx context.Context, in noteArgs, _ int) (string, error) {
 	if in.Session == "" && in.Action != "write" {

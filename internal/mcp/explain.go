@@ -78,16 +78,11 @@ func recordRows(log *thread.Thread, p *plan.Plan) []string {
 // maxListedArtifacts limits the artifacts of a summary in a row.
 const maxListedArtifacts = 3
 
-// briefMessage describes a message in a few words.
 func briefMessage(m *thread.Message) string {
 	if r, ok := m.Result(); ok {
 		return r.Tool + ": " + clip.Line(strings.TrimSpace(r.Text()), 60)
 	}
 	return clip.Line(strings.TrimSpace(m.Text()), 60)
-}
-
-func (s *Server) preview(ctx context.Context, in compactArgs, tokens int) (string, error) {
-	return s.compact(ctx, keepArgs{compactArgs: in}, tokens)
 }
 
 // maxBudget is the largest plausible budget, in tokens.

@@ -106,7 +106,6 @@ func isMessage(line []byte) bool {
 	return len(batch) > 0 && !slices.ContainsFunc(batch, func(one json.RawMessage) bool { return !isSingleMessage(one) })
 }
 
-// isSingleMessage reports whether data is one message.
 func isSingleMessage(data []byte) bool {
 	_, err := jsonrpc.DecodeMessage(data)
 	return err == nil

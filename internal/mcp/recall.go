@@ -71,7 +71,11 @@ func (s *Server) recall(ctx context.Context, in recallArgs, tokens int) (string,
 			hits = all[:min(1, len(all))]
 		}
 		page := firstHits(hits, bytes)
-		text := writeHits(ctx, in.Query, page, searched, 4*bytes) + "\n\n" + searched.summary(done, len(found))
+		// They are written as the tool recall of a session writes them.
+		h := rehydrate.Handler{Recaller: fixedHits(page), DescribeThread: searched.describe, MaxBytes: 4 * bytes}
+		arguments, _ := json.Marshal(map[string]any{"query": in.Query, "limit": max(1, len(page))}) // texts and numbers can be encoded
+		answer, _ := h.Answer(ctx, thread.ToolCall{Name: recall.RecallTool, Arguments: string(arguments)})
+		text := answer.Text() + "\n\n" + searched.summary(done, len(found)) // empty if ctx is done
 		next := done + searched.count
 		switch {
 		case len(page) < len(all):
@@ -97,14 +101,6 @@ func readRecallCursor(cursor string, sessions int) (done, shown int, err error) 
 		return 0, 0, errCursor
 	}
 	return done, shown, nil
-}
-
-// writeHits writes hits like the tool recall of a session does.
-func writeHits(ctx context.Context, query string, hits []recall.Hit, of *searchedSessions, maxBytes int) string {
-	h := rehydrate.Handler{Recaller: fixedHits(hits), DescribeThread: of.describe, MaxBytes: maxBytes}
-	arguments, _ := json.Marshal(map[string]any{"query": query, "limit": max(1, len(hits))}) // texts and numbers can be encoded
-	answer, _ := h.Answer(ctx, thread.ToolCall{Name: recall.RecallTool, Arguments: string(arguments)})
-	return answer.Text() // empty if ctx is done
 }
 
 // fixedHits is a rehydrate.Recaller that returns these hits.
@@ -145,7 +141,6 @@ type searchedSessions struct {
 	unread int
 }
 
-// describe describes the session of a hit.
 func (p *searchedSessions) describe(threadID string) string {
 	one := p.byID[threadID]
 	text := "session " + clip.Line(threadID, 200) + " (" + one.Agent
@@ -230,7 +225,6 @@ func (s *Server) searchEntries(ctx context.Context, one Session, newest bool) ([
 	return entries, nil
 }
 
-// lastTurnStart returns the message that began the last turn.
 func lastTurnStart(t *thread.Thread) thread.ID {
 	for i := t.Len() - 1; i >= 0; i-- {
 		if m := t.At(i); m.StartsTurn() {

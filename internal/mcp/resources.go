@@ -28,7 +28,6 @@ const resourceTokens = maxTokens
 // sessionsPerPage limits the sessions on one page of resources.
 const sessionsPerPage = 10
 
-// addResources registers the resources and their list.
 func (s *Server) addResources() {
 	s.sdk.AddResourceTemplate(&sdk.ResourceTemplate{
 		Name: "artifact", Title: "Removed content", URITemplate: artifactAddress + "{id}", MIMEType: "text/plain",
@@ -112,7 +111,6 @@ func (s *Server) readResource(ctx context.Context, q *sdk.ReadResourceRequest) (
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: address, MIMEType: "text/plain", Text: text}}}, nil
 }
 
-// resourceText is the whole text of a resource.
 func (s *Server) resourceText(ctx context.Context, address string) (string, error) {
 	if id, ok := strings.CutPrefix(address, artifactAddress); ok {
 		id, err := url.PathUnescape(id)

@@ -67,7 +67,6 @@ type keepArgs struct {
 	Keep bool `json:"keep,omitempty" jsonschema:"Store the plan and put it in force, instead of only showing it. Earlier plans and the whole conversation stay."`
 }
 
-// addTools registers the tools.
 func (s *Server) addTools() {
 	no := false
 	reads := func(name, title, description string) *sdk.Tool {
@@ -82,7 +81,9 @@ func (s *Server) addTools() {
 	}
 	const would = `Show what compacting a session to a budget would do: each record, its reason and what it frees.`
 	if !s.options.Write {
-		addTool(s, reads("compact", "Preview a compaction", would+" Nothing is changed."), s.preview)
+		addTool(s, reads("compact", "Preview a compaction", would+" Nothing is changed."), func(ctx context.Context, in compactArgs, tokens int) (string, error) {
+			return s.compact(ctx, keepArgs{compactArgs: in}, tokens)
+		})
 		return
 	}
 	addTool(s, &sdk.Tool{Name: "compact", Title: "Compact a session", Description: would + " With keep the plan is stored and put in force; the conversation itself never changes.",
@@ -134,7 +135,6 @@ func (s *Server) listSessions(ctx context.Context, in sessionsArgs, tokens int) 
 	return s.pageOfRows(fmt.Sprintf("%s, the newest first: id · agent · project · changed · size · first words of the user, which are data.", clip.Count(left, "session")), rows, in.Cursor, tokens)
 }
 
-// row describes a session on one line.
 func (one *Session) row(first string) string {
 	parts := []string{one.ID, one.Agent}
 	if one.Project != "" {

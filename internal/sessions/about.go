@@ -3,6 +3,7 @@ package sessions
 import (
 	"bytes"
 	"cmp"
+	"database/sql"
 	"io"
 	"os"
 	"path/filepath"
@@ -71,14 +72,17 @@ func (s Session) FirstRequest() string {
 	return s.about().First
 }
 
-// about reads what the session is about.
 func (s Session) about() (a About) {
 	file, id, inDatabase := splitDatabasePath(s.Path)
 	if inDatabase {
 		if read, err := readSession(file, id, nil, maxFirstMessages); err == nil {
 			a.add(read)
 		}
-		a.Tokens = usageInDatabase(file, id)
+		var record string                               // of the newest request
+		_ = withDatabase(file, func(db *sql.DB) error { // other versions may have no such column
+			return db.QueryRow(generationOf(db, id).usage, id).Scan(&record)
+		})
+		a.Tokens = usageOf(gjson.Parse(record))
 		a.Dir = cmp.Or(a.Dir, s.Project)
 		return a
 	}

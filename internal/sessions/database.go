@@ -280,15 +280,6 @@ func generationOf(db *sql.DB, id string) *generation {
 	return &generations[1]
 }
 
-// usageInDatabase is the size that a session's newest request had; 0 if the agent does not say.
-func usageInDatabase(path, id string) int {
-	var record string
-	_ = withDatabase(path, func(db *sql.DB) error { // other versions may have no such column
-		return db.QueryRow(generationOf(db, id).usage, id).Scan(&record)
-	})
-	return usageOf(gjson.Parse(record))
-}
-
 // rowDocument says how rows become a document: the columns of the session with a list of its messages.
 type rowDocument struct {
 	list, order string            // the list's name, and the order of the messages

@@ -312,12 +312,6 @@ func (f *Finder) Shown(list []Session) {
 	}
 }
 
-// lastShown is the list that was shown last; known is false if none was.
-func (f *Finder) lastShown() (list []Session, known bool) {
-	data, err := os.ReadFile(filepath.Join(f.Keep, shownName))
-	return list, f.Keep != "" && err == nil && json.Unmarshal(data, &list) == nil
-}
-
 // Resolve finds the session that a name means: its number in the list last shown, from 1, its id, or the
 // beginning of that. found is false for the name of a file, and for what names no session. The error wraps
 // ErrName: there is no such number, or several ids begin so.
@@ -325,10 +319,11 @@ func (f *Finder) Resolve(name string) (s Session, found bool, err error) {
 	if _, err := os.Lstat(name); err == nil || name == "" || name == "-" || strings.ContainsAny(name, `/\`) {
 		return Session{}, false, nil
 	}
-	list, known := f.lastShown()
-	number, err := strconv.Atoi(name)
-	if known && err == nil && isNumber(name) {
-		return pickNumber(list, number)
+	if number, err := strconv.Atoi(name); err == nil && isNumber(name) && f.Keep != "" {
+		var list []Session // the one that was shown last
+		if data, err := os.ReadFile(filepath.Join(f.Keep, shownName)); err == nil && json.Unmarshal(data, &list) == nil {
+			return pickNumber(list, number)
+		}
 	}
 	all, err := f.Find("")
 	if err != nil {

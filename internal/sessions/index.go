@@ -91,7 +91,6 @@ func (ix *index) get(s *Session) (file indexed, ok bool) {
 	return file, ok && file.Bytes == s.Bytes && file.Changed == s.Changed.UnixNano()
 }
 
-// note notes what was read of a session's file.
 func (ix *index) note(s *Session, file indexed) {
 	file.Bytes, file.Changed = s.Bytes, s.Changed.UnixNano()
 	ix.Files[s.Path] = file

@@ -162,7 +162,9 @@ func (g *guardedModel) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Op
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil {
-		if !errors.Is(err, context.Canceled) && !isRequestError(err) {
+		// A failure that is about this request only says nothing of the next one.
+		only := llm.IsOverflow(err) || errors.Is(err, llm.ErrInvalid) || errors.Is(err, llm.ErrRefused) || errors.Is(err, llm.ErrTruncated)
+		if !errors.Is(err, context.Canceled) && !only {
 			g.failed, g.retryAt = err, g.now().Add(retryDelay)
 		}
 		return nil, err
@@ -172,12 +174,6 @@ func (g *guardedModel) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Op
 		g.onUsage(g.name, reply.Usage)
 	}
 	return reply, nil
-}
-
-// isRequestError reports whether a failure is about this request only: the next one may
-// succeed.
-func isRequestError(err error) bool {
-	return llm.IsOverflow(err) || errors.Is(err, llm.ErrInvalid) || errors.Is(err, llm.ErrRefused) || errors.Is(err, llm.ErrTruncated)
 }
 
 // Adjust replaces what a prompt asks for by the settings.

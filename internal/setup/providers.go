@@ -22,7 +22,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// open makes the clients of models.
 func (p *Policy) open(use []string) (all []*guardedModel, err error) {
 	for _, name := range use {
 		var g llm.Generator = llm.Agent{}
@@ -98,7 +97,6 @@ func (p provider) connect(model string, o *Options) (connection, error) {
 	return c, nil
 }
 
-// newClient makes the client of a model that writes summaries.
 func newClient(use string, o *Options) (llm.Generator, error) {
 	if use == llm.AgentName {
 		return nil, fmt.Errorf("%w: summarizer agent: there is no agent here whose model could be used; \"palimpsest run\" and \"palimpsest serve\" have one", ErrUsage)

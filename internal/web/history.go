@@ -39,7 +39,11 @@ func history(s Input) (plans []view.Plan, steps []view.Step, cached bool) {
 		behind[i] = behind[i+1] + s.Result.Sizes[i]
 	}
 	var whole, sent runningBill
-	whole.rates, whole.price = ratesOf(s.Model, s.Result.Before)
+	if price, known := s.Model.Price(s.Result.Before); known {
+		if whole.rates, known = s.Model.Rates(s.Result.Before); known {
+			whole.price = price.Input / 1e6
+		}
+	}
 	sent.rates, sent.price = whole.rates, whole.price
 	lifetime := s.Model.Cache.Life()
 	inForce := 0 // how many plans were put in force so far
@@ -136,13 +140,4 @@ func (b *runningBill) addRequest(size, kept int, cold bool) float64 {
 	}
 	b.last = size
 	return (b.rates.Read*float64(read) + b.rates.Write*float64(size-read)) * b.price
-}
-
-func ratesOf(m token.Model, size int) (token.Rates, float64) {
-	r, known := m.Rates(size)
-	p, priced := m.Price(size)
-	if !known || !priced {
-		return token.Rates{}, 0
-	}
-	return r, p.Input / 1e6
 }

@@ -45,12 +45,14 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 
 // Handler serves the page and its files.
 func Handler() http.Handler {
+	// The policies for previews, and what the policy auto can favor.
+	choices, _ := json.Marshal(map[string][]string{"policies": policyfile.Bases(), "favors": policy.Favors()}) // names can be written
 	type answer struct{ kind, body string }
 	answers := map[string]answer{
 		"/":          {"text/html; charset=utf-8", pageWith(`<link rel="stylesheet" href="/page.css">`, `<script src="/page.js"></script>`)},
 		"/page.css":  {"text/css; charset=utf-8", pageFile("page.css")},
 		"/page.js":   {"text/javascript; charset=utf-8", pageScript()},
-		"/page.json": {"application/json", choicesJSON()},
+		"/page.json": {"application/json", string(choices)},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a, ok := answers[r.URL.Path]
@@ -66,12 +68,6 @@ func Handler() http.Handler {
 		h.Set("Cache-Control", "no-cache")
 		_, _ = io.WriteString(w, a.body) // the reader may be gone
 	})
-}
-
-// choicesJSON are the policies for previews, and what the policy auto can favor.
-func choicesJSON() string {
-	data, _ := json.Marshal(map[string][]string{"policies": policyfile.Bases(), "favors": policy.Favors()}) // names can be written
-	return string(data)
 }
 
 // Paths are the patterns that Handler answers.

@@ -145,7 +145,6 @@ func viewRecord(t *thread.Thread, p *plan.Plan, ref plan.Ref) view.Record {
 	return out
 }
 
-// promptParts are the parts of the prompt, in order.
 func promptParts(s Input, at map[plan.Ref]int, limit int) []view.Part {
 	var out []view.Part
 	p := s.Result.Prompt
