@@ -64,7 +64,6 @@ func describePolicy(s *policyfile.Settings, window int, prices token.Rates) stri
 	return "compacts " + words + " (favor: " + string(a.Favor) + ")"
 }
 
-// tokenRange writes a range of tokens as aboutTokens does.
 func tokenRange(from, to int) string {
 	least, most := aboutTokens(from), aboutTokens(to)
 	if least == most {
@@ -122,7 +121,6 @@ var reasonPrefix = lazyregexp.New(`^the request takes [0-9]+ tokens (and )?(is )
 // longNumber matches a number that is written with commas.
 var longNumber = lazyregexp.New(`\b[0-9]{4,9}\b`)
 
-// compactionLine describes a compaction in one line.
 func compactionLine(e event.Event, why string) string {
 	line := fmt.Sprintf("compacted %s tokens to %s", number(e.TokensBefore), number(e.TokensAfter))
 	if why = reasonPrefix().ReplaceAllString(strings.ReplaceAll(why, "-", " "), ""); why != "" {
@@ -162,22 +160,18 @@ func (t *troubles) Emit(_ context.Context, e event.Event) {
 	if line == "" {
 		return
 	}
+	first := "" // the error that the others of the chain wrap, which name the conversation
+	for err := e.Cause; err != nil; err = errors.Unwrap(err) {
+		first = err.Error()
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := string(e.Type) + " " + e.Err + " " + innermost(e.Cause)
+	key := string(e.Type) + " " + e.Err + " " + first
 	if t.told[key] && e.Type != event.WindowLearned && e.Type != event.ModelAssumed {
 		return
 	}
 	t.told[key] = true
 	t.print(e, line)
-}
-
-// innermost is the text of the first error of a chain. Those around it name the conversation.
-func innermost(err error) (text string) {
-	for ; err != nil; err = errors.Unwrap(err) {
-		text = err.Error()
-	}
-	return text
 }
 
 // troubleLine describes what failed in one line; empty for all other events.

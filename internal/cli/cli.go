@@ -84,7 +84,11 @@ func Execute(ctx context.Context, args []string, s Streams, newRoot func(Streams
 	}
 	status := statusOf(err)
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
-		if writeJSON(s.Err, newFailure(err, status)) == nil {
+		f := failure{Error: ErrorText(err), Status: status}
+		if over, ok := errors.AsType[*policy.BudgetError](err); ok {
+			f.Error, f.Budget, f.Need, f.Parts = policy.ErrOverBudget.Error(), over.Budget, over.Need, over.Parts
+		}
+		if writeJSON(s.Err, f) == nil {
 			return status
 		}
 	}
@@ -150,7 +154,6 @@ what does not fit), 4 the input is not valid (the error names the line or path).
 	return root
 }
 
-// statusOf returns the exit status for an error.
 func statusOf(err error) int {
 	var syntax *transcript.SyntaxError
 	invalid := []error{
@@ -179,14 +182,6 @@ type failure struct {
 	Budget int           `json:"budget,omitempty"`
 	Need   int           `json:"need,omitempty"`
 	Parts  []policy.Part `json:"parts,omitempty"`
-}
-
-func newFailure(err error, status int) failure {
-	f := failure{Error: ErrorText(err), Status: status}
-	if over, ok := errors.AsType[*policy.BudgetError](err); ok {
-		f.Error, f.Budget, f.Need, f.Parts = policy.ErrOverBudget.Error(), over.Budget, over.Need, over.Parts
-	}
-	return f
 }
 
 // callPrefixes matches the function names in the text of an error.
@@ -296,8 +291,7 @@ func writeJSON(w io.Writer, v any) error {
 func argCount(least, most int, want string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			wanted := want + listedBy(want)
-			return fmt.Errorf("%w: got %s, want %s", errUsage, plural(len(args), "argument"), wanted)
+			return fmt.Errorf("%w: got %s, want %s%s", errUsage, plural(len(args), "argument"), want, listedBy(want))
 		}
 		return nil
 	}

@@ -190,8 +190,11 @@ read it.`,
 			conv.policy, conv.summarizer = "auto", policyfile.Extractive // the plan holds what they made
 			conv.in.store = &store
 			bounded := conv.budget != 0 || conv.modelName != ""
-			if !bounded {
-				conv.measureLike(p)
+			if !bounded { // the plan's own, so that its figures can be compared
+				conv.budget = max(p.CompactedTokens, 1)
+				if _, err := token.New(p.Counter, nil); err == nil { // one that a provider's figures calibrated has no name
+					conv.planCounter = p.Counter
+				}
 			}
 			if err := conv.open(c.Context(), args[0], s); err != nil {
 				return err
@@ -236,15 +239,6 @@ read it.`,
 	c.Flags().StringVar(&planPath, "plan", "", "the plan to apply, from `PLAN.json`")
 	c.Flags().StringVarP(&out, "output", "o", "", "write the prompt to `OUT` (default: standard output)")
 	return c
-}
-
-// measureLike takes budget and counter of a plan, so that its figures can be compared. A counter
-// that was calibrated by a provider's figures cannot be found by its name.
-func (c *conversation) measureLike(p *plan.Plan) {
-	c.budget = max(p.CompactedTokens, 1)
-	if _, err := token.New(p.Counter, nil); err == nil {
-		c.planCounter = p.Counter
-	}
 }
 
 func writePlan(path string, p *plan.Plan, s Streams) error {

@@ -87,13 +87,11 @@ func (c *conversation) files(path string) []string {
 
 // open reads the input and resolves the names that the user gave.
 func (c *conversation) open(ctx context.Context, path string, s Streams) error {
-	if err := c.in.load(ctx, path, s.In); err != nil {
-		return err
+	told := s
+	if c.asJSON {
+		told.Err = nil
 	}
-	if !c.asJSON && s.Err != nil {
-		c.in.printTaken(s.Err)
-	}
-	if err := c.in.selectRun(); err != nil {
+	if err := c.in.open(ctx, path, told); err != nil {
 		return err
 	}
 	if c.in.Thread.Len() == 0 && len(c.in.Side) > 0 {
@@ -174,16 +172,12 @@ func (c *conversation) resolve() error {
 	}
 	config := chosen.Config(c.counter)
 	config.Answers = llm.NewAnswers(c.answers)
-	config.Memory = memoryFor(c.in.Thread)
+	// Room for what is read of a whole conversation in the quarter that a memory has for it: with less, each pass over
+	// a long one would read all of it again.
+	config.Memory = palimpsest.NewMemory(max(palimpsest.DefaultMemory, 4*readFactor*textBytes(c.in.Thread)))
 	c.summaries, c.writes = made, config.Summarizer
 	c.compactor, err = palimpsest.New(config)
 	return err
-}
-
-// memoryFor has room for what is read of a whole conversation in the quarter that a memory has for it: with less,
-// each pass over a long one would read all of it again.
-func memoryFor(t *thread.Thread) *palimpsest.Memory {
-	return palimpsest.NewMemory(max(palimpsest.DefaultMemory, 4*readFactor*textBytes(t)))
 }
 
 // readFactor is how many times a text what is read of it takes at most: of short lines of code.
@@ -212,28 +206,24 @@ const (
 	halfOfIt, whatMustStay = "half of it", "what must stay of it"
 )
 
-// resolveBudget sets the budget where the user named none: what the window of --model leaves for the input, else
-// defaultBudget.
+// resolveBudget sets the budget where the user named none: what the window of --model leaves for the input, else a
+// part of the window of the file's model.
 func (c *conversation) resolveBudget() error {
 	switch {
 	case c.budget > 0:
 	case c.modelName != "":
-		if c.budget = inputTokens(c.model); c.budget <= 0 {
+		answer := c.model.AnswerReserve(0)
+		if c.budget = c.model.WindowBeside(answer) - answer; c.budget <= 0 {
 			return fmt.Errorf("%w: the context window of %s is not known; add --budget TOKENS", errUsage, c.model.Name)
 		}
 		c.budgetReason = "what the window of " + c.model.Name + " leaves"
 	default:
-		c.budget, c.budgetReason = defaultBudget(c.models, c.in.Model)
+		c.budget, c.budgetReason = fallbackBudget, "the window of its model is not known"
+		if m, err := c.models.Find(c.in.Model); err == nil && c.in.Model != "" && m.Window > 0 {
+			c.budget, c.budgetReason = m.Window/windowShare, "a quarter of the window of "+printable(shorten(c.in.Model, 60))
+		}
 	}
 	return nil
-}
-
-// defaultBudget is the budget of all commands for a conversation of a model, and where it comes from.
-func defaultBudget(models token.ModelSet, model string) (budget int, reason string) {
-	if m, err := models.Find(model); err == nil && model != "" && m.Window > 0 {
-		return m.Window / windowShare, "a quarter of the window of " + printable(shorten(model, 60))
-	}
-	return fallbackBudget, "the window of its model is not known"
 }
 
 func (c *conversation) request() palimpsest.Request {

@@ -69,7 +69,6 @@ contents, damaged pages and indexes of a SQLite file. Nothing is changed.`,
 	})
 }
 
-// counts says what is in a store.
 func (p *printer) counts(c care.Counts) {
 	p.line("%s · %s · %s · %s · %s · %s · %s with %s bytes",
 		plural(c.Tenants, "tenant"), plural(c.Threads, "thread"), plural(c.Messages, "message"), plural(c.Plans, "plan"),
@@ -187,9 +186,25 @@ func dbStatsCommand(s Streams) *cobra.Command {
 removed from prompts is a message of its thread in any case, under the id of an artifact
 or its own, and "palimpsest artifact" reads it there; it is counted by itself.`,
 	}, false, func(c *cobra.Command, db *database) error {
-		r, err := db.stats(c.Context())
-		if err != nil {
+		var r struct {
+			care.Counts
+			care.Removed
+			Bytes     int64 `json:"database_bytes,omitempty"` // the size of the database
+			Leftovers int   `json:"leftovers,omitempty"`      // files beside it that no row names
+		}
+		var err error
+		if r.Counts, r.Removed, err = care.Count(c.Context(), db.DB); err != nil {
 			return err
+		}
+		if d, ok := db.DB.(sqlDatabase); ok {
+			if r.Bytes, err = d.Bytes(c.Context()); err != nil {
+				return err
+			}
+			files, err := d.Leftovers(c.Context())
+			if err != nil {
+				return err
+			}
+			r.Leftovers = len(files)
 		}
 		return writeResult(s.Out, c, r, func(p *printer) {
 			p.counts(r.Counts)
@@ -206,33 +221,11 @@ or its own, and "palimpsest artifact" reads it there; it is counted by itself.`,
 	})
 }
 
-// storeStats is the output of db stats.
-type storeStats struct {
-	care.Counts
-	care.Removed
-	Bytes     int64 `json:"database_bytes,omitempty"` // the size of the database
-	Leftovers int   `json:"leftovers,omitempty"`      // files beside it that no row names
-}
-
 // sqlDatabase is what stores in databases can do besides.
 type sqlDatabase interface {
 	Bytes(ctx context.Context) (int64, error)
 	Leftovers(ctx context.Context) ([]string, error)
 	Vacuum(ctx context.Context) error
-}
-
-func (db *database) stats(ctx context.Context) (r storeStats, err error) {
-	r.Counts, r.Removed, err = care.Count(ctx, db.DB)
-	d, ok := db.DB.(sqlDatabase)
-	if err != nil || !ok {
-		return r, err
-	}
-	if r.Bytes, err = d.Bytes(ctx); err != nil {
-		return r, err
-	}
-	files, err := d.Leftovers(ctx)
-	r.Leftovers = len(files)
-	return r, err
 }
 
 func dbVacuumCommand(s Streams) *cobra.Command {

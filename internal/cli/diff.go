@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -39,8 +38,10 @@ on this machine.`,
 			if a.ThreadID != b.ThreadID {
 				return fmt.Errorf("%w: the plans are for different threads, %s and %s", ErrInvalid, printable(a.ThreadID), printable(b.ThreadID))
 			}
-			log, err := in.threadOf(c.Context(), append(args, a.ThreadID)[2], s)
-			if err != nil && len(args) > 2 {
+			var log *thread.Thread
+			if err = in.open(c.Context(), append(args, a.ThreadID)[2], Streams{In: s.In}); err == nil {
+				log = in.Thread
+			} else if len(args) > 2 {
 				return err
 			}
 			changes := changeRows(log, plan.Diff(a, b))
@@ -50,17 +51,6 @@ on this machine.`,
 	in.addFlags(c, "look at")
 	c.Flags().Bool("json", false, "write the changes as a JSON array")
 	return c
-}
-
-// threadOf is the conversation that a name means.
-func (in *input) threadOf(ctx context.Context, name string, s Streams) (*thread.Thread, error) {
-	if err := in.load(ctx, name, s.In); err != nil {
-		return nil, err
-	}
-	if err := in.selectRun(); err != nil {
-		return nil, err
-	}
-	return in.Thread, nil
 }
 
 // changeRow is a change with its message, as far as that is known.
@@ -123,7 +113,6 @@ func printDiff(p *printer, a, b *plan.Plan, changes []changeRow) {
 	p.text("the request under the second is %s under the first; `palimpsest render FILE --plan PLAN --to text` shows one; --json lists each message", by)
 }
 
-// summaryLines are the lines of all summaries of a plan.
 func summaryLines(made *plan.Plan) (lines []string) {
 	for _, s := range made.Summarizations {
 		for line := range strings.SplitSeq(s.Summary.Render(), "\n") {

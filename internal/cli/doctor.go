@@ -88,7 +88,6 @@ func (p *printer) checks(all []check) {
 	}
 }
 
-// examine makes all checks.
 func examine(ctx context.Context) (all []check, err error) {
 	self, err := thisProgram()
 	if err != nil {
@@ -213,7 +212,6 @@ func examinePort(ctx context.Context, settings *config.Config) check {
 	return check{"port", checkWarning, "`palimpsest serve` cannot " + ErrorText(err), mend}
 }
 
-// examineStore opens the store, if there is one.
 func examineStore(ctx context.Context, settings *config.Config) check {
 	flag, listen := storeFlag{}, settings.Text("listen")
 	c := check{Of: "store", State: checkOK}

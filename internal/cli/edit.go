@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -34,12 +33,8 @@ type edited struct {
 
 // planEdit is pin or expand.
 type planEdit struct {
-	store storeFlag
-	pins  bool
-	free  bool // with pins
-	// change makes the new plan; done says what it did to the message.
-	change func(context.Context, *palimpsest.Session, thread.ID) error
-	done   func() string
+	store      storeFlag
+	pins, free bool // free with pins
 }
 
 const messageHelp = `THREAD is the id of a conversation that compact, run or serve stored ("palimpsest threads"),
@@ -47,17 +42,8 @@ MESSAGE what recall shows of one: the id of an artifact or of a message, or the 
 (6 characters or more).`
 
 func pinCommand(s Streams) *cobra.Command {
-	e := planEdit{pins: true}
-	e.change = func(ctx context.Context, session *palimpsest.Session, id thread.ID) error {
-		return session.Pin(ctx, id, !e.free)
-	}
-	e.done = func() string {
-		if e.free {
-			return "is pinned no more"
-		}
-		return "is pinned: no plan hides it"
-	}
-	c := &cobra.Command{
+	e := &planEdit{pins: true}
+	c := e.command(&cobra.Command{
 		Use:   "pin THREAD MESSAGE",
 		Short: "Keep a message of a stored conversation as it was said, in all plans",
 		Long: `Pin shows a message as it was said, a call with its results, now and after each compaction; the
@@ -65,19 +51,13 @@ summary that tells of it stays. --free lets plans hide the message again. This i
 
 ` + messageHelp,
 		Example: "  palimpsest recall \"retry\"\n  palimpsest pin ticket-4711 5ea67a3188b7",
-	}
+	}, s)
 	c.Flags().BoolVar(&e.free, "free", false, "let plans hide the message again")
-	return e.command(c, s)
+	return c
 }
 
 func expandCommand(s Streams) *cobra.Command {
-	e := planEdit{
-		change: func(ctx context.Context, session *palimpsest.Session, id thread.ID) error {
-			return session.Expand(ctx, id)
-		},
-		done: func() string { return "is shown as it was said, until the next compaction" },
-	}
-	return e.command(&cobra.Command{
+	return new(planEdit).command(&cobra.Command{
 		Use:   "expand THREAD MESSAGE",
 		Short: "Show again what the plan of a stored conversation hides",
 		Long: `Expand shows a message that the plan in force hides as it was said, a call with its results,
@@ -104,6 +84,17 @@ func (e *planEdit) command(c *cobra.Command, s Streams) *cobra.Command {
 	e.store.addFlags(c)
 	c.Flags().Bool("json", false, "write the result as JSON")
 	return c
+}
+
+// done says what became of the message.
+func (e *planEdit) done() string {
+	switch {
+	case e.free:
+		return "is pinned no more"
+	case e.pins:
+		return "is pinned: no plan hides it"
+	}
+	return "is shown as it was said, until the next compaction"
 }
 
 func (e *planEdit) edit(ctx context.Context, k *tenantStore, name, message string) (*edited, error) {
@@ -138,7 +129,11 @@ func (e *planEdit) edit(ctx context.Context, k *tenantStore, name, message strin
 	if err != nil {
 		return nil, err
 	}
-	err = e.change(ctx, session.OnlyIf(palimpsest.Condition{Plans: &version}), id)
+	if session = session.OnlyIf(palimpsest.Condition{Plans: &version}); e.pins {
+		err = session.Pin(ctx, id, !e.free)
+	} else {
+		err = session.Expand(ctx, id)
+	}
 	if errors.Is(err, store.ErrNotFound) && !hidden {
 		err = fmt.Errorf("message %s is shown as it was said already: the plan in force does not hide it", printable(string(id)))
 	}
@@ -151,15 +146,6 @@ func (e *planEdit) edit(ctx context.Context, k *tenantStore, name, message strin
 	}
 	made.Shown, made.Tokens = len(current.Actions())-len(next.Actions()), next.CompactedTokens-current.CompactedTokens
 	return made, nil
-}
-
-// session is a stored conversation whose plans can be changed.
-func (k *tenantStore) session(id string) (*palimpsest.Session, error) {
-	c, err := palimpsest.New(palimpsest.Config{Store: k.Tenant, Requester: artifact.Requester{TenantID: k.id}})
-	if err != nil {
-		return nil, err
-	}
-	return c.Session(id), nil
 }
 
 // messageOf is the id that a MESSAGE means: one of the log, the only one that begins so, or that of an artifact of
@@ -250,7 +236,6 @@ its plans.`,
 // beforeLast stands for the plan before the one in force.
 const beforeLast = -1
 
-// undo puts plan n of a thread in force again.
 func (k *tenantStore) undo(ctx context.Context, name string, n int) (*undone, error) {
 	info, err := k.thread(ctx, name)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,10 +15,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
+	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -79,7 +84,11 @@ session and a conversation with one id the session is shown, or with --store the
 				fmt.Fprintf(s.Err, "palimpsest: %s\n", maskedNote(masked))
 			}
 			if out != "" && out != "-" {
-				fmt.Fprintf(s.Err, "palimpsest: %s → %s tokens, counted with %s%s; open %s in a browser\n", number(v.Before), number(v.After), v.Counter, budgetPhrase(conv.budget, conv.budgetReason), printable(out))
+				budget := ""
+				if conv.budget > 0 { // a stored plan has none
+					budget = ", for a budget of " + number(conv.budget) + inBrackets(conv.budgetReason)
+				}
+				fmt.Fprintf(s.Err, "palimpsest: %s → %s tokens, counted with %s%s; open %s in a browser\n", number(v.Before), number(v.After), v.Counter, budget, printable(out))
 			}
 			return nil
 		},
@@ -124,14 +133,6 @@ func (c *conversation) shown(ctx context.Context, path string, s Streams) (*web.
 		shown.Side = append(shown.Side, view.Side{Title: cmp.Or(side.Title, sessions.FirstRequest(side.Thread)), Messages: side.Thread.Len()})
 	}
 	return shown, nil
-}
-
-// budgetPhrase says for which budget a plan was made; nothing for a stored one.
-func budgetPhrase(budget int, reason string) string {
-	if budget == 0 {
-		return ""
-	}
-	return ", for a budget of " + number(budget) + inBrackets(reason)
 }
 
 // checkStoredFlags returns an error for flags that say how to compact: a stored thread is shown
@@ -228,4 +229,64 @@ func counterOfNewest(plans []*plan.Plan) (*token.Counter, error) {
 		}
 	}
 	return token.New("o200k", nil)
+}
+
+// maxSessions limits the sessions that the page lists.
+const maxSessions = 200
+
+// pageSessions are the agents' sessions on this machine, for the daemon's page.
+type pageSessions struct{ finder *sessions.Finder }
+
+// List implements daemon.Sessions.
+func (l *pageSessions) List(ctx context.Context) (items []view.Session, err error) {
+	all, err := l.finder.Find("")
+	all = firstN(all, maxSessions)
+	if err := describeAll(ctx, l.finder, all); err != nil {
+		return nil, err
+	}
+	return mapSlice(all, func(f sessions.Session) view.Session {
+		return view.Session{ID: f.ID, Agent: f.Agent, Project: printable(f.Project), Title: firstWords(f), ChangedAt: f.Changed, Bytes: f.Bytes}
+	}), err
+}
+
+// View implements daemon.Sessions.
+func (l *pageSessions) View(ctx context.Context, id string, q *api.Compact) (*view.View, error) {
+	all, err := l.finder.Find("")
+	if err != nil {
+		return nil, err
+	}
+	n := slices.IndexFunc(all, func(f sessions.Session) bool { return f.ID == id })
+	if n < 0 {
+		return nil, newProblem(api.NotFound, http.StatusNotFound, "there is no session with this id on this machine")
+	}
+	name := cmp.Or(q.Policy, "auto")
+	if !slices.Contains(policyfile.Bases(), name) {
+		return nil, newProblem(api.BadRequest, http.StatusBadRequest, "policy: want one of "+strings.Join(policyfile.Bases(), ", "))
+	}
+	conv := conversation{policy: name, budget: q.Budget, summarizer: policyfile.Extractive}
+	conv.in.run = 1 // others in the file belong to sub-agents
+	shown, err := conv.shown(ctx, all[n].Path, Streams{})
+	var over *policy.BudgetError
+	if err != nil && !errors.As(err, &over) && ctx.Err() == nil {
+		return nil, newProblem(api.BadRequest, http.StatusBadRequest, ErrorText(err))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return web.View(*shown), nil
+}
+
+func newProblem(kind string, status int, detail string) *api.Problem {
+	return &api.Problem{Type: api.ProblemBase + kind, Title: http.StatusText(status), Status: status, Detail: detail}
+}
+
+// policyLookup finds policies for the daemon, by name.
+func policyLookup(counter *token.Counter) func(name, favor string) (palimpsest.Config, error) {
+	return func(name, favor string) (palimpsest.Config, error) {
+		chosen, err := setup.Open(name, &setup.Options{Favor: favor})
+		if err != nil {
+			return palimpsest.Config{}, err
+		}
+		return chosen.Config(counter), nil
+	}
 }

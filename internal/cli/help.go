@@ -19,7 +19,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
-// showHelp shows the help of the command that args name.
 func showHelp(c *cobra.Command, args []string) error {
 	of, rest, err := c.Root().Find(args)
 	if err != nil || len(rest) > 0 {
@@ -122,7 +121,6 @@ func manualFlags(b io.Writer, title string, flags *pflag.FlagSet) {
 	})
 }
 
-// escapeRoff escapes a text for roff.
 func escapeRoff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")

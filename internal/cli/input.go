@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +53,17 @@ func (in *input) load(ctx context.Context, name string, stdin io.Reader) error {
 	return in.read(stdin)
 }
 
-// read reads the file of the target.
+// open reads one conversation of what a name means, and says on standard error, if there is one, what that is.
+func (in *input) open(ctx context.Context, name string, s Streams) error {
+	if err := in.load(ctx, name, s.In); err != nil {
+		return err
+	}
+	if s.Err != nil {
+		in.printTaken(s.Err)
+	}
+	return in.selectRun()
+}
+
 func (in *input) read(stdin io.Reader) (err error) {
 	path := in.path
 	if in.from != "" && !slices.Contains(transcript.Formats(), transcript.Format(in.from)) {
@@ -94,7 +106,6 @@ func limitGarbage(above uint64) {
 	}
 }
 
-// selectRun picks one conversation of the file.
 func (in *input) selectRun() error {
 	n := len(in.file.Transcripts)
 	switch {
@@ -142,7 +153,6 @@ func (in *input) api() string {
 	return wire.Chat
 }
 
-// printWarnings says what is doubtful in the file.
 func (in *input) printWarnings(p *printer) {
 	if in.file != nil {
 		p.kinds("warning: "+shorten(in.target.name(), 60), in.warnings())
@@ -212,6 +222,9 @@ func (s inputSummary) print(p *printer) {
 
 func formatNames() string { return joinFormats(transcript.Formats()) }
 
+// writerNames are the values of --into.
+func writerNames() string { return joinFormats(transcript.Writers()) }
+
 func joinFormats(formats []transcript.Format) string {
 	return joinEach(formats, func(f transcript.Format) string { return string(f) })
 }
@@ -227,4 +240,74 @@ func apiOf(log *thread.Thread) string {
 		}
 	}
 	return ""
+}
+
+// interruptibleReader ends a read when the context ends, so that Ctrl-C works while a
+// command waits for standard input.
+type interruptibleReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read reads, or returns the context's error. It is not safe for concurrent use.
+func (i *interruptibleReader) Read(p []byte) (int, error) {
+	if err := i.ctx.Err(); err != nil {
+		return 0, err
+	}
+	var n int
+	var err error
+	buf, read := make([]byte, len(p)), make(chan struct{})
+	go func() { // an abandoned read ends when its file is closed
+		n, err = i.r.Read(buf)
+		close(read)
+	}()
+	select {
+	case <-read:
+		return copy(p, buf[:n]), err
+	case <-i.ctx.Done():
+		return 0, i.ctx.Err()
+	}
+}
+
+// openInput opens a file, or "-" for standard input. A pipe ends with the context of stdin.
+func openInput(path string, stdin io.Reader) (io.ReadCloser, error) {
+	switch {
+	case path == "-":
+		return io.NopCloser(stdin), nil
+	case isPipe(path): // nobody may ever write to it, and to open it waits too
+		var r io.Reader = pipe(sync.OnceValues(func() (*os.File, error) { return os.Open(path) }))
+		if i, ok := stdin.(*interruptibleReader); ok {
+			r = &interruptibleReader{ctx: i.ctx, r: r}
+		}
+		return io.NopCloser(r), nil
+	}
+	if err := checkNoFolder(path); err != nil {
+		return nil, err
+	}
+	return os.Open(path)
+}
+
+func isPipe(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
+}
+
+// pipe is opened at the first read.
+type pipe func() (*os.File, error)
+
+// Read implements io.Reader.
+func (open pipe) Read(data []byte) (int, error) {
+	f, err := open()
+	if err != nil {
+		return 0, err
+	}
+	return f.Read(data)
+}
+
+// checkNoFolder returns an error for the name of a folder.
+func checkNoFolder(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory; name a file in it", path)
+	}
+	return nil
 }

@@ -176,7 +176,6 @@ type runRow struct {
 	Band    float64 `json:"error_band,omitempty"`
 }
 
-// runRows describes each conversation of a file.
 func runRows(conv *conversation) (rows []runRow, err error) {
 	for n, t := range conv.in.file.Transcripts {
 		conv.in.Transcript = &t
@@ -378,7 +377,6 @@ type tally struct {
 	hosted map[string]string // names of tools of the provider, by call
 }
 
-// addMessage adds the message at position i.
 func (t *tally) addMessage(i int, m *thread.Message, size int) {
 	who := describe.Speaker(m)
 	addKind(t.kinds, who, size)

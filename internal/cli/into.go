@@ -37,9 +37,6 @@ type resumedSession struct {
 	Notes []string       `json:"notes,omitempty"`
 }
 
-// writerNames are the values of --into.
-func writerNames() string { return joinFormats(transcript.Writers()) }
-
 // writeSession writes the prompt of a compaction as a session of the agent, and counts what it lacks.
 func (c *conversation) writeSession(res *palimpsest.Result, out string) (*resumedSession, error) {
 	made, err := c.writePrompt(*res.Prompt, out)
@@ -65,9 +62,11 @@ func (c *conversation) writePrompt(p prompt.Prompt, out string) (*resumedSession
 			p.Messages = append([]thread.Message{note}, p.Messages...)
 		}
 	}
-	dir, err := c.in.workingDir()
-	if err != nil {
-		return nil, err
+	dir := c.in.Dir
+	if info, err := os.Stat(dir); dir == "" || err != nil || !info.IsDir() { // not on this machine
+		if dir, err = os.Getwd(); err != nil {
+			return nil, err
+		}
 	}
 	about := cmp.Or(strings.TrimSpace(strings.TrimPrefix(c.in.Title, sessions.WrittenTitle)), shorten(sessions.FirstRequest(c.in.Thread), maxFirstWords))
 	title, notes, err := maskSession(&p, strings.TrimSpace(sessions.WrittenTitle+" "+about))
@@ -90,7 +89,10 @@ func (c *conversation) writePrompt(p prompt.Prompt, out string) (*resumedSession
 	if err := checkRequest(c.api, &p); err != nil {
 		return nil, err
 	}
-	home, err := sessionFolder(c.into)
+	home, err := sessions.Folder(c.into)
+	if home == "" && err == nil { // the agent has to import it
+		home, err = os.Getwd()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -152,26 +154,6 @@ func checkRequest(api string, p *prompt.Prompt) error {
 	return err
 }
 
-// workingDir is where the agent worked, or the current directory if that is not on this
-// machine.
-func (in *input) workingDir() (string, error) {
-	if info, err := os.Stat(in.Dir); in.Dir != "" && err == nil && info.IsDir() {
-		return in.Dir, nil
-	}
-	return os.Getwd()
-}
-
-// sessionFolder is where an agent keeps its sessions, or the current directory for an agent
-// that has to import them.
-func sessionFolder(agent transcript.Format) (string, error) {
-	dir, err := sessions.Folder(agent)
-	if dir == "" && err == nil {
-		return os.Getwd()
-	}
-	return dir, err
-}
-
-// isWithin reports whether a file is below a folder.
 func isWithin(folder, file string) bool {
 	rel, err := filepath.Rel(folder, file)
 	return err == nil && filepath.IsLocal(rel)
@@ -194,8 +176,8 @@ func resumeLine(agent transcript.Format, id, dir string, files []sessionFile) st
 
 // ownModel is the model that the settings of an agent name for its sessions; MODEL if they name none.
 func ownModel(agent transcript.Format) string {
-	folder, _ := sessions.AgentFolder(string(agent)) // what cannot be read names none
-	settings, _ := readRegular(filepath.Join(folder, "config.toml"))
+	folders, _ := sessions.SettingsFolders(string(agent)) // what cannot be read names none
+	settings, _ := readRegular(filepath.Join(append(folders, "")[0], "config.toml"))
 	if found := defaultModel().FindSubmatch(settings); found != nil {
 		return string(found[1])
 	}

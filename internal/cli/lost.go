@@ -122,11 +122,7 @@ it is that of the newest session. Of a conversation that is stored, the plan in 
 		Example: "  palimpsest lost\n  palimpsest lost session.jsonl\n  palimpsest lost 2 --json",
 		Args:    atMostOneArg("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := in.load(c.Context(), append(args, latestName)[0], s.In); err != nil {
-				return err
-			}
-			in.printTaken(s.Err)
-			if err := in.selectRun(); err != nil {
+			if err := in.open(c.Context(), append(args, latestName)[0], s); err != nil {
 				return err
 			}
 			found, err := lastCompaction(c.Context(), in.Transcript, in.file.Format)

@@ -3,23 +3,16 @@ package cli
 import (
 	"log/slog"
 
-	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/secret"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// masksSecrets reports whether secrets are masked in what leaves the machine.
-func masksSecrets(c *config.Config) bool { return c.Text("mask-secrets") == "on" }
-
-// settingsMask is masksSecrets for commands that have no settings of their own.
+// settingsMask reports whether the settings have secrets masked in what leaves the machine.
 func settingsMask() (bool, error) {
 	c, err := loadSettings("", nil)
-	if err != nil {
-		return false, err
-	}
-	return masksSecrets(c), nil
+	return err == nil && c.Text("mask-secrets") == "on", err
 }
 
 // maskSession masks the secrets of a session that is written, and of its title, unless the settings say otherwise.

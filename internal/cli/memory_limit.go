@@ -6,7 +6,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -39,15 +38,6 @@ func memoryLimitsOf(c *config.Config) memoryLimits {
 // garbage is how much garbage, in percent of what is in use, the daemon lets pile up, and a command that
 // read much: a large request takes a tenth less than with 50, and a third less than with Go's usual 100.
 const garbage = 35
-
-// limitGoHeap makes Go collect garbage more often than usual, and still more often near the limit,
-// unless GOGC and GOMEMLIMIT are set.
-func (m memoryLimits) limitGoHeap() {
-	limitGarbage(0)
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(m.process) / 10 * 9)
-	}
-}
 
 // fallbackMachineMemory is for machines that do not say how much memory they have.
 const fallbackMachineMemory = 4 << 30

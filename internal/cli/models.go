@@ -73,12 +73,6 @@ func findModel(models token.ModelSet, name string) (m token.Model, assumed strin
 	return m, fmt.Sprintf("the table of models does not know %s; its window and prices are %s (--models FILE adds models)", printable(shorten(name, 60)), m.Source), nil
 }
 
-// inputTokens is how much of a model's window is left for the request.
-func inputTokens(m token.Model) int {
-	answer := m.AnswerReserve(0)
-	return m.WindowBeside(answer) - answer
-}
-
 // defaultModels are the models of a request when neither the input nor the user names one
 // that the API has. Gemini takes the model in the URL.
 var defaultModels = map[string]string{
@@ -142,7 +136,6 @@ func (c *conversation) chooseCounter(models token.ModelSet, ofPolicy string) (*t
 	return modelCounter(models, name, because)
 }
 
-// defaultReason says why the default model of an API is counted for.
 func (c *conversation) defaultReason(api string) string {
 	if c.in.Model == "" {
 		return "the default for " + api + ", nothing names a model"

@@ -76,7 +76,6 @@ func (d *runNotes) Put(ctx context.Context, doc store.Document) (int, error) {
 	return version, err
 }
 
-// all are the notes of all conversations.
 func (d *runNotes) all() (all []plan.Note) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

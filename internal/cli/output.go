@@ -147,7 +147,12 @@ func checkNew(path string) error {
 // CheckDistinct refuses output files that would overwrite what is read or each other. What is
 // read may be the id of a session.
 func CheckDistinct(read []string, outs ...string) error {
-	used := mapSlice(read, sessionPath)
+	used := mapSlice(read, func(name string) string {
+		if s, err := resolveSession(name); err == nil && s != nil {
+			return s.Path
+		}
+		return name
+	})
 	for _, out := range outs {
 		if out == "" || out == "-" {
 			continue
@@ -160,7 +165,6 @@ func CheckDistinct(read []string, outs ...string) error {
 	return nil
 }
 
-// shellQuote quotes a word for a shell if it needs it.
 func shellQuote(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r))
@@ -207,7 +211,6 @@ func (r *stickyErrorWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// underlyingWriter unwraps a stickyErrorWriter.
 func underlyingWriter(w io.Writer) io.Writer {
 	if r, ok := w.(*stickyErrorWriter); ok {
 		return r.w

@@ -116,7 +116,6 @@ func threadPhrase(id string) string {
 	return fmt.Sprintf(" from the thread %q", id)
 }
 
-// printEntries lists removed messages by thread.
 func printEntries(p *printer, entries []recall.Entry) {
 	for len(entries) > 0 {
 		id := entries[0].ThreadID
@@ -212,7 +211,9 @@ func printHits(p *printer, hits []recall.Hit, flags string) {
 			p.line("call %s", shorten(h.Call, 160))
 		}
 		beside("before", h.Before)
-		p.quote(h.Excerpt)
+		for line := range strings.SplitSeq(strings.TrimRight(h.Excerpt, "\n"), "\n") {
+			p.line("    %s", strings.TrimRight(printable(line), " "))
+		}
 		beside("after", h.After)
 		if len(h.Also) > 0 {
 			p.line("and %d more like it: %s", len(h.Also), shortID(h.Also[0]))

@@ -317,7 +317,6 @@ func shares(t *thread.Thread, res *palimpsest.Result) ([]tokenShare, []toolShare
 	return append([]tokenShare{}, roles.list()...), byTool
 }
 
-// describeSpan describes a span in a few words.
 func describeSpan(t *thread.Thread, pairs *thread.Pairing, span thread.Span) string {
 	if span.Len() > 1 {
 		return plural(span.Len(), "message")

@@ -291,7 +291,6 @@ func forwardSignals(agent *os.Process, signals <-chan os.Signal, ended <-chan st
 // lastGrace is how long the agent has to end after a second signal.
 const lastGrace = 500 * time.Millisecond
 
-// policyPhrase names the policy and the window.
 func (r *agentRun) policyPhrase() string {
 	if r.options.Window > 0 {
 		return fmt.Sprintf("policy %s, window %s tokens", r.policyName, number(r.options.Window))
@@ -309,7 +308,6 @@ func (r *agentRun) startLine(upstreams []proxy.Upstream) string {
 	return fmt.Sprintf("%s, kept in %s; requests go to %s", r.policyPhrase(), kept, to)
 }
 
-// endLine says what the proxy did.
 func (r *agentRun) endLine(t proxy.Totals, upstreams []proxy.Upstream) string {
 	if t.Requests == 0 {
 		return "no request came through the proxy: does the agent take its base URL from the environment?"

@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -186,7 +188,10 @@ func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
 		Rate: c.Count("rate"), Burst: c.Count("burst"), Streams: c.Count("max-streams"), Requests: c.Count("tenant-requests"), TenantRate: c.Count("tenant-rate"),
 	}
 	d.Memory = proxy.NewMemory(&p.memory.bounds)
-	p.memory.limitGoHeap()
+	limitGarbage(0)
+	if os.Getenv("GOMEMLIMIT") == "" { // then Go collects garbage still more often near the limit
+		debug.SetMemoryLimit(int64(p.memory.process) / 10 * 9)
+	}
 	if d.TLS, err = loadTLS(c); err != nil {
 		return nil, err
 	}
@@ -302,7 +307,6 @@ func (p *serving) attachStore(ctx context.Context, db *database) (err error) {
 	return nil
 }
 
-// tenantProxy returns the proxy of a tenant.
 func (p *serving) tenantProxy(tenant string) (http.Handler, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -382,7 +386,7 @@ func newLogger(c *config.Config, s Streams) *slog.Logger {
 	// The settings allow only names that slog knows.
 	_ = level.UnmarshalText([]byte(c.Text("log-level")))
 	o := &slog.HandlerOptions{Level: level}
-	if masksSecrets(c) {
+	if c.Text("mask-secrets") == "on" {
 		o.ReplaceAttr = maskAttr
 	}
 	if c.Text("log-format") == "json" {

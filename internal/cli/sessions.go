@@ -120,7 +120,6 @@ func inUse(finder *sessions.Finder, all []sessions.Session, most int) []listedSe
 	return slices.DeleteFunc(numbered(finder, all, upTo), func(s listedSession) bool { return s.Unused() })
 }
 
-// printPicked prints the path of the session that a name means.
 func printPicked(s Streams, name string, found sessions.Session, ok bool, err error) error {
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: %q is neither the number nor the id of a session; `palimpsest sessions` lists them", sessions.ErrName, name)
@@ -172,7 +171,6 @@ func projectName(s sessions.Session) string {
 	return s.Project
 }
 
-// addMostFlag adds the flag that limits a list.
 func addMostFlag(c *cobra.Command, most *int) {
 	c.Flags().IntVar(most, "most", 20, "how many to list, 0 for all")
 }
@@ -184,7 +182,6 @@ func (p *printer) printUnlisted(shown, all int) {
 	}
 }
 
-// firstWords is the beginning of the user's first message.
 func firstWords(s sessions.Session) string {
 	return shorten(s.FirstRequest(), maxFirstWords)
 }
@@ -208,13 +205,18 @@ func ageText(d time.Duration) string {
 // indexSessions reads what sessions are about that the index does not know, the newest first.
 func indexSessions(ctx context.Context, f *sessions.Finder) error {
 	all, err := f.Find("")
+	return cmp.Or(describeAll(ctx, f, all), err)
+}
+
+// describeAll reads what the sessions are about, a few at a time.
+func describeAll(ctx context.Context, f *sessions.Finder, all []sessions.Session) error {
 	for some := range slices.Chunk(all, indexedAtOnce) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		f.Describe(some)
 	}
-	return err
+	return nil
 }
 
 // indexedAtOnce is after how many sessions the index is written.

@@ -45,7 +45,6 @@ type summaryFailure struct {
 	Fallback string `json:"fallback"`
 }
 
-// addAll adds the reports of a plan.
 func (s *summaries) addAll(all []summarize.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +86,6 @@ func (s *summaries) add(r summarize.Report) {
 	}
 }
 
-// addUsage counts the tokens of an answer.
 func (s *summaries) addUsage(_ string, u wire.Usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -82,7 +82,6 @@ func (p *printer) sectionUpTo(heading string, columns []string, rows [][]string,
 	}
 }
 
-// joinEach joins the texts of all elements with commas.
 func joinEach[T any](all []T, say func(T) string) string {
 	return strings.Join(mapSlice(all, say), ", ")
 }
@@ -141,7 +140,6 @@ func dropEmptyColumns(columns []string, rows [][]string) ([]string, [][]string) 
 	return pick(columns), mapSlice(rows, pick)
 }
 
-// mapSlice applies a function to each element.
 func mapSlice[T, U any](all []T, make func(T) U) (made []U) {
 	for _, one := range all {
 		made = append(made, make(one))
@@ -176,13 +174,6 @@ func columnWidths(columns []string, cells [][]string, width int) []int {
 	widths[first] = min(widths[first], max(share, room-widths[last]))
 	widths[last] = min(widths[last], max(room-widths[first], 8))
 	return widths
-}
-
-// quote writes quoted lines, indented and without control characters.
-func (p *printer) quote(text string) {
-	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		p.line("    %s", strings.TrimRight(printable(line), " "))
-	}
 }
 
 // text wraps a sentence into lines that fit; the later ones are indented.
@@ -272,7 +263,6 @@ func inBrackets(text string) string {
 	return " (" + text + ")"
 }
 
-// percent writes a share of a whole.
 func percent(part, whole int) string {
 	if whole == 0 {
 		return "–"
@@ -283,7 +273,6 @@ func percent(part, whole int) string {
 // shortID is the beginning of a message id, long enough for `artifact get`.
 func shortID(id thread.ID) string { return string(id[:min(12, len(id))]) }
 
-// plural writes a number with its noun.
 func plural(n int, noun string) string { return clip.Count(n, noun) }
 
 // kinds prints one line of each kind, and how many there are like it.

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/care"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
@@ -115,6 +117,15 @@ func (k *tenantStore) thread(ctx context.Context, name string) (store.Info, erro
 	return info, fmt.Errorf("%w: %d stored conversations begin with %s: %s; give more of the id", errUsage, len(found), printable(name), printable(joinEach(firstN(found, maxNamed), idOf)))
 }
 
+// session is a stored conversation whose plans can be changed.
+func (k *tenantStore) session(id string) (*palimpsest.Session, error) {
+	c, err := palimpsest.New(palimpsest.Config{Store: k.Tenant, Requester: artifact.Requester{TenantID: k.id}})
+	if err != nil {
+		return nil, err
+	}
+	return c.Session(id), nil
+}
+
 // complete makes the THREAD of a flag, unless it is empty, the id that it means.
 func (k *tenantStore) complete(ctx context.Context, name *string) error {
 	if *name == "" {
@@ -153,14 +164,6 @@ func resolveSession(name string) (*sessions.Session, error) {
 		return nil, err
 	}
 	return &s, nil
-}
-
-// sessionPath is the path of the session that a name means, or else the name.
-func sessionPath(name string) string {
-	if s, err := resolveSession(name); err == nil && s != nil {
-		return s.Path
-	}
-	return name
 }
 
 // namesFile reports whether a name is that of a file or a session, or standard input.
@@ -263,7 +266,6 @@ func localFinder() (*sessions.Finder, error) {
 	return finderOf(c), nil
 }
 
-// findSessions lists the sessions on this machine.
 func findSessions() ([]sessions.Session, error) {
 	f, err := localFinder()
 	if err != nil {

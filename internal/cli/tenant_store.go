@@ -257,7 +257,6 @@ func (k *tenantStore) findContent(ctx context.Context, id, threadID string) (reh
 	return c, nil
 }
 
-// getArtifact reads a stored artifact.
 func (k *tenantStore) getArtifact(ctx context.Context, id, threadID string) (rehydrate.Content, error) {
 	s := rehydrate.StoredArtifacts{Source: k.db.artifacts(), Requester: artifact.Requester{TenantID: k.id}, ThreadID: threadID}
 	return s.Artifact(ctx, id)

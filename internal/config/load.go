@@ -162,7 +162,11 @@ func (c *Config) readFile(path string, optional bool) error {
 		text, single := scalarText(pair.Value)
 		switch {
 		case c.values[name].Name == "":
-			return fmt.Errorf("config: %s: unknown setting %.60q; did you mean %s? (`palimpsest config show` lists all)", where, name, closestSetting(name))
+			var names []string
+			for _, s := range Settings() {
+				names = append(names, s.Name)
+			}
+			return fmt.Errorf("config: %s: unknown setting %.60q; did you mean %s? (`palimpsest config show` lists all)", where, name, suggest.Names(name, names, 1)[0])
 		case !single:
 			return fmt.Errorf("config: %s: %s: want a single value", where, name)
 		case seen[name]:
@@ -175,14 +179,6 @@ func (c *Config) readFile(path string, optional bool) error {
 		c.set(name, text, where)
 	}
 	return nil
-}
-
-func closestSetting(name string) string {
-	var names []string
-	for _, s := range Settings() {
-		names = append(names, s.Name)
-	}
-	return suggest.Names(name, names, 1)[0]
 }
 
 // scalarText is the text of a single value.

@@ -54,27 +54,19 @@ func Folder(agent transcript.Format) (string, error) {
 	return filepath.Join(own, at.Sub), err
 }
 
-// AgentFolder returns the folder of an agent's settings.
-func AgentFolder(agent string) (string, error) { return ownFolder(settingsPlace(agent)) }
-
-// settingsPlace is the variable of an agent's settings, and their folder without it.
-func settingsPlace(agent string) (variable, home string) {
-	if at, ok := settingsFolders[agent]; ok {
-		return at.variable, at.home
-	}
-	at := transcript.Format(agent).Place()
-	return at.Variable, at.Home
-}
-
 // SettingsFolders returns the folders of an agent's settings, whether they are there or not: first
 // the one that it uses now, then the usual one if its variable names another.
 func SettingsFolders(agent string) ([]string, error) {
-	own, err := AgentFolder(agent)
+	at, elsewhere := settingsFolders[agent]
+	if !elsewhere {
+		place := transcript.Format(agent).Place()
+		at.variable, at.home = place.Variable, place.Home
+	}
+	own, err := ownFolder(at.variable, at.home)
 	if err != nil {
 		return nil, err
 	}
-	_, home := settingsPlace(agent)
-	usual, err := ownFolder("", home)
+	usual, err := ownFolder("", at.home)
 	if err != nil || usual == own {
 		return []string{own}, err
 	}
