@@ -198,7 +198,6 @@ func canMark(raw string) bool {
 	return markableBlocks[kind] && (kind != "text" || !isBlank(gjson.Get(raw, "text").Str))
 }
 
-// setMarks writes the marks.
 func (e *encoder) setMarks(marks []mark) {
 	for _, m := range marks {
 		value := `{"type":"ephemeral"}`

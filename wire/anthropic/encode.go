@@ -51,7 +51,11 @@ func (Codec) Encode(p *prompt.Prompt) ([]byte, error) {
 	}
 	setBlocks(top, "system", e.system)
 	setBlocks(top, "tools", e.schemas)
-	top.SetArray("messages", raws(e.elements))
+	elements := make([]string, len(e.elements))
+	for i := range e.elements {
+		elements[i] = e.elements[i].String()
+	}
+	top.SetArray("messages", elements)
 	return top.Bytes(), nil
 }
 
@@ -134,7 +138,6 @@ func namedAsTheyAre(messages []thread.Message) bool {
 	return true
 }
 
-// isOwn reports whether s holds JSON of this API.
 func isOwn(s thread.Source) bool { return s.API == wire.Anthropic && s.Raw != "" }
 
 // holdsSystem looks for system messages in the body, where it matters.
@@ -249,14 +252,6 @@ func (e *element) String() string {
 
 func arrayOf(blocks []piece) string {
 	return rawjson.ArrayOf(blocks, func(b piece) string { return b.raw })
-}
-
-func raws(elements []element) []string {
-	list := make([]string, len(elements))
-	for i := range elements {
-		list[i] = elements[i].String()
-	}
-	return list
 }
 
 // maxToolName is the length limit of a tool's name, in characters.

@@ -210,7 +210,6 @@ func (c *checker) summaryRequest() {
 	c.RefuseIf(long, "compaction.instructions", "compaction-instructions", "the instructions may have 16384 characters")
 }
 
-// toolList checks the declared tools.
 func (c *checker) toolList() {
 	tools := c.Value("tools")
 	if tools.Type != gjson.Null {

@@ -35,7 +35,6 @@ func oneMessage(list []thread.Message, system []prompt.System, err error) (threa
 	return list[0], nil
 }
 
-// usageOf reads the usage of a chat completion or a response.
 func usageOf(v gjson.Result) wire.Usage {
 	n := func(paths ...string) int {
 		for _, path := range paths {
@@ -126,7 +125,7 @@ func responsesRead(v gjson.Result, items []string) (wire.Answer, error) {
 	}
 	a := wire.Answer{ID: v.Get("id").Str, Model: v.Get("model").Str, Reason: responsesReason(v), Usage: responsesUsage(v, items)}
 	var err error
-	if a.Message, err = oneMessage(decodeAnswerItems(raw)); err != nil {
+	if a.Message, err = oneMessage(decodeItems(raw, true)); err != nil {
 		return a, err
 	}
 	refused := false
@@ -162,15 +161,10 @@ func responsesUsage(v gjson.Result, items []string) wire.Usage {
 		return u
 	}
 	for _, item := range slices.Concat(rawjson.RawItems(v.Get("output"), nil), items) {
-		u.Mixed = u.Mixed || ranByOpenAI(gjson.Parse(item))
+		kind := gjson.Get(item, "type").Str
+		u.Mixed = u.Mixed || responsesHosted[kind] || strings.HasSuffix(kind, "_output")
 	}
 	return u
-}
-
-// ranByOpenAI reports whether an item says that OpenAI asked the model again, or compacted.
-func ranByOpenAI(item gjson.Result) bool {
-	kind := item.Get("type").Str
-	return responsesHosted[kind] || strings.HasSuffix(kind, "_output")
 }
 
 // responsesHosted are the items of tools that OpenAI runs itself, and of its compaction.

@@ -92,7 +92,6 @@ func DecodeChatMessages(array string) ([]thread.Message, []prompt.System, error)
 // chatFormat reports bodies that are not requests of this API.
 const chatFormat = codec.Format("openai chat")
 
-// chatDocument opens a body that is known to be JSON.
 func chatDocument(doc string) (*rawjson.Document, error) {
 	d, err := chatFormat.Open(doc, nil, "model", "messages", "tools", "functions", "max_completion_tokens", "max_tokens")
 	if err == nil && !d.Get("messages").IsArray() {
@@ -117,7 +116,7 @@ func chatReadMessages(array gjson.Result) (messages []thread.Message, system []p
 			return nil, nil, err
 		}
 		room = e.Fields
-		if leading = leading && e.isSystem(); leading {
+		if leading = leading && (e.role == "system" || e.role == "developer"); leading {
 			m := thread.Message{Role: thread.System, Parts: chatContent(e.Get("content"))}
 			if leading = !ownformat.IsSummary(&m); leading {
 				from := chatSource(v.Raw)

@@ -121,6 +121,9 @@ func chatReadMedia(kind string, v gjson.Result) (m thread.Media, ok bool) {
 	return m, m.Data != "" || m.URL != "" || m.FileID != ""
 }
 
+// chatAudio are the formats of audio that the API takes.
+var chatAudio = map[string]string{"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+
 // chatMedia writes a media part for a user message, the only place for media in this API. It
 // is "" if the API has no form for it: other providers' file ids, videos, documents by URL,
 // audio other than wav and mp3.
@@ -135,9 +138,9 @@ func chatMedia(m thread.Media) string {
 		if m.Detail == "auto" || m.Detail == "low" || m.Detail == "high" {
 			o.Str("detail", m.Detail)
 		}
-	case m.Type == thread.Audio && m.Data != "" && chatAudioFormat(m.MIME) != "":
+	case m.Type == thread.Audio && m.Data != "" && chatAudio[m.MIME] != "":
 		kind = "input_audio"
-		o.Str("data", m.Data).Str("format", chatAudioFormat(m.MIME))
+		o.Str("data", m.Data).Str("format", chatAudio[m.MIME])
 	case file && m.Data != "" && m.MIME != "":
 		// OpenAI refuses file_data without a name.
 		o.Str("filename", cmp.Or(m.Name, "file")).Str("file_data", media.DataURL(m.MIME, m.Data))
@@ -147,14 +150,4 @@ func chatMedia(m thread.Media) string {
 		return ""
 	}
 	return rawjson.NewTypedObject(kind).Raw(kind, o.String()).String()
-}
-
-func chatAudioFormat(mime string) string {
-	switch mime {
-	case "audio/wav", "audio/x-wav", "audio/wave":
-		return "wav"
-	case "audio/mpeg", "audio/mp3":
-		return "mp3"
-	}
-	return ""
 }

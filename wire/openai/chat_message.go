@@ -53,9 +53,6 @@ func (e *chatElement) read(v gjson.Result, i int) error {
 	return chatFormat.Errorf(fmt.Sprintf("messages[%d].role", i), "%q is none of system, developer, user, assistant, tool, function", e.role)
 }
 
-func (e *chatElement) isSystem() bool { return e.role == "system" || e.role == "developer" }
-
-// isEmpty reports whether a value says nothing.
 func isEmpty(v gjson.Result) bool { return v.Raw == `""` || v.Raw == "[]" || v.Raw == "{}" }
 
 // chatMember makes an opaque part of a message field. Its Kind is the field's name and its
@@ -248,7 +245,6 @@ func chatContent(v gjson.Result) []thread.Part {
 	return []thread.Part{chatMember(rawjson.Field{Name: "content", Value: v})}
 }
 
-// chatPart reads one part of a content array.
 func chatPart(v gjson.Result) thread.Part {
 	src := chatSource(v.Raw)
 	if !v.IsObject() {

@@ -32,7 +32,6 @@ type chatForm struct {
 	noID   bool   // the call or its result keeps bytes without an id, so neither gets one
 }
 
-// hasChatFrame reports whether the message is sent as it was read.
 func hasChatFrame(m *thread.Message) bool {
 	return m.Frame != nil && m.Frame.API() == wire.Chat && m.Frame.Messages() <= 1
 }
@@ -121,7 +120,17 @@ func (w *chatWriter) assistant(m *thread.Message) string {
 	o := w.begin("assistant", m.Name)
 	var after []rawjson.Field // refusal and the like, which follow the content
 	content := chatContentOf(m.Parts, thread.Assistant)
+	var calls []string
+	var legacy *thread.ToolCall
 	for _, part := range m.Parts {
+		if c, isCall := part.(thread.ToolCall); isCall {
+			if legacy == nil && chatIsLegacy(c) {
+				legacy = &c
+			} else {
+				calls = append(calls, w.call(c))
+			}
+			continue
+		}
 		member, ok := chatMemberOf(part)
 		switch _, thinking := part.(thread.Reasoning); {
 		case !ok:
@@ -133,7 +142,6 @@ func (w *chatWriter) assistant(m *thread.Message) string {
 			after = append(after, member)
 		}
 	}
-	calls, legacy := chatCallsOf(m.Parts)
 	if content.empty() {
 		if len(after) == 0 && len(calls) == 0 && legacy == nil {
 			return ""
@@ -145,11 +153,7 @@ func (w *chatWriter) assistant(m *thread.Message) string {
 		o.Raw(member.Name, member.Value.Raw)
 	}
 	if len(calls) > 0 {
-		list := make([]string, len(calls))
-		for i := range calls {
-			list[i] = w.call(calls[i])
-		}
-		o.Raw("tool_calls", rawjson.Array(list))
+		o.Raw("tool_calls", rawjson.Array(calls))
 	}
 	if legacy != nil {
 		written := legacy.Raw
@@ -161,7 +165,6 @@ func (w *chatWriter) assistant(m *thread.Message) string {
 	return o.String()
 }
 
-// isChatSource reports whether a part has JSON of this API.
 func isChatSource(s thread.Source) bool { return s.API == wire.Chat && s.Raw != "" }
 
 // chatMemberOf returns the field beside content that a part was read from.
@@ -189,21 +192,6 @@ func chatMemberOf(part thread.Part) (member rawjson.Field, ok bool) {
 // one.
 func chatIsLegacy(c thread.ToolCall) bool {
 	return c.Type == chatLegacy && (c.API == wire.Chat || c.API == "")
-}
-
-func chatCallsOf(parts []thread.Part) (calls []thread.ToolCall, legacy *thread.ToolCall) {
-	for _, part := range parts {
-		c, ok := part.(thread.ToolCall)
-		if !ok {
-			continue
-		}
-		if legacy == nil && chatIsLegacy(c) {
-			legacy = &c
-			continue
-		}
-		calls = append(calls, c)
-	}
-	return calls, legacy
 }
 
 func (w *chatWriter) call(c thread.ToolCall) string {
@@ -268,7 +256,6 @@ func (w *chatWriter) callID(id string) string {
 	return "call_" + codec.Hash(id, 12)
 }
 
-// toolName returns a name that the API accepts.
 func (w *chatWriter) toolName(name string) string {
 	if w.kept[name] {
 		return name

@@ -88,12 +88,8 @@ func DecodeItems(array string) ([]thread.Message, []prompt.System, error) {
 	return decodeItems(array, false)
 }
 
-// decodeAnswerItems reads the items of an answer. All of them are the model's: an output there
+// decodeItems is DecodeItems, or reads the items of an answer. All of those are the model's: an output there
 // answers a call that ran at the provider.
-func decodeAnswerItems(array string) ([]thread.Message, []prompt.System, error) {
-	return decodeItems(array, true)
-}
-
 func decodeItems(array string, answer bool) ([]thread.Message, []prompt.System, error) {
 	if err := responsesFormat.Check(array); err != nil {
 		return nil, nil, err

@@ -28,7 +28,10 @@ func (Responses) Encode(p *prompt.Prompt) ([]byte, error) {
 	if old := d.Get("instructions"); instructions != old.Raw && (instructions != "" || old.Type == gjson.String) {
 		d.Set("instructions", cmp.Or(instructions, "null"))
 	}
-	w := responsesWriter{spliced: spliced, items: responsesItems(d.Get("input")), tools: p.Tools}
+	w := responsesWriter{spliced: spliced, items: rawjson.RawItems(d.Get("input"), nil), tools: p.Tools}
+	if text := d.Get("input"); text.Type == gjson.String { // one item
+		w.items = []string{text.Raw}
+	}
 	w.system(rest)
 	w.write(p.Messages)
 	if !spliced || !w.isUntouched(d.Get("input")) {
@@ -48,14 +51,6 @@ func (Responses) Encode(p *prompt.Prompt) ([]byte, error) {
 		d.Set("store", "false")
 	}
 	return d.Bytes(), nil
-}
-
-// responsesItems are the items of an input. A plain string is one item.
-func responsesItems(input gjson.Result) []string {
-	if input.Type == gjson.String {
-		return []string{input.Raw}
-	}
-	return rawjson.RawItems(input, nil)
 }
 
 // responsesInstructions returns the JSON value of the field instructions ("" for none) and
@@ -79,7 +74,6 @@ func responsesInstructions(system []prompt.System) (string, []prompt.System) {
 	return rawjson.Quote(strings.Join(texts, "\n\n")), system[n:]
 }
 
-// isResponsesSource reports whether s holds JSON of this API.
 func isResponsesSource(s thread.Source) bool { return s.API == wire.Responses && s.Raw != "" }
 
 func responsesWriteTools(tools []prompt.Tool) (list []string) {
@@ -222,7 +216,6 @@ func (w *responsesWriter) input() []string {
 	return w.pieces
 }
 
-// user writes a user or system message.
 func (w *responsesWriter) user(m *thread.Message) {
 	role := "user"
 	if m.Role == thread.System {

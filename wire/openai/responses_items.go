@@ -21,15 +21,6 @@ type responsesItem struct {
 	raw, typ string
 }
 
-// responsesReadItem reads the members of an item into room.
-func responsesReadItem(item gjson.Result, room rawjson.Fields) responsesItem {
-	it := responsesItem{rawjson.FieldsOf(item, room[:0]), item.Raw, ""}
-	if it.typ = it.Str("type"); it.typ == "" && it.Str("role") != "" {
-		it.typ = "message"
-	}
-	return it
-}
-
 // responsesReader turns items into messages. It collects items of the model until another
 // item comes.
 type responsesReader struct {
@@ -54,7 +45,10 @@ func (r *responsesReader) read(items gjson.Result) error {
 		if !item.IsObject() {
 			return responsesFormat.Errorf("input["+strconv.Itoa(r.count)+"]", "want an item object")
 		}
-		it := responsesReadItem(item, room)
+		it := responsesItem{rawjson.FieldsOf(item, room[:0]), item.Raw, ""}
+		if it.typ = it.Str("type"); it.typ == "" && it.Str("role") != "" {
+			it.typ = "message"
+		}
 		r.item(it, item.Index)
 		room = it.Fields
 		r.count++

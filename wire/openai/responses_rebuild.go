@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -20,6 +21,9 @@ type responsesEntry struct {
 	reasoning bool
 	dropped   bool
 }
+
+// responsesContentKinds are the kinds of parts that stand in a message.
+var responsesContentKinds = scan.WordSet("input_text output_text text refusal input_image input_file input_audio content unknown")
 
 // assistant writes a model response part by part.
 func (w *responsesWriter) assistant(m *thread.Message) {
@@ -56,7 +60,7 @@ func (w *responsesWriter) assistant(m *thread.Message) {
 			i += n - 1
 			continue
 		}
-		if o, ok := part.(thread.Opaque); ok && own && !responsesIsContent(o.Kind) {
+		if o, ok := part.(thread.Opaque); ok && own && !responsesContentKinds[o.Kind] {
 			flush()
 			entries = append(entries, responsesEntry{text: source.Raw, source: source.Raw, raw: true})
 			continue

@@ -38,6 +38,8 @@ var (
 	responsesNeedID = []string{
 		"item_reference", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_list_tools", "mcp_call", "mcp_approval_request",
 	}
+	// responsesEmpty are the fields that hold the arguments of calls, and their values where there are none.
+	responsesEmpty = map[string][2]string{"function_call": {"arguments", `"{}"`}, "custom_tool_call": {"input", `""`}, "tool_search_call": {"arguments", "{}"}}
 )
 
 func (w *responsesWriter) repairedItem(item gjson.Result) string {
@@ -68,8 +70,8 @@ func (w *responsesWriter) repairedItem(item gjson.Result) string {
 	if name := item.Get("name").Str; name != "" && (kind == "function_call" || kind == "custom_tool_call") && fittedName(name) != name {
 		out = jsonedit.Set(out, "name", rawjson.Quote(fittedName(name)))
 	}
-	if field, empty := responsesSpoken(kind); field != "" && item.Get(field).Type == gjson.Null {
-		out = jsonedit.Set(out, field, empty)
+	if arguments, isCall := responsesEmpty[kind]; isCall && item.Get(arguments[0]).Type == gjson.Null {
+		out = jsonedit.Set(out, arguments[0], arguments[1])
 	}
 	if output := item.Get("output"); output.IsObject() && (kind == "function_call_output" || kind == "custom_tool_call_output") {
 		return jsonedit.Set(out, "output", rawjson.Quote(responsesSaid(output)))
@@ -85,20 +87,6 @@ func (w *responsesWriter) repairedItem(item gjson.Result) string {
 		}
 	}
 	return out
-}
-
-// responsesSpoken returns the field that holds the arguments of a call, and their value
-// when there are none; "" for items that are no calls.
-func responsesSpoken(kind string) (field, empty string) {
-	switch kind {
-	case "function_call":
-		return "arguments", `"{}"`
-	case "custom_tool_call":
-		return "input", `""`
-	case "tool_search_call":
-		return "arguments", "{}"
-	}
-	return "", ""
 }
 
 // responsesSaid is the text of an output that is an object: OpenAI takes only a string or

@@ -52,7 +52,6 @@ func (w *responsesWriter) flattenResult(m *thread.Message) bool {
 	})
 }
 
-// tool writes a tool message.
 func (w *responsesWriter) tool(m *thread.Message) {
 	r, ok := m.Result()
 	if !ok {
@@ -136,14 +135,6 @@ func responsesOutput(r thread.ToolResult) string {
 		return rawjson.Quote(r.Text())
 	}
 	return rawjson.Array(content)
-}
-
-func responsesIsContent(kind string) bool {
-	switch kind {
-	case "input_text", "output_text", "text", "refusal", "input_image", "input_file", "input_audio", "content", "unknown":
-		return true
-	}
-	return false
 }
 
 // responsesContentText writes one content part for a message of the given role; "" if there
@@ -268,7 +259,6 @@ func responsesFetchable(url string) bool {
 	return strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "data:")
 }
 
-// responsesUploaded reports whether a file id is one of OpenAI.
 func responsesUploaded(m thread.Media) bool {
 	return m.FileID != "" && (m.API == wire.Responses || m.API == wire.Chat)
 }

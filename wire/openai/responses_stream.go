@@ -57,6 +57,6 @@ func (s *responsesStream) Answer() (wire.Answer, error) {
 	}
 	a := wire.Answer{ID: s.response.Get("id").Str, Model: s.response.Get("model").Str}
 	var err error
-	a.Message, err = oneMessage(decodeAnswerItems(rawjson.Array(s.items)))
+	a.Message, err = oneMessage(decodeItems(rawjson.Array(s.items), true))
 	return a, err
 }
