@@ -92,7 +92,6 @@ func aiSilent(b *builder, kind string) bool {
 	return silent
 }
 
-// aiPart adds a part of an answer.
 func aiPart(b *builder, p gjson.Result) {
 	kind := p.Get("type").Str
 	name, tool := strings.CutPrefix(kind, "tool-")
@@ -116,7 +115,6 @@ func aiPart(b *builder, p gjson.Result) {
 	}
 }
 
-// aiCall adds a call and returns its id.
 func aiCall(b *builder, p gjson.Result, name string) string {
 	input := p.Get("input")
 	if !input.Exists() {
@@ -125,7 +123,6 @@ func aiCall(b *builder, p gjson.Result, name string) string {
 	return b.addCall(p.Get("toolCallId").Str, name, argumentsJSON(input))
 }
 
-// aiResult adds a tool-result part.
 func aiResult(b *builder, p gjson.Result) {
 	r := thread.ToolResult{CallID: b.openCallID(p.Get("toolCallId").Str), Tool: p.Get("toolName").Str}
 	out := p.Get("output")

@@ -52,7 +52,6 @@ func readChatLike(j *importJob) ([]Transcript, error) {
 	})
 }
 
-// chatMessage adds one message.
 func chatMessage(b *builder, m gjson.Result) {
 	b.time = parseTime(m.Get("timestamp").String())
 	if m.Get("requestor").Str == "user" { // tau2-bench: the agent sees nothing of the user's tools

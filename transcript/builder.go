@@ -51,7 +51,6 @@ type step struct {
 	results []thread.Message
 }
 
-// newBuilder returns a builder for the conversation in v.
 func (j *importJob) newBuilder(v value) *builder {
 	return &builder{
 		Transcript: Transcript{Name: v.name}, format: j.Format, report: j.report, line: v.line,
@@ -136,7 +135,6 @@ func (b *builder) flush() {
 	b.at(line, now)
 }
 
-// say adds a message.
 func (b *builder) say(role thread.Role, kind thread.Kind, parts ...thread.Part) {
 	b.add(kind, thread.Message{Role: role, Parts: parts})
 }

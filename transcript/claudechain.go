@@ -185,7 +185,6 @@ type ccUnit struct {
 	seen  map[string]bool // contents, once there are several lines
 }
 
-// build makes a conversation of lines in file order.
 func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 	b := s.job.newBuilder(value{name: name})
 	var pending *Compaction
@@ -209,10 +208,13 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 			return Transcript{}, &SyntaxError{Line: first.number, Path: "message", Err: err}
 		}
 		dropForeignBytes(messages)
-		if first.partial {
-			markInterrupted(messages)
-		}
-		markDenied(b, messages, first.denial)
+		eachResult(messages, func(r *thread.ToolResult) {
+			d := first.denial // which the client's record shows
+			r.Denied = r.Outcome == thread.Failure && (d.sure || d.error != "" && b.calls[r.CallID].Name == "Bash" && r.Text() == d.error)
+			if first.partial && r.Outcome != thread.Failure {
+				r.Outcome = thread.Partial // what the tool gave before it was stopped
+			}
+		})
 		if first.kind == thread.Recap || pending != nil {
 			b.addCompaction(*cmp.Or(pending, &Compaction{}), first.kind == thread.Recap)
 			pending = nil
@@ -319,13 +321,4 @@ func (u *ccUnit) raw() string {
 		}
 	}
 	return `{"role":"assistant","content":` + rawjson.Array(blocks) + `}`
-}
-
-// markInterrupted marks the results that a tool gave before it was stopped.
-func markInterrupted(messages []thread.Message) {
-	eachResult(messages, func(r *thread.ToolResult) {
-		if r.Outcome != thread.Failure {
-			r.Outcome = thread.Partial
-		}
-	})
 }

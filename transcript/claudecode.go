@@ -3,6 +3,7 @@ package transcript
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ func readClaudeCode(j *importJob) ([]Transcript, error) {
 		return nil, err
 	}
 	session.name = cmp.Or(session.name, j.name)
-	session.dropAttached()
+	session.lines = slices.DeleteFunc(session.lines, func(l *ccLine) bool { return l.queued != "" && session.queue.attached[l.queued] })
 	main, side := session.chains()
 	t, err := session.build(session.name, main)
 	if err != nil {
@@ -107,11 +108,6 @@ type ccSession struct {
 	report     *Report
 }
 
-// ccPrompt is the size of a request by the usage of its answer, in tokens.
-func ccPrompt(usage gjson.Result) int {
-	return int(usage.Get("input_tokens").Int() + usage.Get("cache_creation_input_tokens").Int() + usage.Get("cache_read_input_tokens").Int())
-}
-
 // ccTitle is a title that the client gave, and the uuid of the last line of what it names; empty
 // for this session.
 type ccTitle struct{ text, leaf string }
@@ -128,7 +124,6 @@ func (s *ccSession) title() string {
 	return cmp.Or(s.named, title)
 }
 
-// read reads one line.
 func (s *ccSession) read(v gjson.Result, number int) {
 	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 24))
 	own := func(name string) string { return strings.Clone(f.Str(name)) } // the line itself is not kept
@@ -161,7 +156,8 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		}
 		s.message(l, message)
 		if b := s.boundary; b != nil && b.left == 0 && kind == "assistant" && !l.side {
-			b.left = ccPrompt(message.Get("usage"))
+			used := message.Get("usage")
+			b.left = int(used.Get("input_tokens").Int() + used.Get("cache_creation_input_tokens").Int() + used.Get("cache_read_input_tokens").Int())
 		}
 		switch {
 		case f.Get("isCompactSummary").Bool():
@@ -269,13 +265,6 @@ func denialOf(kind string, result gjson.Result, version string) (d ccDenial) {
 		}
 	}
 	return d
-}
-
-// markDenied marks the results of calls that the client's record shows were not allowed.
-func markDenied(b *builder, messages []thread.Message, d ccDenial) {
-	eachResult(messages, func(r *thread.ToolResult) {
-		r.Denied = r.Outcome == thread.Failure && (d.sure || d.error != "" && b.calls[r.CallID].Name == "Bash" && r.Text() == d.error)
-	})
 }
 
 // message reads an API message into l.

@@ -59,8 +59,3 @@ func (s *ccSession) queuedCommand(l *ccLine, attachment gjson.Result) {
 		s.queue.attached[prompt.Str] = true
 	}
 }
-
-// dropAttached drops the texts that attachments hold too.
-func (s *ccSession) dropAttached() {
-	s.lines = slices.DeleteFunc(s.lines, func(l *ccLine) bool { return l.queued != "" && s.queue.attached[l.queued] })
-}

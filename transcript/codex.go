@@ -155,7 +155,6 @@ func agentMessage(told gjson.Result) string {
 		Raw("content", rawjson.Array(said)).String()
 }
 
-// itemText is the text of a message.
 func itemText(item gjson.Result) string {
 	content := item.Get("content")
 	if content.Type == gjson.String {

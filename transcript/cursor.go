@@ -12,11 +12,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// isCursor recognises a line of Cursor: the role stands beside the message.
-func isCursor(v gjson.Result) bool {
-	return v.Get("role").Type == gjson.String && v.Get("message.content").Exists() && !v.Get("type").Exists()
-}
-
 // cursorTime matches the time that Cursor puts before what the user says.
 var cursorTime = lazyregexp.New(`^\s*<timestamp>[^<]*</timestamp>\s*`)
 

@@ -86,7 +86,10 @@ var table = []row{
 		place: Place{Variable: "COPILOT_HOME", Home: ".copilot", Sub: "session-state", Prefix: "events", Suffixes: []string{".jsonl"}, ID: 1}},
 	{Format: "cline", codec: anthropic.Codec{}, read: readCline, matches: isCline,
 		place: Place{Home: ".cline", Sub: "data/sessions", Suffixes: []string{".messages.json"}, ID: 1}},
-	{Format: "cursor", codec: anthropic.Codec{}, read: readCursor, matches: isCursor,
+	{Format: "cursor", codec: anthropic.Codec{}, read: readCursor,
+		matches: func(v gjson.Result) bool { // the role stands beside the message
+			return v.Get("role").Type == gjson.String && v.Get("message.content").Exists() && !v.Get("type").Exists()
+		},
 		place: Place{Home: ".cursor", Sub: "projects", Suffixes: []string{".jsonl"}, Below: "agent-transcripts"}},
 	{Format: "kimi-code", codec: openai.Chat{}, read: readKimiCode, write: (*writer).kimiCode, resume: "cd DIR && kimi --session ID -m MODEL",
 		signs: []sign{{[]string{"metadata"}, []string{"protocol_version"}}, {[]string{"context.append_message"}, []string{"message"}}},
@@ -94,7 +97,10 @@ var table = []row{
 	{Format: "crush", read: readCrush,
 		signs: []sign{{nil, []string{"prompt_tokens", "messages.0.parts"}}, {nil, []string{"meta.uuid", "messages.0.parts"}}},
 		place: Place{Variable: "XDG_DATA_HOME", Home: ".local/share", Sub: "crush", Projects: "projects.json", Prefix: "crush", Suffixes: []string{".db"}, Database: true}},
-	{Format: "goose", read: readGoose, matches: isGoose,
+	{Format: "goose", read: readGoose,
+		matches: func(v gjson.Result) bool { // a message on a line says when it was made, in a number
+			return v.Get("created").Type == gjson.Number && v.Get("role").Exists() && v.Get("content.0.type").Exists()
+		},
 		signs: []sign{{nil, []string{"conversation.0.content", "working_dir"}}, {nil, []string{"working_dir", "description", "message_count"}}},
 		place: Place{Variable: "XDG_DATA_HOME", Home: ".local/share", Sub: "goose/sessions", Prefix: "sessions", Suffixes: []string{".db"}, Database: true}},
 	{Format: "amp", codec: anthropic.Codec{}, read: readAmp, matches: isAmp,

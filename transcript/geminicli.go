@@ -58,7 +58,6 @@ func newGeminiSession(j *importJob, name string) *geminiSession {
 	return &geminiSession{job: j, name: name, byID: map[string]*geminiMessage{}, saying: map[string][]*geminiMessage{}}
 }
 
-// read reads one line.
 func (s *geminiSession) read(v gjson.Result, number int) {
 	id, set, back := v.Get("id"), v.Get("$set"), v.Get("$rewindTo")
 	switch {
@@ -131,7 +130,6 @@ func (s *geminiSession) push(m *geminiMessage) {
 	}
 }
 
-// pop drops the last message.
 func (s *geminiSession) pop() {
 	last := len(s.now) - 1
 	s.forget(s.now[last])
@@ -273,7 +271,6 @@ func geminiParts(content gjson.Result) iter.Seq[gjson.Result] {
 	}
 }
 
-// geminiText is the text of a content.
 func geminiText(content gjson.Result) string {
 	var texts []string
 	for p := range geminiParts(content) {
@@ -309,7 +306,6 @@ func (s *geminiSession) conversation(messages []*geminiMessage) *builder {
 	return b
 }
 
-// geminiCLIMessage adds a message and the results that it holds.
 func geminiCLIMessage(b *builder, m gjson.Result) {
 	switch kind := m.Get("type").Str; kind {
 	case "user":

@@ -11,11 +11,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// isGoose recognises a message of Goose that stands on a line: it says when it was made, in a number.
-func isGoose(v gjson.Result) bool {
-	return v.Get("created").Type == gjson.Number && v.Get("role").Exists() && v.Get("content.0.type").Exists()
-}
-
 // readGoose reads a session of Goose: its export, which is one document, or a file of before its database,
 // where a line about the session comes first and each message has its own.
 func readGoose(j *importJob) ([]Transcript, error) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -73,7 +72,6 @@ func openHandsEvents(v gjson.Result) gjson.Result {
 	return gjson.Result{}
 }
 
-// isOpenHandsEvent recognises an event.
 func isOpenHandsEvent(v gjson.Result) bool {
 	if !v.IsObject() || v.Get("role").Exists() {
 		return false
@@ -115,12 +113,15 @@ var openHandsKinds = scan.WordSet(`
 	AskUserRequestEvent AskUserResponseEvent WarningEvent ConversationIterationLimitEvent SecurityAnalysisEvent
 	SecurityAnalyzerConfigurationEvent`)
 
-// event reads one event.
 func (s *openHandsLog) event(line int, e gjson.Result) {
-	s.at(line, openHandsTime(e.Get("timestamp").Str))
+	stamp := e.Get("timestamp").Str
+	s.at(line, cmp.Or(parseTime(stamp), parseTime(strings.TrimSpace(stamp)+"Z"))) // without a zone it counts as UTC
 	switch kind := e.Get("kind").Str; {
 	case kind == "SystemPromptEvent":
-		s.setPrompt(e)
+		s.report.skip(kind)
+		s.addSystem("system", e.Get("system_prompt.text").Str)
+		s.addSystem("system", e.Get("dynamic_context.text").Str)
+		s.setTools(e.Get("tools"))
 	case kind == "MessageEvent":
 		s.message(e)
 	case kind == "ActionEvent":
@@ -161,14 +162,6 @@ func (s *openHandsLog) event(line int, e gjson.Result) {
 	default:
 		s.report.unknown("event without a kind")
 	}
-}
-
-// setPrompt reads the system prompt and the tools.
-func (s *openHandsLog) setPrompt(e gjson.Result) {
-	s.report.skip("SystemPromptEvent")
-	s.addSystem("system", e.Get("system_prompt.text").Str)
-	s.addSystem("system", e.Get("dynamic_context.text").Str)
-	s.setTools(e.Get("tools"))
 }
 
 // setTools reads tools in the form of the chat API.
@@ -294,7 +287,6 @@ func (s *openHandsLog) action(e gjson.Result) {
 	}
 }
 
-// observation reads an observation from before the agent SDK.
 func (s *openHandsLog) observation(e gjson.Result) {
 	kind, content := e.Get("observation").Str, textParts(e.Get("content").Str)
 	id := cmp.Or(e.Get("tool_call_metadata.tool_call_id").Str, s.causes[e.Get("cause").String()])
@@ -368,9 +360,4 @@ func openHandsOutput(o gjson.Result) []thread.Part {
 		return textParts(firstText(o, "output", "text", "error", "message"))
 	}
 	return readParts(o)
-}
-
-// openHandsTime reads a time stamp; one without a zone counts as UTC.
-func openHandsTime(stamp string) time.Time {
-	return cmp.Or(parseTime(stamp), parseTime(strings.TrimSpace(stamp)+"Z"))
 }

@@ -105,7 +105,6 @@ func fileMedia(v gjson.Result) thread.Media {
 	return m
 }
 
-// imageParts reads a list of addresses of images.
 func imageParts(urls gjson.Result) (all []thread.Part) {
 	for url := range rawjson.Items(urls) {
 		all = append(all, mediaPart("image", url.Str))
@@ -158,12 +157,10 @@ func typed(content gjson.Result) iter.Seq2[string, gjson.Result] {
 	}
 }
 
-// readTool reads the declaration of a tool.
 func readTool(t gjson.Result) prompt.Tool {
 	return prompt.Tool{Name: t.Get("name").Str, Description: t.Get("description").Str, Schema: t.Get("parameters").Raw}
 }
 
-// readReasoning reads a block of thinking.
 func readReasoning(v gjson.Result) thread.Reasoning {
 	if name := v.Get("thinkingSignature").Str; name == "reasoning_content" || name == "reasoning" { // pi: the field of Chat Completions that it came in
 		text := v.Get("thinking").Str

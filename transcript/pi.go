@@ -38,7 +38,6 @@ func readPi(j *importJob) ([]Transcript, error) {
 	})
 }
 
-// piEntries adds the messages of entries.
 func piEntries(b *builder, entries []record) {
 	edits := piEdits(entries)
 	for _, e := range entries {
@@ -149,7 +148,6 @@ func (b *builder) piSystem(m gjson.Result) {
 	}
 }
 
-// piMessage adds the message of an entry.
 func piMessage(b *builder, m gjson.Result) {
 	said := piParts(m.Get("content"), m.Get("api").Str)
 	if role := m.Get("role").Str; !m.Get("content").Exists() { // else it was edited
@@ -295,7 +293,6 @@ func piAPI(provider string) string {
 	return "anthropic-messages"
 }
 
-// piBlock writes a part of a message.
 func piBlock(p thread.Part) map[string]any {
 	switch p := p.(type) {
 	case thread.Text:

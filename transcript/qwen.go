@@ -46,7 +46,6 @@ func readQwenCode(j *importJob) ([]Transcript, error) {
 	return side.addTo(found, name)
 }
 
-// qwenRecord adds the message of a record.
 func qwenRecord(b *builder, r record) {
 	b.at(r.line, parseTime(r.Get("timestamp").Str))
 	subtype, parts := r.Get("subtype").Str, r.Get("message.parts")

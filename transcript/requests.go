@@ -121,7 +121,6 @@ func (j *importJob) request(v value) (t Transcript, ok bool, err error) {
 	return t, err == nil, err
 }
 
-// body reads a request body.
 func (j *importJob) body(v value, path string, doc gjson.Result) (Transcript, error) {
 	p, err := j.codec.Decode(doc.Raw)
 	if err != nil {

@@ -181,7 +181,6 @@ func Open(path string, o *Options) (*File, error) {
 	return file, nil
 }
 
-// baseName is the file's name without its extensions.
 func baseName(path string) string {
 	name := filepath.Base(path)
 	for _, ext := range []string{".gz", ".zst", ".jsonl", ".ndjson", ".json", ".traj"} {
@@ -238,7 +237,6 @@ type importJob struct {
 	report *Report
 }
 
-// lines calls read with every line.
 func (j *importJob) lines(read func(v gjson.Result, number int)) error {
 	_, err := j.eachValue(func(v value) ([]Transcript, error) {
 		read(v.Result, v.line)

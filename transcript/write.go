@@ -122,7 +122,6 @@ func (w *writer) uuid(n int) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// line writes a value as one line.
 func (w *writer) line(v any) {
 	w.lines++
 	w.value(v, "")
@@ -152,7 +151,6 @@ func (w *writer) value(v any, indent string) {
 	w.err = cmp.Or(w.err, e.Encode(v))
 }
 
-// countLost counts a part that is left out.
 func (w *writer) countLost(p thread.Part) { w.out.Lost[lossOf(p)]++ }
 
 // lossOf is the type under which a part is counted as lost.
@@ -249,7 +247,6 @@ func flatFolderName(dir string, replaced func(r rune) bool) string {
 	}, dir)
 }
 
-// notPlain reports whether a character is no ASCII letter or digit.
 func notPlain(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9')
 }

@@ -95,7 +95,8 @@ type geminiLine struct {
 func (w *writer) geminiCLI(messages []thread.Message) {
 	begun := w.session.Time.UTC()
 	sum := sha256.Sum256([]byte(w.session.Dir))
-	w.out.Path = path.Join(geminiFolder(w.session.Dir), "chats", "session-"+begun.Format("2006-01-02T15-04")+"-"+w.session.ID[:min(8, len(w.session.ID))]+".jsonl")
+	project := strings.Trim(flatFolderName(strings.ToLower(filepath.Base(w.session.Dir)), notPlain), "-") // where no other has that name
+	w.out.Path = path.Join(project, "chats", "session-"+begun.Format("2006-01-02T15-04")+"-"+w.session.ID[:min(8, len(w.session.ID))]+".jsonl")
 	w.line(struct {
 		Session string `json:"sessionId"`
 		Project string `json:"projectHash"`
@@ -126,12 +127,6 @@ func (w *writer) geminiCLI(messages []thread.Message) {
 			w.line(line)
 		}
 	}
-}
-
-// geminiFolder is the agent's name for a project, where it has no other of that name: the folder's own,
-// in small letters.
-func geminiFolder(dir string) string {
-	return strings.Trim(flatFolderName(strings.ToLower(filepath.Base(dir)), notPlain), "-")
 }
 
 // geminiAnswer are the text and the calls of an answer.

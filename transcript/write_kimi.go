@@ -94,7 +94,6 @@ func kimiBlock(p thread.Part) map[string]any {
 // kimiNot matches what the name of a project's folder does not hold.
 var kimiNot = lazyregexp.New(`[^a-z0-9._-]+`)
 
-// kimiFolder is the agent's name for a project.
 func kimiFolder(dir string) string {
 	dir = strings.TrimRight(strings.ReplaceAll(dir, `\`, "/"), "/")
 	name := strings.Trim(kimiNot().ReplaceAllString(strings.ToLower(path.Base(dir)), "-"), "-")
