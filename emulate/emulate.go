@@ -174,7 +174,6 @@ type work struct {
 
 func (w work) streamFault(err error) { w.Fault(w.r, "stream", err, "") }
 
-// seal signs a token.
 func (w work) seal(ctx context.Context, t native.Token) (string, error) {
 	key, err := w.Key(ctx)
 	if err != nil {
@@ -201,7 +200,6 @@ func refusalAnswer(r *http.Request, why *native.Refusal) *http.Response {
 	return httpbody.NewAnswer(r, http.StatusBadRequest, httpbody.JSON, why.Body())
 }
 
-// with is the request with another body.
 func (r Request) with(body string) Request {
 	r.Body = body
 	return r

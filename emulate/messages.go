@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
 	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
@@ -98,7 +100,6 @@ func namesBetas(h http.Header, betas ...string) bool {
 	return slices.ContainsFunc(betas, func(beta string) bool { return strings.Contains(named, beta) })
 }
 
-// withoutBetas is the request without the emulated betas.
 func (r Request) withoutBetas() Request {
 	own := *r.HTTP
 	own.Header = httpbody.WithoutListed(own.Header, betaHeader, func(beta string) bool { return slices.Contains(emulatedBetas, beta) })
@@ -106,7 +107,6 @@ func (r Request) withoutBetas() Request {
 	return r
 }
 
-// applyEdits does what the request asks for.
 func (n messages) applyEdits(ctx context.Context, m *native.Messages) (Result, error) {
 	switch {
 	case m.OnDemand && n.r.Counts:
@@ -244,10 +244,13 @@ func decodedPrompt(body string) (*prompt.Prompt, error) {
 	return p, err
 }
 
-// signReplacement makes the token for a text in place of the conversation.
+// signReplacement logs the conversation that a text stands for, reports the compaction, and makes the token for
+// the text.
 func (n messages) signReplacement(ctx context.Context, m *native.Messages, kind string, by replacement) (string, error) {
+	log := n.log.Record(ctx, n.r.with(m.Body())) // empty if it is not logged: the text does not depend on it
+	event.Emit(ctx, n.Events, event.Event{Type: event.Completed, ThreadID: log, Policy: "native", TokensBefore: by.before, TokensAfter: by.tokens, Duration: time.Since(n.r.Start), Details: map[string]any{"trigger": "native"}})
 	return n.seal(ctx, native.Token{
-		API: wire.Anthropic, Kind: kind, Thread: n.logConversation(ctx, m.Body(), by),
+		API: wire.Anthropic, Kind: kind, Thread: log,
 		Digest: native.Digest(by.text), Structured: &by.summary,
 	})
 }

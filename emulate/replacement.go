@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -159,13 +158,4 @@ func shortenParts(parts []thread.Part, limit int) []thread.Part {
 		out = append(out, part)
 	}
 	return out
-}
-
-// logConversation logs the conversation that a text stands for, and reports the compaction. It returns the
-// id of the log. That is empty for a request that is not logged, or if the store fails: the text
-// does not depend on it.
-func (n messages) logConversation(ctx context.Context, body string, by replacement) string {
-	log := n.log.Record(ctx, n.r.with(body))
-	event.Emit(ctx, n.Events, event.Event{Type: event.Completed, ThreadID: log, Policy: "native", TokensBefore: by.before, TokensAfter: by.tokens, Duration: time.Since(n.r.Start), Details: map[string]any{"trigger": "native"}})
-	return log
 }

@@ -141,7 +141,6 @@ func (n responses) answer(r *native.Responses, kept []string, item string) *http
 	return httpbody.NewAnswer(n.r.HTTP, http.StatusOK, httpbody.JSON, answer.Response(r))
 }
 
-// responseID is the id of a response of ours.
 func (n responses) responseID(item string) string {
 	return "resp_" + canonjson.Digest(item, n.r.Start.String())
 }

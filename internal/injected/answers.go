@@ -121,7 +121,6 @@ func said(asked, text string, from, to int) []thread.Said {
 	return []thread.Said{{Asked: strings.Clone(asked), Text: strings.Clone(words), From: from, To: from + len(words)}}
 }
 
-// questions are those of a call.
 func questions(call gjson.Result) []gjson.Result {
 	all := call.Get("questions").Array()
 	return all[:min(len(all), maxQuestions)]

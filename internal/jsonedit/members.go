@@ -104,7 +104,6 @@ func (o object) find(name string) (found member, ok bool) {
 	return found, false
 }
 
-// rootObject reads the members of a whole document.
 func rootObject(doc string) (object, error) {
 	plain := blank(blank(doc, true), false)
 	if err := rawjson.Check(plain); err != nil {

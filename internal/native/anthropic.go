@@ -158,7 +158,6 @@ func (m *Messages) Changed() bool { return m.changed }
 // Edited reports whether edits have changed the messages.
 func (m *Messages) Edited() bool { return m.firstEdited >= 0 }
 
-// noteEdit notes that an edit changed the i-th message.
 func (m *Messages) noteEdit(i int) {
 	m.changed = true
 	if m.firstEdited < 0 || i < m.firstEdited {

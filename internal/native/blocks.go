@@ -189,7 +189,6 @@ func (x message) withBlocks(blocks []gjson.Result) message {
 	return out
 }
 
-// readObject reads a body, which must be an object.
 func readObject(body string) (*rawjson.Document, error) {
 	if err := rawjson.Check(body); err != nil {
 		return nil, err

@@ -323,7 +323,7 @@ func (m *Messages) ClearBoundThinking() {
 		return
 	}
 	for i := len(m.messages) - 1; i >= m.firstEdited; i-- {
-		if x := m.messages[i]; x.role == "assistant" && len(x.blocks) > 0 && !slices.ContainsFunc(x.blocks, isNotThinking) {
+		if x := m.messages[i]; x.role == "assistant" && len(x.blocks) > 0 && !slices.ContainsFunc(x.blocks, func(b gjson.Result) bool { return !isThinking(b) }) {
 			m.messages = slices.Delete(m.messages, i, i+1)
 			m.noteEdit(i)
 			continue
@@ -358,7 +358,5 @@ func isThinking(b gjson.Result) bool {
 	kind := b.Get("type").Str
 	return kind == "thinking" || kind == "redacted_thinking"
 }
-
-func isNotThinking(b gjson.Result) bool { return !isThinking(b) }
 
 func isToolResult(b gjson.Result) bool { return b.Get("type").Str == "tool_result" }

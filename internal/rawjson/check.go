@@ -241,7 +241,6 @@ func skipDigits[T text](doc T, i int) int {
 	return i
 }
 
-// skipSpace steps over white space.
 func skipSpace[T text](doc T, i int) int {
 	for i < len(doc) && doc[i] <= ' ' && (doc[i] == ' ' || doc[i] == '\n' || doc[i] == '\t' || doc[i] == '\r') {
 		i++
