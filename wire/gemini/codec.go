@@ -44,15 +44,13 @@ func nameChar(c byte, first bool) bool {
 	return false
 }
 
-// isPlainName reports whether every version of the API accepts a function name:
-// a letter or underscore, then letters, digits, underscores, dots and dashes.
-func isPlainName(name string) bool { return isName(name, nameLength) }
-
 // isWideName reports whether the newest version of the API accepts a name.
 func isWideName(name string) bool {
 	return !strings.HasPrefix(name, ":") && len(name) <= wideLength && isName(strings.ReplaceAll(name, ":", "_"), wideLength)
 }
 
+// isName reports whether a name has a letter or underscore, then letters, digits, underscores, dots and dashes, as
+// every version of the API accepts.
 func isName(name string, limit int) bool {
 	for i := range len(name) {
 		if !nameChar(name[i], i == 0) {

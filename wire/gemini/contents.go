@@ -39,7 +39,7 @@ func layoutContents(p *prompt.Prompt) []string {
 		}
 		run := units[i:j]
 		switch {
-		case isWhole(run) && !isRefused(run):
+		case !slices.ContainsFunc(run, func(u unit) bool { return u.raw == "" }) && !isRefused(run): // as they were read
 			for _, u := range run {
 				out = append(out, u.raw)
 			}
@@ -62,11 +62,6 @@ func layoutContents(p *prompt.Prompt) []string {
 // that was read may come first, whoever speaks in it: its bytes are kept, and the renderer
 // answers for what it removed before.
 func isSpliced(p *prompt.Prompt) bool { return p.Source != nil && p.Source.API == wire.Gemini }
-
-// isWhole reports whether a run consists of contents as they were read.
-func isWhole(run []unit) bool {
-	return !slices.ContainsFunc(run, func(u unit) bool { return u.raw == "" })
-}
 
 // isRefused reports whether every version of the API would refuse a run of the model's
 // contents, because calls now follow another model content that was not there when they
@@ -104,7 +99,7 @@ func (w *writer) units(list []thread.Message) []unit {
 			i += n
 		} else {
 			i++
-			if !w.hasContent(m) {
+			if m.Role == thread.System && m.Text() == "" || m.Role != thread.System && !slices.ContainsFunc(m.Parts, isSendable) {
 				continue
 			}
 			u.messages = []*thread.Message{m}
@@ -124,7 +119,6 @@ func (w *writer) noteCalls(list []*thread.Message) {
 	}
 }
 
-// model writes the parts of a model's content.
 func (w *writer) model(list []*thread.Message) (parts []string) {
 	calls := 0
 	for _, m := range list {
@@ -153,7 +147,9 @@ func (w *writer) user(run []unit, calls []*thread.Message) []string {
 		}
 	}
 	sortByCall(answers, calls)
-	if isMixed(answers, others) {
+	if slices.ContainsFunc(answers, func(a *thread.Message) bool { // one was read from the same content as another part
+		return a.Frame != nil && a.Frame.API() == wire.Gemini && slices.ContainsFunc(others, func(o *thread.Message) bool { return o.Frame == a.Frame })
+	}) {
 		parts := w.parts(answers)
 		return []string{content("user", append(parts, w.parts(others)...))}
 	}
@@ -186,18 +182,6 @@ func (w *writer) parts(list []*thread.Message) (parts []string) {
 		}
 	}
 	return parts
-}
-
-// isMixed reports whether an answer and other parts were read from one content.
-func isMixed(answers, others []*thread.Message) bool {
-	for _, a := range answers {
-		for _, o := range others {
-			if a.Frame != nil && a.Frame == o.Frame && a.Frame.API() == wire.Gemini {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // rawOf returns the bytes of the whole contents that make up a group; nil if it holds any

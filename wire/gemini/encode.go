@@ -44,7 +44,12 @@ func (Codec) Encode(p *prompt.Prompt) ([]byte, error) {
 	}
 	d.SetArray("contents", layoutContents(p))
 	if p.MaxOutput != maxOutput(d) {
-		d.Set("generationConfig", writeMaxOutput(d.Get("generationConfig"), p.MaxOutput))
+		settings, limit := openMember(d.Get("generationConfig")), ""
+		if p.MaxOutput > 0 {
+			limit = strconv.Itoa(p.MaxOutput)
+		}
+		settings.Set("maxOutputTokens", limit)
+		d.Set("generationConfig", string(settings.Bytes()))
 	}
 	return d.Bytes(), nil
 }
@@ -89,7 +94,11 @@ func writeTools(tools []prompt.Tool) string {
 		case isOwn(t.Source):
 			declarations = append(declarations, t.Raw)
 		case t.API == "" || t.Schema != "":
-			declarations = append(declarations, declaration(t))
+			o := new(rawjson.Object).Str("name", functionName(t.Name)).NonEmpty("description", t.Description)
+			if rawjson.IsObject(t.Schema) { // this field accepts any JSON schema, the older one only a part
+				o.Raw("parametersJsonSchema", strings.TrimSpace(t.Schema))
+			}
+			declarations = append(declarations, o.String())
 		}
 	}
 	flush()
@@ -106,26 +115,6 @@ func isBuiltIn(t *prompt.Tool) bool {
 		return first == t.Name && t.Schema == ""
 	}
 	return false
-}
-
-// declaration declares a function. Its schema goes into the field that accepts any JSON
-// schema; the older field supports only a part.
-func declaration(t *prompt.Tool) string {
-	o := new(rawjson.Object).Str("name", functionName(t.Name)).NonEmpty("description", t.Description)
-	if rawjson.IsObject(t.Schema) {
-		o.Raw("parametersJsonSchema", strings.TrimSpace(t.Schema))
-	}
-	return o.String()
-}
-
-// writeMaxOutput sets the output limit among the other settings, or removes it if it is 0.
-func writeMaxOutput(old gjson.Result, limit int) string {
-	d, value := openMember(old), ""
-	if limit > 0 {
-		value = strconv.Itoa(limit)
-	}
-	d.Set("maxOutputTokens", value)
-	return string(d.Bytes())
 }
 
 // openMember opens a member of the body to change what is in it.
@@ -153,14 +142,6 @@ func content(role string, parts []string) string {
 }
 
 func textPart(text string) string { return new(rawjson.Object).Str("text", text).String() }
-
-// hasContent reports whether a message has anything that can be sent.
-func (w *writer) hasContent(m *thread.Message) bool {
-	if m.Role == thread.System {
-		return m.Text() != ""
-	}
-	return slices.ContainsFunc(m.Parts, isSendable)
-}
 
 // isSendable reports whether a part can be sent.
 func isSendable(part thread.Part) bool {
@@ -291,7 +272,7 @@ func mediaPart(m thread.Media) string {
 	if mime, data, ok := media.ParseDataURL(m.URL); ok && m.Data == "" {
 		m.Data, m.URL, m.MIME = data, "", cmp.Or(m.MIME, mime)
 	}
-	o := new(rawjson.Object).Str("mimeType", mimeOf(m))
+	o := new(rawjson.Object).Str("mimeType", cmp.Or(m.MIME, commonMIME[m.Type], "application/octet-stream"))
 	switch {
 	case m.Data != "":
 		return new(rawjson.Object).Raw("inlineData", o.Str("data", m.Data).String()).String()
@@ -301,12 +282,7 @@ func mediaPart(m thread.Media) string {
 	return textPart(media.Placeholder(m))
 }
 
-// commonMIME is the most common MIME type of each class.
+// commonMIME is the most common MIME type of each class, as the API demands one.
 var commonMIME = map[thread.MediaType]string{
 	thread.Image: "image/png", thread.Document: "application/pdf", thread.Audio: "audio/wav", thread.Video: "video/mp4",
-}
-
-// mimeOf returns the MIME type, which the API demands.
-func mimeOf(m thread.Media) string {
-	return cmp.Or(m.MIME, commonMIME[m.Type], "application/octet-stream")
 }

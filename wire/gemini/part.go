@@ -72,8 +72,9 @@ func decodePart(v gjson.Result, model bool) thread.Part {
 		}
 		return thread.Text{Text: f.data.Str, Source: source}
 	case "inlineData", "fileData":
-		if m, ok := decodeMedia(f.data); ok {
-			m.Source = source
+		d := members(f.data, make(rawjson.Fields, 0, 4))
+		m := thread.Media{MIME: d.Str("mimeType"), Data: d.Str("data"), URL: d.Str("fileUri"), Name: d.Str("displayName"), Source: source}
+		if m.Type = media.ClassOf(m.MIME); (m.Data == "") != (m.URL == "") {
 			return m
 		}
 	case "functionCall":
@@ -160,12 +161,4 @@ func soleText(name string, only gjson.Result) (string, bool) {
 		texts = append(texts, text.Str)
 	}
 	return strings.Join(texts, "\n"), len(texts) > 0
-}
-
-// decodeMedia reads inline data or a reference to a file.
-func decodeMedia(v gjson.Result) (m thread.Media, ok bool) {
-	f := members(v, make(rawjson.Fields, 0, 4))
-	m = thread.Media{MIME: f.Str("mimeType"), Data: f.Str("data"), URL: f.Str("fileUri"), Name: f.Str("displayName")}
-	m.Type = media.ClassOf(m.MIME)
-	return m, (m.Data == "") != (m.URL == "")
 }

@@ -11,53 +11,27 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
 
-// The rules, by their short names. Sources: the REST reference of
-// generateContent (Content, Part, FunctionDeclaration), the guides "Function
-// calling" and "Thought signatures", and the texts of the API's own errors.
-const (
-	ruleJSON        = "json"
-	ruleContents    = "contents"
-	ruleRole        = "role"
-	ruleStart       = "start"
-	ruleAlternate   = "alternate"
-	ruleEnd         = "end"
-	ruleParts       = "parts"
-	rulePart        = "part"
-	ruleEmptyText   = "empty-text"
-	ruleMedia       = "media"
-	ruleCall        = "call"
-	ruleResponse    = "response"
-	ruleCallTurn    = "call-turn"
-	rulePairing     = "pairing"
-	ruleOrder       = "order"
-	ruleMixed       = "mixed-response"
-	ruleSignature   = "signature"
-	ruleField       = "field"
-	ruleSystem      = "system"
-	ruleDeclaration = "declaration"
-)
-
 // The shapes of parts of the body.
 var (
 	filled = shape.Shape{Is: shape.String, Filled: true}
 	some   = shape.Shape{Is: shape.Array, Filled: true}
 
-	contentsShape = some.Explain(ruleContents, "want an array of contents, with at least one of the user's")
-	contentShape  = shape.Members(shape.Required("parts", some.Explain(ruleParts, "want at least one part"))).Explain(ruleContents, "want an object with role and parts")
-	systemShape   = shape.Members(shape.Required("parts", some.Explain(ruleSystem, "want at least one part; leave the field out when there is nothing to say"))).Explain(ruleSystem, "want an object with parts")
+	contentsShape = some.Explain("contents", "want an array of contents, with at least one of the user's")
+	contentShape  = shape.Members(shape.Required("parts", some.Explain("parts", "want at least one part"))).Explain("contents", "want an object with role and parts")
+	systemShape   = shape.Members(shape.Required("parts", some.Explain("system", "want at least one part; leave the field out when there is nothing to say"))).Explain("system", "want an object with parts")
 	toolsShape    = &shape.Shape{
-		Is: shape.Array, Rule: ruleDeclaration, Say: "want an array",
+		Is: shape.Array, Rule: "declaration", Say: "want an array",
 		Items: shape.Members(shape.Optional("functionDeclarations", &shape.Shape{
-			Is: shape.Array, Rule: ruleDeclaration, Say: "want an array",
-			Items: &shape.Shape{Is: shape.Object, Rule: ruleDeclaration, Say: "want an object", Rules: []shape.Rule{
-				shape.Must("", ruleDeclaration, "parameters and parametersJsonSchema exclude each other; keep one", func(v gjson.Result) bool {
+			Is: shape.Array, Rule: "declaration", Say: "want an array",
+			Items: &shape.Shape{Is: shape.Object, Rule: "declaration", Say: "want an object", Rules: []shape.Rule{
+				shape.Must("", "declaration", "parameters and parametersJsonSchema exclude each other; keep one", func(v gjson.Result) bool {
 					return !field(v, "parameters").Exists() || !field(v, "parametersJsonSchema").Exists()
 				}),
-				shape.Must("", ruleDeclaration, "the schema is not an object", func(v gjson.Result) bool {
+				shape.Must("", "declaration", "the schema is not an object", func(v gjson.Result) bool {
 					return objectOrNothing(field(v, "parameters")) && objectOrNothing(field(v, "parametersJsonSchema"))
 				}),
 			}},
-		})).Explain(ruleDeclaration, "want an object"),
+		})).Explain("declaration", "want an object"),
 	}
 
 	// The fields of a request, those of the public API and of Vertex AI.
@@ -77,15 +51,16 @@ func objectOrNothing(v gjson.Result) bool { return v.Type == gjson.Null || v.IsO
 // checker collects problems.
 type checker struct{ shape.Body }
 
-// Validate checks a body against the published rules of generateContent. Rules that only
-// Vertex AI or older models enforce are reported as advice.
+// Validate checks a body against the published rules of generateContent: the REST reference (Content,
+// Part, FunctionDeclaration), the guides "Function calling" and "Thought signatures", and the texts of
+// the API's own errors. Rules that only Vertex AI or older models enforce are reported as advice.
 func (Codec) Validate(body []byte) []wire.Problem {
 	c := checker{shape.Body{Checker: shape.Checker{Absent: true, Get: field}}}
 	if !utf8.Valid(body) {
-		c.Refuse(0, "body", ruleJSON, "the body is not UTF-8; encode it anew")
+		c.Refuse(0, "body", "json", "the body is not UTF-8; encode it anew")
 	}
 	if c.Open(body, camel, func(name string, v gjson.Result) {
-		c.Refuse(v.Index, name, ruleField, "the field stands twice; send it once")
+		c.Refuse(v.Index, name, "field", "the field stands twice; send it once")
 	}) {
 		c.body()
 	}
@@ -100,13 +75,13 @@ func (c *checker) body() {
 			if at := elsewhere[name]; at != "" {
 				here = "; Gemini has " + at
 			}
-			c.Advise(v.Index, c.Keys[name], ruleField, "unknown field; Vertex AI refuses it%s", here)
+			c.Advise(v.Index, c.Keys[name], "field", "unknown field; Vertex AI refuses it%s", here)
 		}
 	}
 	if v := c.Value("contents"); v.Exists() {
 		c.contents(v, c.Value("cachedContent").Str != "")
 	} else {
-		c.Refuse(math.MaxInt, "contents", ruleContents, "contents are missing; send at least one user content")
+		c.Refuse(math.MaxInt, "contents", "contents", "contents are missing; send at least one user content")
 	}
 	if v := c.Value("systemInstruction"); v.Type != gjson.Null {
 		c.system(v)
@@ -123,7 +98,7 @@ func (c *checker) system(v gjson.Result) {
 	}
 	shape.Each(field(v, "parts"), "systemInstruction.parts", func(path string, part gjson.Result) {
 		if p := readPart(part); p.kind != "text" || p.several || p.data.Type != gjson.String {
-			c.Refuse(v.Index, path, ruleSystem, "only text may stand here")
+			c.Refuse(v.Index, path, "system", "only text may stand here")
 		}
 	})
 }
@@ -138,9 +113,9 @@ func (c *checker) tools(v gjson.Result) {
 				return
 			}
 			name := field(d, "name").Str
-			c.name(v.Index, name, path+".name", ruleDeclaration)
+			c.name(v.Index, name, path+".name", "declaration")
 			if at, twice := first[name]; twice {
-				c.Refuse(v.Index, path+".name", ruleDeclaration, "function %q is declared at %s already; declare it once", name, at)
+				c.Refuse(v.Index, path+".name", "declaration", "function %q is declared at %s already; declare it once", name, at)
 			} else {
 				first[name] = path
 			}
@@ -155,7 +130,7 @@ func (c *checker) name(at int, name, path, rule string) {
 		c.Refuse(at, path, rule, "the function has no name")
 	case !isWideName(name):
 		c.Refuse(at, path, rule, "function name %q: want a letter or underscore, then up to 63 letters, digits, underscores, dots and dashes", name)
-	case !isPlainName(name):
+	case !isName(name, nameLength):
 		c.Advise(at, path, rule, "function name %q: older models take at most %d characters and no colons", name, nameLength)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	filledMedia = func(say string) *shape.Shape { return filled.Explain(ruleMedia, say) }
+	filledMedia = func(say string) *shape.Shape { return filled.Explain("media", say) }
 
 	// The fields of which a part has exactly one, and their shapes; checker.text checks
 	// texts.
@@ -22,8 +22,8 @@ var (
 			shape.Required("data", filledMedia("the data is missing; send it in base64")),
 		}},
 		"fileData":            {Is: shape.Object, Image: "fileUri", Members: []shape.Member{shape.Required("fileUri", filledMedia("the address of the file is missing"))}},
-		"functionCall":        shape.Members(shape.Optional("args", shape.Members().Explain(ruleCall, "the arguments are not an object"))),
-		"functionResponse":    shape.Members(shape.Required("response", shape.Members().Explain(ruleResponse, `want an object, such as {"output": …}`))),
+		"functionCall":        shape.Members(shape.Optional("args", shape.Members().Explain("call", "the arguments are not an object"))),
+		"functionResponse":    shape.Members(shape.Required("response", shape.Members().Explain("response", `want an object, such as {"output": …}`))),
 		"executableCode":      shape.Members(),
 		"codeExecutionResult": shape.Members(),
 		"toolCall":            shape.Members(),
@@ -65,19 +65,19 @@ func (c *checker) contents(v gjson.Result, cached bool) {
 		if i > 0 {
 			before = &turns[i-1]
 		} else if t.model && !cached {
-			c.Refuse(t.at, t.path, ruleStart, "the model speaks first; begin with a user content")
+			c.Refuse(t.at, t.path, "start", "the model speaks first; begin with a user content")
 		}
 		if !t.bad && !(before == nil && cached) {
 			c.order(before, t)
 		}
 		if unsigned[i] {
-			c.Refuse(t.at, t.calls[0].path, ruleSignature, "the first call of a step of the current turn has lost its thoughtSignature, and other calls have theirs; send it back where it was, or the documented skip value")
+			c.Refuse(t.at, t.calls[0].path, "signature", "the first call of a step of the current turn has lost its thoughtSignature, and other calls have theirs; send it back where it was, or the documented skip value")
 		}
 		if i == len(turns)-1 {
 			if len(t.calls) > 0 {
-				c.Refuse(t.at, t.path, rulePairing, "%d calls at the end have no response; append their responses", len(t.calls))
+				c.Refuse(t.at, t.path, "pairing", "%d calls at the end have no response; append their responses", len(t.calls))
 			} else if t.model {
-				c.Advise(t.at, t.path, ruleEnd, "the request ends with the model's own words; append your next message")
+				c.Advise(t.at, t.path, "end", "the request ends with the model's own words; append your next message")
 			}
 		}
 	}
@@ -91,27 +91,27 @@ func (c *checker) order(before, t *checkedContent) {
 	if before != nil && before.model == t.model {
 		switch {
 		case t.model && len(t.calls) > 0:
-			c.Refuse(t.at, t.path, ruleCallTurn, "function calls directly after another model content; they may only follow a user content or function responses")
+			c.Refuse(t.at, t.path, "call-turn", "function calls directly after another model content; they may only follow a user content or function responses")
 		case t.model:
-			c.Advise(t.at, t.path, ruleAlternate, "two model contents in a row; Vertex AI may refuse that, so merge them")
+			c.Advise(t.at, t.path, "alternate", "two model contents in a row; Vertex AI may refuse that, so merge them")
 		case len(before.responses) > 0 && !before.words && len(t.responses) == 0:
 			// A user's words after a batch of responses stand in a content of
 			// their own, because some models refuse them beside the responses.
 		default:
-			c.Advise(t.at, t.path, ruleAlternate, "two user contents in a row; Vertex AI may refuse that, so merge them")
+			c.Advise(t.at, t.path, "alternate", "two user contents in a row; Vertex AI may refuse that, so merge them")
 		}
 	}
 	called := before != nil && before.model && len(before.calls) > 0
 	switch {
 	case called && len(t.responses) == 0:
-		c.Refuse(before.at, before.path, rulePairing, "%d calls have no response in the next content; answer every call directly after it", len(before.calls))
+		c.Refuse(before.at, before.path, "pairing", "%d calls have no response in the next content; answer every call directly after it", len(before.calls))
 	case !called && len(t.responses) > 0:
-		c.Refuse(t.at, t.path, rulePairing, "function responses not directly after a content with function calls; move them there")
+		c.Refuse(t.at, t.path, "pairing", "function responses not directly after a content with function calls; move them there")
 	case called:
 		c.pair(before, t)
 	}
 	if len(t.responses) > 0 && t.words {
-		c.Advise(t.at, t.path, ruleMixed, "function responses and other parts in one content; some models refuse that, so put the others into a content after it")
+		c.Advise(t.at, t.path, "mixed-response", "function responses and other parts in one content; some models refuse that, so put the others into a content after it")
 	}
 }
 
@@ -119,7 +119,7 @@ func (c *checker) order(before, t *checkedContent) {
 // (https://ai.google.dev/api/caching#FunctionCall: the response has the matching id).
 func (c *checker) pair(calls, responses *checkedContent) {
 	if len(calls.calls) != len(responses.responses) {
-		c.Refuse(responses.at, responses.path, rulePairing, "%d function responses for %d calls; send exactly one for each", len(responses.responses), len(calls.calls))
+		c.Refuse(responses.at, responses.path, "pairing", "%d function responses for %d calls; send exactly one for each", len(responses.responses), len(calls.calls))
 		return
 	}
 	waits := map[string]checkedCall{} // by id
@@ -133,17 +133,17 @@ func (c *checker) pair(calls, responses *checkedContent) {
 		call := calls.calls[i]
 		if found, ok := waits[r.id]; byID && ok && found.path != call.path {
 			call = found
-			c.Advise(responses.at, r.path, ruleOrder, "the response stands in another place than its call; Gemini finds the call by its id, some servers with this API do not")
+			c.Advise(responses.at, r.path, "order", "the response stands in another place than its call; Gemini finds the call by its id, some servers with this API do not")
 		} else if byID && !ok && r.id != "" {
-			c.Refuse(responses.at, r.path, rulePairing, "no call before it with the id %q waits for a response; answer each call once, by its id", r.id)
+			c.Refuse(responses.at, r.path, "pairing", "no call before it with the id %q waits for a response; answer each call once, by its id", r.id)
 			continue
 		}
 		delete(waits, r.id)
 		switch {
 		case r.name != call.name:
-			c.Refuse(responses.at, r.path, rulePairing, "the response is named %q, its call %q; answer by the ids of the calls, or in their order", r.name, call.name)
+			c.Refuse(responses.at, r.path, "pairing", "the response is named %q, its call %q; answer by the ids of the calls, or in their order", r.name, call.name)
 		case r.id != "" && call.id != "" && r.id != call.id:
-			c.Refuse(responses.at, r.path, rulePairing, "the response has id %q, the call in its place %q; answer in the order of the calls", r.id, call.id)
+			c.Refuse(responses.at, r.path, "pairing", "the response has id %q, the call in its place %q; answer in the order of the calls", r.id, call.id)
 		}
 	}
 }
@@ -197,11 +197,11 @@ func (c *checker) turn(v gjson.Result, path string) checkedContent {
 					role = "user"
 				}
 			default:
-				c.Advise(t.at, path+"."+name, ruleField, "unknown field; Vertex AI refuses it")
+				c.Advise(t.at, path+"."+name, "field", "unknown field; Vertex AI refuses it")
 			}
 		}
 		if t.bad = role != "user" && role != "function" && role != "model"; t.bad {
-			c.Refuse(t.at, path+".role", ruleRole, "role %q; want user or model", role)
+			c.Refuse(t.at, path+".role", "role", "role %q; want user or model", role)
 		}
 	}
 	t.model = role == "model"
@@ -210,7 +210,7 @@ func (c *checker) turn(v gjson.Result, path string) checkedContent {
 	}
 	shape.Each(v.Get("parts"), path+".parts", func(path string, part gjson.Result) { c.part(&t, part, path) })
 	if role == "function" && t.words {
-		c.Refuse(t.at, path, ruleRole, "role function is for function responses only; send other parts as user")
+		c.Refuse(t.at, path, "role", "role function is for function responses only; send other parts as user")
 	}
 	return t
 }
@@ -245,30 +245,30 @@ func readPart(v gjson.Result) (p checkedPart) {
 
 // part checks one part and records in t what the rules across contents need.
 func (c *checker) part(t *checkedContent, v gjson.Result, path string) {
-	if !c.Check(t.at, path, v, shape.Members().Explain(rulePart, "want an object")) {
+	if !c.Check(t.at, path, v, shape.Members().Explain("part", "want an object")) {
 		return
 	}
 	p := readPart(v)
 	if p.unknown != "" {
-		c.Advise(t.at, path+"."+p.unknown, ruleField, "unknown field; Vertex AI refuses it")
+		c.Advise(t.at, path+"."+p.unknown, "field", "unknown field; Vertex AI refuses it")
 	}
 	t.words = t.words || p.kind != "functionResponse"
 	t.signed = t.signed || p.signature != "" && len(t.calls) == 0
 	data := path + "." + p.kind
 	switch {
 	case p.several:
-		c.Refuse(t.at, path, rulePart, "more than one data field; make a part of each")
+		c.Refuse(t.at, path, "part", "more than one data field; make a part of each")
 	case p.kind == "" && p.unknown == "":
-		c.Refuse(t.at, path, rulePart, "no data field; send text, data, a call or a response")
+		c.Refuse(t.at, path, "part", "no data field; send text, data, a call or a response")
 	case p.kind == "":
 	case p.kind == "text":
 		c.text(t, p, data)
 	case !p.data.IsObject():
-		c.Refuse(t.at, data, rulePart, "want an object")
+		c.Refuse(t.at, data, "part", "want an object")
 	case p.kind == "functionCall" && !t.model:
-		c.Refuse(t.at, path, ruleCall, "a function call in a user content; only the model calls")
+		c.Refuse(t.at, path, "call", "a function call in a user content; only the model calls")
 	case p.kind == "functionResponse" && t.model:
-		c.Refuse(t.at, path, ruleResponse, "a function response in a model content; send it as user")
+		c.Refuse(t.at, path, "response", "a function response in a model content; send it as user")
 	default:
 		c.Check(t.at, data, p.data, dataShapes[p.kind])
 		c.noteCall(t, p, path)
@@ -278,14 +278,14 @@ func (c *checker) part(t *checkedContent, v gjson.Result, path string) {
 func (c *checker) text(t *checkedContent, p checkedPart, path string) {
 	switch {
 	case p.data.Type != gjson.String:
-		c.Refuse(t.at, path, rulePart, "want a string")
+		c.Refuse(t.at, path, "part", "want a string")
 	case p.data.Str != "" || p.signature != "":
 	case t.model:
 		// A recorded exchange shows the public API answering a history with
 		// an empty model text; Vertex AI names "an empty text parameter".
-		c.Advise(t.at, path, ruleEmptyText, "empty text; Vertex AI refuses it, so leave the part out")
+		c.Advise(t.at, path, "empty-text", "empty text; Vertex AI refuses it, so leave the part out")
 	default:
-		c.Refuse(t.at, path, ruleEmptyText, "empty text; leave the part out")
+		c.Refuse(t.at, path, "empty-text", "empty text; leave the part out")
 	}
 }
 
@@ -294,17 +294,17 @@ func (c *checker) noteCall(t *checkedContent, p checkedPart, path string) {
 	n := checkedCall{id: field(p.data, "id").Str, name: field(p.data, "name").Str, signature: p.signature, path: path}
 	switch p.kind {
 	case "functionCall":
-		c.name(t.at, n.name, path+".functionCall.name", ruleCall)
+		c.name(t.at, n.name, path+".functionCall.name", "call")
 		if len(t.calls) > 0 && p.signature != "" {
-			c.Advise(t.at, path+".thoughtSignature", ruleSignature, "a signature on a later call of a parallel batch; the model signs only the first")
+			c.Advise(t.at, path+".thoughtSignature", "signature", "a signature on a later call of a parallel batch; the model signs only the first")
 		}
 		t.calls = append(t.calls, n)
 	case "functionResponse":
-		c.name(t.at, n.name, path+".functionResponse.name", ruleResponse)
+		c.name(t.at, n.name, path+".functionResponse.name", "response")
 		shape.Each(field(p.data, "parts"), path+".functionResponse.parts", func(path string, part gjson.Result) {
 			inner := readPart(part)
 			if inner.kind != "inlineData" && inner.kind != "fileData" {
-				c.Refuse(t.at, path, ruleMedia, "only inlineData and fileData may stand inside a response")
+				c.Refuse(t.at, path, "media", "only inlineData and fileData may stand inside a response")
 				return
 			}
 			c.Check(t.at, path+"."+inner.kind, inner.data, dataShapes[inner.kind])
