@@ -80,7 +80,6 @@ func (b *Body) common(at int, text string) (n int) {
 	return n
 }
 
-// has reports whether the body has a text at an offset.
 func (b *Body) has(at int, text string) bool { return b.common(at, text) == len(text) }
 
 func commonPrefix(a, b string) int {

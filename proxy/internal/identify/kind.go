@@ -88,13 +88,8 @@ func asksForSummary(r *Request) bool {
 	if !summaryWords().MatchString(text) || !historyWords().MatchString(text) {
 		return false
 	}
-	return noToolWords().MatchString(text) || forbidsTools(r)
-}
-
-// forbidsTools reports whether the tool choice allows no tool.
-func forbidsTools(r *Request) bool {
 	choice := r.Members["tool_choice"]
-	return choice.Str == "none" || choice.Get("type").Str == "none" || r.memberAt("toolConfig.functionCallingConfig.mode").Str == "NONE"
+	return noToolWords().MatchString(text) || choice.Str == "none" || choice.Get("type").Str == "none" || r.memberAt("toolConfig.functionCallingConfig.mode").Str == "NONE"
 }
 
 func modelTurns(messages []thread.Message) int {

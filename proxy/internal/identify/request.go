@@ -90,17 +90,13 @@ func (c Client) SessionID() string {
 // builds.
 var changingDigits = lazyregexp.New(`[0-9]+`)
 
-func withoutChanging(system string) string {
-	if strings.HasPrefix(system, "x-anthropic-billing-header:") {
-		return ""
-	}
-	return changingDigits().ReplaceAllString(system, "0")
-}
-
 func systemDigest(p *prompt.Prompt) string {
 	var parts []string
 	for _, s := range p.System {
-		parts = append(parts, "system", withoutChanging(s.Text))
+		if strings.HasPrefix(s.Text, "x-anthropic-billing-header:") {
+			s.Text = ""
+		}
+		parts = append(parts, "system", changingDigits().ReplaceAllString(s.Text, "0"))
 	}
 	for _, tool := range p.Tools {
 		parts = append(parts, "tool", tool.Name)

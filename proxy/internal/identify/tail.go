@@ -182,7 +182,6 @@ func numberCalls(news, before []thread.Message) bool {
 	return true
 }
 
-// wireID is the id of a call or a response on the wire.
 func wireID(part string) (id string) {
 	for _, v := range rawjson.Members(gjson.Parse(part)) {
 		if own := v.Get("id"); v.IsObject() && own.Exists() {
