@@ -94,7 +94,6 @@ func (a *Answers) withMeter(p *prompt.Prompt, o *Options, ask func(context.Conte
 	}
 }
 
-// estimateTokens estimates the size of a prompt.
 func estimateTokens(p *prompt.Prompt) int {
 	bytes := 0
 	for _, s := range p.System {

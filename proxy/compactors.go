@@ -101,13 +101,6 @@ func (cs *compactors) finished(id string, o thread.Outcome) (seen quality.Metric
 	return seen
 }
 
-// releaseSession frees what the compactors remember of a conversation.
-func (cs *compactors) releaseSession(log string) {
-	for _, c := range cs.allCompactors() {
-		c.Session(log).Release()
-	}
-}
-
 // counter counts as a model does.
 func (ms *models) counter(m token.Model) (*token.Counter, error) {
 	if c := ms.options.Config.Counter; c != nil {

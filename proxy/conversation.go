@@ -40,7 +40,6 @@ type loggedHistory struct {
 
 var errHistoryChanged = errors.New("the log no longer holds the history that the request continues")
 
-// appendNew appends to a log what is new in a request.
 func (cv *conversations) appendNew(ctx context.Context, at identify.Place, userAgent string) error {
 	log, err := cv.log.Load(ctx, at.Log)
 	if news := at.Request.News(at.Logged, userAgent); err == nil && len(news) > 0 {
@@ -122,7 +121,10 @@ func (cv *conversations) knownLogs(ctx context.Context, x *received, r *parsedRe
 		logs.ClaimLookups = cv.openLookups.Delete
 	}
 	if r.client.Thread == "" {
-		logs.BasesWithBeginning = func() []string { return cv.basesWithBeginning(ctx, r.client.Beginning(r.Request)) }
+		logs.BasesWithBeginning = func() []string {
+			bases, _ := cv.beginnings.getValue(ctx, r.client.Beginning(r.Request)) // else the conversation is a new one
+			return bases
+		}
 	}
 	return logs
 }
@@ -163,13 +165,6 @@ const maxBeginnings = 8
 // first.
 func beginningsIn(documents store.Documents) records[[]string] {
 	return records[[]string]{documents: documents, kind: "proxy-beginning"}
-}
-
-// basesWithBeginning are the bases of conversations with a beginning, the latest first. If they cannot
-// be read there are none, and the conversation is a new one.
-func (cv *conversations) basesWithBeginning(ctx context.Context, beginning string) []string {
-	bases, _ := cv.beginnings.getValue(ctx, beginning)
-	return bases
 }
 
 // noteBeginning notes the first message of a conversation. If that fails, a client that changes its

@@ -204,7 +204,6 @@ func responsesIn(documents store.Documents) records[storedResponse] {
 	return records[storedResponse]{documents: documents, kind: "proxy-response", maxBytes: maxResponse}
 }
 
-// save stores a new response.
 func (l *responseLog) save(ctx context.Context, id string, k *storedResponse) error {
 	return unlessConflict(l.writeBounded(ctx, id, func() (record[storedResponse], int, error) { return l.put(ctx, id, record[storedResponse]{}, k) }))
 }
@@ -231,7 +230,6 @@ func (l *responseLog) writeBounded(ctx context.Context, id string, write func() 
 	return nil
 }
 
-// note adds a response to the list, and returns those to be forgotten.
 func (l *responseLog) note(n responseName) (old []responseName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -292,10 +290,10 @@ func (l *responseLog) resolve(ctx context.Context, id string) (*heldChain, error
 		if c.last == nil {
 			c.last = k
 		}
-		back = append(back, rawStrings(k.Output), rawStrings(k.Input))
+		back = append(back, converted[string](k.Output), converted[string](k.Input))
 		c.incomplete = c.incomplete || k.Incomplete
 		if k.Log != "" || k.Previous == "" {
-			c.loggedHistory, c.system, c.threadMembers = k.loggedHistory, rawStrings(k.System), string(k.ThreadMembers)
+			c.loggedHistory, c.system, c.threadMembers = k.loggedHistory, converted[string](k.System), string(k.ThreadMembers)
 			for _, items := range slices.Backward(back) {
 				c.items = append(c.items, items...)
 			}

@@ -74,8 +74,8 @@ func TestForget(t *testing.T) {
 		if err := Forget(t.Context(), l.documents, "gone"); err != nil {
 			t.Fatal(err)
 		}
-		if got := tr.basesWithBeginning(t.Context(), "hello"); !slices.Equal(got, []string{"other"}) {
-			t.Errorf("conversations that begin so: %q", got)
+		if got, err := tr.beginnings.getValue(t.Context(), "hello"); err != nil || !slices.Equal(got, []string{"other"}) {
+			t.Errorf("conversations that begin so: %q, %v", got, err)
 		}
 		for id := range saved {
 			want := !slices.Contains([]string{"resp_a", "resp_b", "resp_c"}, id) && id[0] != 'z'

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -12,7 +13,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// newEmulator returns the emulator of these APIs.
 func (t *Transport) newEmulator(apis []string) *emulate.Emulator {
 	c := &t.options.Config
 	return emulate.New(emulate.Config{
@@ -155,6 +155,6 @@ func (e emulatorLog) Record(ctx context.Context, r emulate.Request) string {
 func (e emulatorLog) Keep(ctx context.Context, id string, at emulate.Place, output ...string) error {
 	return e.t.histories.responses.save(ctx, id, &storedResponse{
 		Made: e.x.start.UnixNano(), loggedHistory: loggedHistory{at.Log, at.At, at.Last},
-		System: at.System, Output: rawMessages(output), Incomplete: len(output) > 0,
+		System: at.System, Output: converted[json.RawMessage](output), Incomplete: len(output) > 0,
 	})
 }

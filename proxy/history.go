@@ -154,7 +154,7 @@ func (n responsesReader) resolveHeld(ctx context.Context, a *responsesRequest) l
 	h.known, h.incomplete = true, c.incomplete
 	a.items = slices.Concat(c.system, c.items, a.Items)
 	if h.kind == heldConversation {
-		h.previous, h.newMessages, h.addedBefore = c.last.Previous, slices.Concat(rawStrings(c.last.Input), a.Items), len(c.last.Input)
+		h.previous, h.newMessages, h.addedBefore = c.last.Previous, slices.Concat(converted[string](c.last.Input), a.Items), len(c.last.Input)
 	}
 	return c.loggedHistory
 }
@@ -175,7 +175,10 @@ func (n responsesReader) expandCompaction(ctx context.Context, a *responsesReque
 	}
 	if !native.IsToken(content) {
 		// Our compactions before the provider's have to go.
-		foreign := slices.DeleteFunc(slices.Clone(a.items), isOurCompaction)
+		foreign := slices.DeleteFunc(slices.Clone(a.items), func(item string) bool {
+			content, ok := native.CompactionContent(item)
+			return ok && native.IsToken(content)
+		})
 		if len(foreign) == len(a.items) {
 			return nil, nil
 		}
@@ -200,19 +203,13 @@ func (n responsesReader) expandCompaction(ctx context.Context, a *responsesReque
 	a.items = slices.Concat(kept, after)
 	if instructions == 0 {
 		k, _ := n.responses.getValue(ctx, native.ItemID(content)) // else the instructions are not known
-		a.items = slices.Concat(rawStrings(k.System), a.items)
-		r.fallback = slices.Concat(rawStrings(k.System), r.fallback)
+		a.items = slices.Concat(converted[string](k.System), a.items)
+		r.fallback = slices.Concat(converted[string](k.System), r.fallback)
 	}
 	if _, err := n.conversations.loadHistory(ctx, r.loggedHistory); token.Thread == "" || errors.Is(err, errHistoryChanged) {
 		r.loggedHistory, r.retained, a.items = loggedHistory{}, 0, r.fallback // the summary is all there is
 	}
 	return r, nil
-}
-
-// isOurCompaction reports whether an item is a compaction that was made here.
-func isOurCompaction(item string) bool {
-	content, ok := native.CompactionContent(item)
-	return ok && native.IsToken(content)
 }
 
 // openToken verifies a compaction of ours. Without the key only its summary counts, as the

@@ -205,7 +205,7 @@ func (hs *histories) saveResponse(ctx context.Context, x *received, d decision, 
 		}
 		h = heldByResponses(r)
 	}
-	k := &storedResponse{Made: x.start.UnixNano(), Incomplete: h.incomplete || d.retry == retryWholeHistory || d.action != Passed, Output: rawMessages(a.messages)}
+	k := &storedResponse{Made: x.start.UnixNano(), Incomplete: h.incomplete || d.retry == retryWholeHistory || d.action != Passed, Output: converted[json.RawMessage](a.messages)}
 	switch {
 	case d.step != nil:
 		at, _, err := hs.conversations.logPosition(ctx, d.step.logID, d.step.parsed)
@@ -217,7 +217,7 @@ func (hs *histories) saveResponse(ctx context.Context, x *received, d decision, 
 	case h.rebuilt != nil && h.rebuilt.Log != "":
 		return nil // what went out is not what the log holds
 	default:
-		k.Previous, k.Input = h.previous, rawMessages(h.newMessages)
+		k.Previous, k.Input = h.previous, converted[json.RawMessage](h.newMessages)
 		if h.name == "" {
 			k.ThreadMembers = json.RawMessage(h.threadMembers)
 		}
@@ -298,10 +298,10 @@ func (hs *histories) forwardConversationChange(r *http.Request, c conversationCh
 			case !known, c.kind == conversationExtended && now == nil:
 				return nil
 			case c.kind == conversationCreated:
-				return &storedResponse{Made: x.start.UnixNano(), Input: rawMessages(items)}
+				return &storedResponse{Made: x.start.UnixNano(), Input: converted[json.RawMessage](items)}
 			}
 			next := *now
-			next.Made, next.Input = x.start.UnixNano(), slices.Concat(now.Input, rawMessages(items))
+			next.Made, next.Input = x.start.UnixNano(), slices.Concat(now.Input, converted[json.RawMessage](items))
 			return &next
 		})
 	})
@@ -329,18 +329,11 @@ func (hs *histories) requestForProvider(r *http.Request) *http.Request {
 	return &out
 }
 
-func rawStrings(list []json.RawMessage) []string {
-	out := make([]string, len(list))
+// converted is a list of JSON as texts, or of texts as JSON.
+func converted[To, From string | json.RawMessage](list []From) []To {
+	out := make([]To, len(list))
 	for i, raw := range list {
-		out[i] = string(raw)
-	}
-	return out
-}
-
-func rawMessages(list []string) []json.RawMessage {
-	out := make([]json.RawMessage, len(list))
-	for i, text := range list {
-		out[i] = json.RawMessage(text)
+		out[i] = To(raw)
 	}
 	return out
 }

@@ -165,7 +165,13 @@ func (m *Memory) beginWork(ctx context.Context, bytes int) (end func(), err erro
 		}
 		m.mu.Unlock()
 		if fits {
-			return func() { m.endWork(bytes) }, nil
+			return func() {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				m.freeWork += bytes
+				close(m.workEnded)
+				m.workEnded = make(chan struct{})
+			}, nil
 		}
 		select {
 		case <-ended:
@@ -173,14 +179,6 @@ func (m *Memory) beginWork(ctx context.Context, bytes int) (end func(), err erro
 			return nil, ctx.Err()
 		}
 	}
-}
-
-func (m *Memory) endWork(bytes int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.freeWork += bytes
-	close(m.workEnded)
-	m.workEnded = make(chan struct{})
 }
 
 // Reserve reserves room for a part of a tenant's request body, and reports whether there was room. Give

@@ -11,7 +11,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
-	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -150,11 +149,6 @@ const (
 	maxModels       = 1000
 	learnedLifetime = 30 * 24 * time.Hour
 )
-
-// learnedIn is what is known, by upstream and model.
-func learnedIn(documents store.Documents) records[learned] {
-	return records[learned]{documents: documents, kind: "proxy-model", cache: lru.New[string, record[learned]](maxModels)}
-}
 
 // learnedOf is what is known of a model. A store that fails costs no more than a refusal.
 func (ms *models) learnedOf(ctx context.Context, x *received, name string) (known learned) {

@@ -47,7 +47,6 @@ type decision struct {
 	tokensBefore, tokensSent int            // 0 if not counted
 }
 
-// forward is the decision to send the client's own bytes.
 func forward(reason string) decision { return decision{action: Passed, reason: reason} }
 
 // The reasons that code depends on.

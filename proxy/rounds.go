@@ -39,7 +39,11 @@ func (l *lookups) answerCalls(x *received, res *http.Response, d decision) (out 
 	if d.step == nil {
 		return res, nil, nil
 	}
-	r := &rounds{lookups: l, x: x, step: d.step, canContinue: l.canContinueCutOff(x, d)}
+	r := &rounds{lookups: l, x: x, step: d.step}
+	// An answer that is cut off for length may be continued if the policy is that of an agent loop which does so.
+	// Where the client has tools by the names of ours, their calls are the client's.
+	_, loop := policy.As[policy.Loop](l.options.Config.Policy)
+	r.canContinue = loop && d.step.prepared != nil && !x.endpoint.declaresOurs(d.step.parsed.Prompt.Tools) && x.endpoint.dialect.CanReadAnswer(x.request, d.step.parsed.Members)
 	if !d.step.toolsOffered && !r.canContinue {
 		return res, nil, nil
 	}
@@ -60,14 +64,6 @@ func (l *lookups) answerCalls(x *received, res *http.Response, d decision) (out 
 	s.translator, s.rewinder = api.Translator()
 	res.Body = s
 	return res, nil, nil
-}
-
-// canContinueCutOff reports whether an answer that is cut off for length may be continued here: if
-// the policy is that of an agent loop which does so. Where the client has tools by the names of ours,
-// their calls are the client's.
-func (l *lookups) canContinueCutOff(x *received, d decision) bool {
-	_, loop := policy.As[policy.Loop](l.options.Config.Policy)
-	return loop && d.step.prepared != nil && !x.endpoint.declaresOurs(d.step.parsed.Prompt.Tools) && x.endpoint.dialect.CanReadAnswer(x.request, d.step.parsed.Members)
 }
 
 // resumeLookups takes up the rounds of an interrupted try.
@@ -285,7 +281,7 @@ func (r *rounds) lookUp(ctx context.Context, c thread.ToolCall) thread.Message {
 	answer, err := failsafe.Within(ctx, r.options.Deadline, func(ctx context.Context) (thread.Message, error) {
 		answer, ok, err := s.session.Answer(ctx, s.prepared, c)
 		if err == nil && !ok {
-			err = errNotOurTool
+			err = errors.New("the session has no such tool")
 		}
 		return answer, err
 	})
@@ -297,9 +293,6 @@ func (r *rounds) lookUp(ctx context.Context, c thread.ToolCall) thread.Message {
 	}
 	return thread.NewResult(c, thread.Failure, "The text cannot be read now.")
 }
-
-// errNotOurTool is the fault of a call that no tool of the session answers.
-var errNotOurTool = errors.New("the session has no such tool")
 
 // noMoreLookups is the result of calls of a model that looks things up without end. A tool choice
 // that forbids calls would forbid the client's tools as well, is refused beside thinking by some
@@ -384,7 +377,7 @@ func (r *rounds) sendRound(read func(*http.Response) error) error {
 		err := r.sendOnce(ctx, &d, read)
 		errors.As(err, &last)
 		return err
-	}, retryableFailure)
+	})
 	if err != nil {
 		r.keepForRetry()
 		return err
@@ -408,7 +401,6 @@ func (r *rounds) sendOnce(ctx context.Context, d *decision, read func(*http.Resp
 	return r.brokenRound(res, read(res))
 }
 
-// refusedRound is the failure of a round that the provider refused.
 func (r *rounds) refusedRound(res *http.Response, why refusal) *failure {
 	f := r.failureSaid(res.StatusCode, why.text)
 	f.res = res
@@ -418,7 +410,6 @@ func (r *rounds) refusedRound(res *http.Response, why refusal) *failure {
 	return f
 }
 
-// failureSaid is the failure that a provider tells of.
 func (r *rounds) failureSaid(status int, text string) *failure {
 	f := &failure{providerText: []byte(text)}
 	if e := llm.Failure(r.x.endpoint.dialect.API(), status, f.providerText); e != nil {
@@ -427,7 +418,6 @@ func (r *rounds) failureSaid(status int, text string) *failure {
 	return f
 }
 
-// brokenRound is the failure of an answer that broke off.
 func (r *rounds) brokenRound(res *http.Response, err error) error {
 	var f *failure
 	if err == nil || errors.As(err, &f) {
@@ -439,15 +429,6 @@ func (r *rounds) brokenRound(res *http.Response, err error) error {
 		kind = llm.ErrResponse
 	}
 	return &failure{APIError: llm.APIError{Kind: kind, Err: err}}
-}
-
-// retryableFailure says which failures of a round may pass.
-func retryableFailure(err error) retry.Decision {
-	var f *failure
-	if !errors.As(err, &f) {
-		return retry.Decision{}
-	}
-	return retry.Decision{Retry: f.Temporary(), After: f.RetryAfter}
 }
 
 // sentence is the failure in one sentence, without anything secret.

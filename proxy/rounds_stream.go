@@ -133,19 +133,6 @@ func (s *lookupStream) roundAnswer() (wire.Answer, bool) {
 	return a, err == nil
 }
 
-// A stream that several responses were joined into has one id for the client, that of the
-// first. The provider holds the whole under the id of the last, so that requests which name
-// the first must name the last. Only this process knows which is which.
-
-// recordProviderID remembers the provider's id of a response under the client's.
-func (s *lookupStream) recordProviderID() {
-	m, ok := s.translator.(*dialect.ResponseStream)
-	if !ok || m.FirstID == m.LastID {
-		return
-	}
-	s.providerIDs.Put(gjson.Parse(m.FirstID).Str, gjson.Parse(m.LastID).Str, 1)
-}
-
 // finishRound decides what follows a round. If the end of the answer could not be read, everything
 // passes as it came.
 func (s *lookupStream) finishRound(tail []byte, err error) {
@@ -174,7 +161,11 @@ func (s *lookupStream) finishRound(tail []byte, err error) {
 	}
 	s.markDone()
 	s.logRounds()
-	s.recordProviderID()
+	// A stream that several responses were joined into has one id for the client, that of the first. The
+	// provider holds the whole under the id of the last. Only this process knows which is which.
+	if m, ok := s.translator.(*dialect.ResponseStream); ok && m.FirstID != m.LastID {
+		s.providerIDs.Put(gjson.Parse(m.FirstID).Str, gjson.Parse(m.LastID).Str, 1)
+	}
 	s.Out = slices.Concat(s.Out, s.calls.release(), s.translator.End(dialect.StreamEnd{CallsRemoved: how == roundLookupsExceeded}), tail)
 	s.Err, s.passThrough = err, true
 }
@@ -194,18 +185,13 @@ func (s *lookupStream) startRound(before []byte) {
 	s.markDone()
 	end := dialect.StreamEnd{Failure: err.Error()}
 	if f, ok := errors.AsType[*failure](err); ok {
-		end.Failure, end.ProviderError = f.sentence(), s.providerErrorJSON(f)
+		end.Failure = f.sentence()
+		if v := gjson.ParseBytes(f.providerText); rawjson.Valid(f.providerText) && v.IsObject() {
+			end.ProviderError = v.Get("@ugly").Raw
+		}
 		f.closeBody()
 	}
 	s.Out, s.Err = append(before, s.translator.End(end)...), io.EOF
-}
-
-// providerErrorJSON is what the provider wrote of a failure, if that is a JSON object; else empty.
-func (s *lookupStream) providerErrorJSON(f *failure) string {
-	if v := gjson.ParseBytes(f.providerText); rawjson.Valid(f.providerText) && v.IsObject() {
-		return v.Get("@ugly").Raw
-	}
-	return ""
 }
 
 // beginRound reads a round up to the first bytes for the client. Before those it may fail, and the
@@ -234,4 +220,46 @@ func (s *lookupStream) beginRound(res *http.Response) error {
 		s.takeEvent(e)
 	}
 	return nil
+}
+
+// beginsCall reports whether an event of a stream begins a tool call, or is a part of one.
+func beginsCall(e sse.Event) bool {
+	v := gjson.Parse(e.Data)
+	for _, path := range []string{"content_block.type", "item.type"} {
+		if kind := v.Get(path).Str; strings.HasSuffix(kind, "tool_use") || strings.HasSuffix(kind, "_call") {
+			return true
+		}
+	}
+	return v.Get("choices.0.delta.tool_calls.0").Exists() || len(v.Get("candidates.0.content.parts.#.functionCall").Array()) > 0
+}
+
+// heldBackCalls are tool calls that wait for the end of their round. If the answer is cut off and
+// another round follows, the client does not get them: the last one is not whole, and none was
+// run.
+type heldBackCalls struct {
+	holding bool
+	out     []byte
+}
+
+// holdOrPass returns what of an event's bytes goes to the client now.
+func (w *heldBackCalls) holdOrPass(e sse.Event, out []byte) []byte {
+	if !w.holding || isPrelude(e) {
+		return out
+	}
+	w.out = append(w.out, out...)
+	return nil
+}
+
+// startAtCall starts to hold back at the first call of a round.
+func (w *heldBackCalls) startAtCall(e sse.Event, t dialect.Rewinder) {
+	if !w.holding && beginsCall(e) {
+		w.holding = true
+		t.SavePosition()
+	}
+}
+
+func (w *heldBackCalls) release() []byte {
+	out := w.out
+	*w = heldBackCalls{}
+	return out
 }

@@ -93,7 +93,6 @@ var endpoints = []struct {
 // geminiTasks are those of Gemini's paths, models/NAME:METHOD.
 var geminiTasks = map[string]task{"generateContent": generate, "streamGenerateContent": generate, "countTokens": count}
 
-// endpointOf reads a path.
 func endpointOf(path string) endpoint {
 	for _, e := range endpoints {
 		if strings.HasSuffix(path, e.suffix) || e.whole != "" && path == e.whole {
@@ -314,7 +313,6 @@ func (f *pathMethods) addFrom(table []resource, segments []string) {
 	}
 }
 
-// methodsAt are the methods of a path; empty if it is not the resource's.
 func (p resource) methodsAt(segments []string) string {
 	n := 0
 	for want := range strings.SplitSeq(p.path, "/") {

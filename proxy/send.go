@@ -24,7 +24,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// withBody returns the request with another body.
 func withBody(r *http.Request, size int, body func() io.Reader) *http.Request {
 	own := *r
 	out := &own
@@ -127,7 +126,7 @@ func (hs *histories) bodyForProvider(x *received) *identify.Body {
 // watchUsage reads an answer, while it passes, for the provider's count of the request, which corrects
 // our own counts in this conversation. Requests far below the mark are not watched.
 func (a *asker) watchUsage(x *received, res *http.Response, d decision) {
-	if d.step == nil || res.StatusCode != http.StatusOK || x.isArrayStream() || d.fellBack() || d.action == Passed && (d.step.countsWhole || !x.isNearWindow(d)) || d.step.parsed.hasProviderContext() {
+	if d.step == nil || res.StatusCode != http.StatusOK || x.isArrayStream() || d.fellBack() || d.action == Passed && (d.step.countsWhole || !x.isNearWindow(d)) || d.step.parsed.Has("cachedContent") || d.step.parsed.Has("prompt") { // for these the provider adds to the prompt
 		return
 	}
 	m := &usageWatcher{core: a.core, x: x, step: d.step}
@@ -146,12 +145,6 @@ func (a *asker) watchUsage(x *received, res *http.Response, d decision) {
 			m.save(a.Usage)
 		}
 	}}
-}
-
-// hasProviderContext reports whether the provider adds to the prompt, so that it counts more than the
-// request: Gemini's caches, OpenAI's stored prompts.
-func (r *parsedRequest) hasProviderContext() bool {
-	return r.Has("cachedContent") || r.Has("prompt")
 }
 
 // usageWatcher saves the usage before the client gets its bytes, so that it is saved before the next

@@ -91,7 +91,11 @@ func NewTransport(o *Options) (*Transport, error) {
 	if o.Memory == nil {
 		t.options.Memory = NewMemory(nil)
 	}
-	t.requests = t.options.Memory.index.Tenant(t.compactors.releaseSession)
+	t.requests = t.options.Memory.index.Tenant(func(log string) { // what the compactors remember of it is freed
+		for _, c := range cs.allCompactors() {
+			c.Session(log).Release()
+		}
+	})
 	apis, err := native.APIs(o.Emulate)
 	if err != nil {
 		return nil, fmt.Errorf("proxy.NewTransport: emulate: %w", err)
@@ -116,7 +120,7 @@ func (t *Transport) setUpStores() {
 	}
 	documents := cmp.Or[store.Documents](c.Store.Documents, inMemory)
 	t.conversations.log, t.conversations.plans = c.Store.Log, c.Store.Plans
-	t.histories.responses.records, t.conversations.beginnings, t.models.learned, t.conversations.lineage = responsesIn(documents), beginningsIn(documents), learnedIn(documents), lineageIn(documents)
+	t.histories.responses.records, t.conversations.beginnings, t.models.learned, t.conversations.lineage = responsesIn(documents), beginningsIn(documents), records[learned]{documents: documents, kind: "proxy-model", cache: lru.New[string, record[learned]](maxModels)}, lineageIn(documents)
 }
 
 // CloseIdleConnections closes idle connections to providers.

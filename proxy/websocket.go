@@ -124,7 +124,10 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request, count func()
 				<-waiting
 			}()
 			<-before
-			goesOn := ctx.Err() == nil && failsafe.OrOnPanic(false, s.emitPanic, func() bool { return l.answer(ctx, a) == nil })
+			tell := func(err error) { // nobody else would hear of a panic here
+				p.transport.emitFault(&received{request: s.request, start: time.Now()}, "websocket", err, nil)
+			}
+			goesOn := ctx.Err() == nil && failsafe.OrOnPanic(false, tell, func() bool { return l.answer(ctx, a) == nil })
 			a.reserved.release()
 			if !goesOn && stream != "" && ctx.Err() == nil { // the others go on
 				goesOn = l.refuse(ctx, http.StatusBadGateway, "api_error", "palimpsest: the answer broke off") == nil
@@ -137,11 +140,6 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request, count func()
 	if ctx.Err() != nil {
 		conn.Close(websocket.StatusGoingAway, "")
 	}
-}
-
-// emitPanic tells of a panic in a lane, of which nobody else would hear: it has a goroutine of its own.
-func (s *socket) emitPanic(err error) {
-	s.proxy.transport.emitFault(&received{request: s.request, start: time.Now()}, "websocket", err, nil)
 }
 
 // freeLane takes out the lane that is idle longest. Of a request that goes on with its last response the proxy no longer
@@ -331,7 +329,6 @@ func (l *lane) refuse(ctx context.Context, status int, code, message string) err
 	return l.writeError(ctx, status, `{"type":`+rawjson.Quote(code)+`,"code":`+rawjson.Quote(code)+`,"message":`+rawjson.Quote(message)+`,"param":null}`, nil)
 }
 
-// writeError writes an error as the API does on a WebSocket.
 func (l *lane) writeError(ctx context.Context, status int, why string, h http.Header) error {
 	headers := ""
 	for _, name := range []string{"Retry-After", "X-Request-Id", ActionHeader, ReasonHeader} {

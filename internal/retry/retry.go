@@ -6,6 +6,7 @@ package retry
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -15,17 +16,9 @@ import (
 // Policy is how often and how long to try, and does it.
 type Policy llm.Retry
 
-// Decision is what to do after a failure.
-type Decision struct {
-	// Retry means that the failure is temporary.
-	Retry bool
-	// After is how long the server asked to wait, 0 when it did not say.
-	After time.Duration
-}
-
-// Do calls op until it succeeds, decide says no, or a bound is reached. It returns the last
-// error of op.
-func (p Policy) Do(ctx context.Context, op func(ctx context.Context) error, decide func(err error) Decision) error {
+// Do calls op until it succeeds, fails with anything but a temporary llm.APIError, or a bound is reached. It
+// returns the last error of op.
+func (p Policy) Do(ctx context.Context, op func(ctx context.Context) error) error {
 	p = p.withDefaults()
 	start := p.Now()
 	for attempt := 1; ; attempt++ {
@@ -33,11 +26,11 @@ func (p Policy) Do(ctx context.Context, op func(ctx context.Context) error, deci
 		if err == nil || ctx.Err() != nil || attempt >= p.Attempts {
 			return err
 		}
-		d := decide(err)
-		if !d.Retry {
+		failed, ok := errors.AsType[*llm.APIError](err)
+		if !ok || !failed.Temporary() {
 			return err
 		}
-		wait := p.delay(attempt, d.After)
+		wait := p.delay(attempt, failed.RetryAfter)
 		at := p.Now()
 		if at.Add(wait).Sub(start) > p.Total {
 			return err

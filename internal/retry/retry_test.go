@@ -13,19 +13,24 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
+	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
-var errAgain = errors.New("again")
+// errAgain is a failure that may pass.
+var errAgain error = &llm.APIError{Kind: llm.ErrServer}
 
-func again(error) retry.Decision { return retry.Decision{Retry: true} }
+// askedToWait is such a failure of a server that asks to wait.
+func askedToWait(after time.Duration) error {
+	return &llm.APIError{Kind: llm.ErrOverloaded, RetryAfter: after}
+}
 
 // tries runs a policy over an op that always fails and returns when it was tried.
-func tries(ctx context.Context, p retry.Policy, decide func(error) retry.Decision) (at []time.Duration, err error) {
+func tries(ctx context.Context, p retry.Policy, failed error) (at []time.Duration, err error) {
 	start := time.Now()
 	err = p.Do(ctx, func(context.Context) error {
 		at = append(at, time.Since(start))
-		return errAgain
-	}, decide)
+		return failed
+	})
 	return at, err
 }
 
@@ -37,26 +42,27 @@ func TestDo(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		policy retry.Policy
-		decide func(error) retry.Decision
+		failed error
 		want   []time.Duration
 	}{
-		{"default", retry.Policy{}, again, []time.Duration{0, 500 * ms, 1500 * ms, 3500 * ms}},
-		{"once", retry.Policy{Attempts: 1}, again, []time.Duration{0}},
-		{"no", retry.Policy{}, func(error) retry.Decision { return retry.Decision{} }, []time.Duration{0}},
-		{"ceiling", retry.Policy{Base: time.Second, Max: 3 * time.Second, Attempts: 5}, again,
+		{"default", retry.Policy{}, errAgain, []time.Duration{0, 500 * ms, 1500 * ms, 3500 * ms}},
+		{"once", retry.Policy{Attempts: 1}, errAgain, []time.Duration{0}},
+		{"no", retry.Policy{}, errors.New("another"), []time.Duration{0}},
+		{"not temporary", retry.Policy{}, &llm.APIError{Kind: llm.ErrAuth}, []time.Duration{0}},
+		{"ceiling", retry.Policy{Base: time.Second, Max: 3 * time.Second, Attempts: 5}, errAgain,
 			[]time.Duration{0, time.Second, 3 * time.Second, 6 * time.Second, 9 * time.Second}},
-		{"total", retry.Policy{Base: time.Second, Attempts: 9, Total: 4 * time.Second}, again,
+		{"total", retry.Policy{Base: time.Second, Attempts: 9, Total: 4 * time.Second}, errAgain,
 			[]time.Duration{0, time.Second, 3 * time.Second}},
-		{"asked to wait", retry.Policy{Attempts: 2}, func(error) retry.Decision { return retry.Decision{Retry: true, After: 30 * time.Second} },
+		{"asked to wait", retry.Policy{Attempts: 2}, askedToWait(30 * time.Second),
 			[]time.Duration{0, 30*time.Second + 500*ms}},
-		{"asked to wait too long", retry.Policy{}, func(error) retry.Decision { return retry.Decision{Retry: true, After: 3 * time.Minute} },
+		{"asked to wait too long", retry.Policy{}, askedToWait(3 * time.Minute),
 			[]time.Duration{0}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				test.policy.Jitter = longest
-				at, err := tries(t.Context(), test.policy, test.decide)
-				if err != errAgain || !slices.Equal(at, test.want) {
+				at, err := tries(t.Context(), test.policy, test.failed)
+				if err != test.failed || !slices.Equal(at, test.want) {
 					t.Errorf("tried at %v, want %v; error %v", at, test.want, err)
 				}
 			})
@@ -72,7 +78,7 @@ func TestDoSucceeds(t *testing.T) {
 				return errAgain
 			}
 			return nil
-		}, again)
+		})
 		if err != nil || n != 3 {
 			t.Errorf("%v after %d tries", err, n)
 		}
@@ -85,7 +91,7 @@ func TestDoCanceled(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(700*ms, cancel)
 		start := time.Now()
-		at, err := tries(ctx, retry.Policy{Jitter: longest}, again)
+		at, err := tries(ctx, retry.Policy{Jitter: longest}, errAgain)
 		if len(at) != 2 || err != errAgain || time.Since(start) != 700*ms {
 			t.Errorf("tried at %v, ended after %v with %v", at, time.Since(start), err)
 		}
@@ -98,7 +104,7 @@ func TestDoDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		at, _ := tries(ctx, retry.Policy{Jitter: longest}, again)
+		at, _ := tries(ctx, retry.Policy{Jitter: longest}, errAgain)
 		if len(at) != 2 || time.Since(start) != 500*ms {
 			t.Errorf("tried at %v, ended after %v", at, time.Since(start))
 		}
@@ -116,9 +122,7 @@ func TestJitter(t *testing.T) {
 			waits = append(waits, d)
 			return nil
 		}}
-		p.Do(context.Background(), func(context.Context) error { return errAgain }, func(error) retry.Decision {
-			return retry.Decision{Retry: true, After: after}
-		})
+		p.Do(context.Background(), func(context.Context) error { return askedToWait(after) })
 		if len(waits) != attempts-1 {
 			t.Fatalf("%d waits of %d attempts", len(waits), attempts)
 		}

@@ -67,7 +67,6 @@ func hasThinking(p *prompt.Prompt) bool {
 	return kind == "enabled" || kind == "adaptive"
 }
 
-// freeName returns a name that none of the tools has.
 func freeName(name string, tools []prompt.Tool) string {
 	base := name[:min(len(name), 60)]
 	for n := 2; slices.ContainsFunc(tools, func(t prompt.Tool) bool { return t.Name == name }); n++ {

@@ -61,7 +61,6 @@ func (c *Client) requestBody(p *prompt.Prompt, o *llm.Options, w requestForm) (s
 	return c.api.finish(body, o, ask.MaxOutput, w), nil
 }
 
-// finishChat sets the members that only Chat Completions has.
 func finishChat(body string, o *llm.Options, limit int, w requestForm) string {
 	body = setFormat(body, "response_format", "json_schema", o.Schema, w.schema)
 	from, to := "max_tokens", "max_completion_tokens"
@@ -75,7 +74,6 @@ func finishChat(body string, o *llm.Options, limit int, w requestForm) string {
 	return body
 }
 
-// finishResponses sets the members that only the Responses API has.
 func finishResponses(body string, o *llm.Options, _ int, w requestForm) string {
 	body = setFormat(body, "text.format", "", o.Schema, w.schema)
 	if !gjson.Get(body, "store").Exists() {

@@ -102,12 +102,6 @@ func (c *Client) Post(ctx context.Context, timeout time.Duration, body string, r
 	}
 	err := c.retry.Do(ctx, func(ctx context.Context) error {
 		return c.sendOnce(ctx, body, read)
-	}, func(err error) retry.Decision {
-		e, ok := errors.AsType[*llm.APIError](err)
-		if !ok {
-			return retry.Decision{}
-		}
-		return retry.Decision{Retry: e.Temporary(), After: e.RetryAfter}
 	})
 	if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {
 		// The context ended while waiting for the next try.
@@ -146,7 +140,6 @@ func (c *Client) sendOnce(ctx context.Context, body string, read Read) error {
 	return e
 }
 
-// statusError returns the error of an answer with a bad status.
 func (c *Client) statusError(ctx context.Context, res *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(res.Body, errorLimit))
 	if err != nil && ctx.Err() != nil {
@@ -206,7 +199,6 @@ func withoutURL(err error) string {
 	return err.Error()
 }
 
-// redactError removes the keys from an error.
 func (c *Client) redactError(e *llm.APIError) {
 	for _, s := range []*string{&e.Message, &e.Code, &e.RequestID} {
 		*s = c.redact.Replace(*s)
