@@ -29,6 +29,7 @@ type figures struct {
 	own, sixteen  float64 // words of the keys of exams in prompts of the agent's own size, of 16k
 	recall, tenth float64 // identifiers, at 8k and at 10 %
 	desk          float64 // of short sessions, at 20 %
+	noise         float64 // of the tokens at 8k, lines of output that name nothing of what the agent wrote later
 	rules         int     // of what people laid down, at 4k and 8k together, less those out of date
 }
 
@@ -51,8 +52,8 @@ func measure(ctx context.Context, shared string, names *regexp.Regexp) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("| off | lines | own words | 16k words | recall 8k | 10 %% | desk 20 %% | rules | what it is for |\n|---|---:|---:|---:|---:|---:|---:|---:|---|\n")
-	fmt.Printf("| nothing | | %.2f | %.2f | %.1f | %.1f | %.1f | %d | |\n", base.own, base.sixteen, base.recall, base.tenth, base.desk, base.rules)
+	fmt.Printf("| off | lines | own words | 16k words | recall 8k | 10 %% | desk 20 %% | noise 8k | rules | what it is for |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
+	fmt.Printf("| nothing | | %.2f | %.2f | %.1f | %.1f | %.1f | %.2f | %d | |\n", base.own, base.sixteen, base.recall, base.tenth, base.desk, base.noise, base.rules)
 	for _, r := range rows {
 		if !names.MatchString(r.name) {
 			continue
@@ -62,7 +63,7 @@ func measure(ctx context.Context, shared string, names *regexp.Regexp) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
-		fmt.Printf("| %s | %d | %+.2f | %+.2f | %+.1f | %+.1f | %+.1f | %+d | %s |\n", r.name, r.lines, f.own-base.own, f.sixteen-base.sixteen, f.recall-base.recall, f.tenth-base.tenth, f.desk-base.desk, f.rules-base.rules, r.why)
+		fmt.Printf("| %s | %d | %+.2f | %+.2f | %+.1f | %+.1f | %+.1f | %+.2f | %+d | %s |\n", r.name, r.lines, f.own-base.own, f.sixteen-base.sixteen, f.recall-base.recall, f.tenth-base.tenth, f.desk-base.desk, f.noise-base.noise, f.rules-base.rules, r.why)
 	}
 	return nil
 }
@@ -113,7 +114,7 @@ func (m *measuring) figures(ctx context.Context) (f figures, err error) {
 	if f.own, f.sixteen, err = m.words(ctx); err != nil {
 		return f, err
 	}
-	if f.recall, f.tenth, f.desk, err = m.recall(ctx); err != nil {
+	if err = m.recall(ctx, &f); err != nil {
 		return f, err
 	}
 	f.rules, err = m.rules(ctx)
@@ -197,14 +198,16 @@ func wantedWords(q exam.Question) (all []string) {
 	return all
 }
 
-// recall is how many of the identifiers that agents wrote later stand in prompts, with what binds them.
-func (m *measuring) recall(ctx context.Context) (eightK, tenth, desk float64, err error) {
+// recall is how many of the identifiers that agents wrote later stand in prompts, with what binds them, and
+// how much of the prompts are lines without any of them.
+func (m *measuring) recall(ctx context.Context, f *figures) error {
 	contenders, err := references.Contenders(ctx, m.counter)
 	if err != nil {
-		return 0, 0, 0, err
+		return err
 	}
 	auto := contenders[slices.IndexFunc(contenders, func(c references.Contender) bool { return c.Name == references.AutoName })]
 	var sums, n [3]float64
+	noise, tokens := 0, 0
 	for _, moment := range m.moments {
 		whole := moment.Size + moment.Session.Fixed
 		for k, budget := range [...]int{8000, whole / 10, whole / 5} {
@@ -212,20 +215,48 @@ func (m *measuring) recall(ctx context.Context) (eightK, tenth, desk float64, er
 			if long == (k == 2) || moment.Rest > budget*3/4 || moment.Size < budget*3/2 {
 				continue
 			}
-			bound := 0
-			for _, found := range moment.Scan(auto.Fit(moment, budget)) {
+			bound, shown := 0, auto.Fit(moment, budget)
+			for _, found := range moment.Scan(shown) {
 				if found.Bound {
 					bound++
 				}
+			}
+			if k == 0 {
+				noise, tokens = noise+m.noise(moment, shown), tokens+shown.Tokens
 			}
 			sums[k] += float64(bound) / float64(len(moment.Needs))
 			n[k]++
 		}
 	}
-	for k := range sums {
-		sums[k] *= 100 / n[k]
+	f.recall, f.tenth, f.desk, f.noise = 100*sums[0]/n[0], 100*sums[1]/n[1], 100*sums[2]/n[2], 100*float64(noise)/float64(tokens)
+	return nil
+}
+
+// noise counts the tokens of the lines of output in the summaries of a prompt that hold nothing of what the
+// agent writes after the moment.
+func (m *measuring) noise(moment *references.Moment, shown *references.Shown) (tokens int) {
+	later := map[int32]bool{}
+	for _, n := range slices.Concat(moment.ToEnd, moment.Said) {
+		later[n.ID] = true
 	}
-	return sums[0], sums[1], sums[2], nil
+	for i := range shown.Other {
+		text, _ := references.MessageLines(&shown.Other[i])
+		inside := false
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "## ") {
+				inside = strings.HasPrefix(line, "## Lines with names")
+			}
+			if !inside {
+				continue
+			}
+			needed := false
+			moment.Find.Find(line, func(id int32, _, _ int) { needed = needed || later[id] })
+			if !needed {
+				tokens += m.counter.Text(line)
+			}
+		}
+	}
+	return tokens
 }
 
 // rules is how many of the rules of the relay are known, at 4k and at 8k.
