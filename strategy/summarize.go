@@ -385,12 +385,12 @@ func (v *View) workSummarizedBefore(i int) bool {
 func (v *View) keepNewestWork() {
 	for _, record := range v.records[v.inForce:] {
 		r, ok := record.(plan.Summarization)
-		if !ok || r.Summary.Work.IsZero() || r.Summary.Work.Below {
+		if !ok || r.Summary.Work.IsZero() {
 			continue
 		}
 		at := v.positions(r.Span)
 		if v.summarizedFrom(at[len(at)-1] + 1) {
-			r.Summary.Work = state.Work{Below: true}
+			r.Summary.Work = state.Work{}
 			r.TokensAfter, _ = v.cost(r, at)
 			r.SummaryTokens = v.CountText(r.Summary.Render())
 			v.apply(r)

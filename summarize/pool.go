@@ -203,7 +203,7 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 	b.stands = linked(b.effort, in.left(b.sentences()), in)
 	b.later = b.newerTaskShown()
 	b.elsewhere()
-	if b.Work.Below = in.Continued; !in.Continued {
+	if !in.Continued {
 		b.addWork()
 	}
 	b.applyLater()

@@ -10,8 +10,6 @@ type Work struct {
 	// Again says that an earlier summary in the same prompt described the work too: this
 	// is newer.
 	Again bool `json:"again,omitempty"`
-	// Below says that only a summary below this one describes the work.
-	Below bool `json:"below,omitempty"`
 	// Directory is where commands ran last, Branch the git branch that was seen last,
 	// PullRequest the address of the pull request.
 	Directory   Seen `json:"directory,omitzero"`
@@ -53,7 +51,7 @@ type Omitted struct {
 
 // IsZero reports whether the work says nothing.
 func (w Work) IsZero() bool {
-	return !w.Below && w.Directory.Text == "" && w.Branch.Text == "" && w.PullRequest.Text == "" && w.Next.Text == "" && w.Omitted == Omitted{} &&
+	return w.Directory.Text == "" && w.Branch.Text == "" && w.PullRequest.Text == "" && w.Next.Text == "" && w.Omitted == Omitted{} &&
 		len(w.Commits)+len(w.Edited)+len(w.Unknown)+len(w.Checks)+len(w.Refused)+len(w.Running)+len(w.Operations) == 0
 }
 

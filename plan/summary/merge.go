@@ -37,7 +37,7 @@ func Merge(a, b Summary) Summary {
 	out.Facts = mergeItems(a.Facts, b.Facts)
 	out.FailedAttempts = mergeItems(a.FailedAttempts, b.FailedAttempts)
 	out.Reports = mergeItems(a.Reports, b.Reports)
-	if out.Work = b.Work; out.Work.IsZero() || out.Work.Below { // it was read off the log, the part of a included
+	if out.Work = b.Work; out.Work.IsZero() { // it was read off the log, the part of a included
 		out.Work = a.Work
 	}
 	out.Conclusions = mergeItems(a.Conclusions, b.Conclusions)

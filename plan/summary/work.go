@@ -170,9 +170,6 @@ func workEntries(w state.Work) []string {
 	if place.Len() > 0 {
 		add(place.String())
 	}
-	if w.Below {
-		add("- told by the last summary below")
-	}
 	home, named := below(w)
 	if !named {
 		add(new(writer).raw("- paths are below ").text(home).String())

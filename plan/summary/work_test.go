@@ -193,10 +193,6 @@ func TestWorkAgain(t *testing.T) {
 	if body, ok := strings.CutPrefix(again, heading); !ok || !strings.HasSuffix(first, ")\n"+body) || !strings.Contains((&Summary{Work: w}).Render(), again) {
 		t.Errorf("first:\n%s\nagain:\n%s", first, again)
 	}
-	below := Summary{Work: state.Work{Below: true}}
-	if got := below.Render(); !strings.HasSuffix(got, ")\n- told by the last summary below\n") || Merge(Summary{Work: w}, below).Work.Below {
-		t.Errorf("above the last one:\n%s", got)
-	}
 }
 
 // TestFitWorkCountsAlone: that much is not listed says nothing of where the work stands.
