@@ -357,6 +357,8 @@ const (
 	mostLater = 16
 	// surelyChanges is the score from which a sentence is taken to change an earlier one.
 	surelyChanges = 60
+	// likelyChanged is the score from which what is changed is not called a rule.
+	likelyChanged = 195
 	// sharesRare is added to that for each rare word that both hold, from the second on; a word is rare
 	// if at most rareWord sentences hold it.
 	rareWord, sharesRare = 4, 140
@@ -415,6 +417,9 @@ func linked(live *effort.Budget, all []summary.Item, in *Input) standingSentence
 		}
 		if later := changedBy[i]; later >= 0 { // it stands about as surely as what it changes
 			all[later].Score = max(all[later].Score, min(all[i].Score, surelyStanding))
+			if best >= likelyChanged { // no rule any more: it is told with what changes it
+				all[i].Score = min(all[i].Score, surelyStanding)
+			}
 		}
 	}
 	return standingSentences{all, changedBy}

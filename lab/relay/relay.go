@@ -135,15 +135,16 @@ type Score struct {
 	InForce, Known int
 	// Outdated is how many sentences stand whose change or withdrawal does not, of Changed.
 	Outdated, Changed int
-	// Called is how many sentences are called rules of the user, True how many of them are marked.
-	Called, True          int
+	// Called is how many sentences are called rules of the user, True how many of them are marked, and Lapsed how
+	// many of those have been changed.
+	Called, True, Lapsed  int
 	Missing, Stale, Wrong []string
 }
 
 // Add adds the figures of another score.
 func (s *Score) Add(o Score) {
 	s.InForce, s.Known, s.Outdated, s.Changed = s.InForce+o.InForce, s.Known+o.Known, s.Outdated+o.Outdated, s.Changed+o.Changed
-	s.Called, s.True = s.Called+o.Called, s.True+o.True
+	s.Called, s.True, s.Lapsed = s.Called+o.Called, s.True+o.True, s.Lapsed+o.Lapsed
 }
 
 // Summaries are the summaries of a chat: rounds of them, each of what came since the one before
@@ -197,12 +198,17 @@ func (c *Chat) Judge(prompt string, rules []summary.Item) (s Score) {
 	for _, it := range rules {
 		s.Called++
 		text := folded(it.Text)
-		if slices.ContainsFunc(c.Rules, func(r Rule) bool {
-			return strings.Contains(text, strings.TrimRight(folded(r.Text), ".")) || r.Change != "" && strings.Contains(text, strings.TrimRight(folded(r.Change), "."))
-		}) {
-			s.True++
-		} else {
+		says := func(rule string) bool {
+			return rule != "" && strings.Contains(text, strings.TrimRight(folded(rule), "."))
+		}
+		is := slices.IndexFunc(c.Rules, func(r Rule) bool { return says(r.Text) || says(r.Change) })
+		if is < 0 {
 			s.Wrong = append(s.Wrong, it.Text)
+			continue
+		}
+		s.True++
+		if r := c.Rules[is]; r.Change != "" && !says(r.Change) {
+			s.Lapsed++
 		}
 	}
 	return s
