@@ -592,7 +592,7 @@ func TestWorkOperations(t *testing.T) {
 	l.op("book_reservation", map[string]any{"user_id": "u", "cabin": "economy"}, `{"reservation_id": "HATHAT", "flights": [1], "user_id": "u"}`)
 	l.op("update_reservation_flights", map[string]any{"reservation_id": "R1"}, "Error: gift card balance is not enough")
 	l.op("cancel_order", map[string]any{"id": 1}, `{"error": "not allowed for this order"}`)
-	l.op("cancelOrder", map[string]any{"id": 2}, `{"error": "", "response": "ok"}`)
+	l.op("cancelOrder", map[string]any{"id": 2}, `{"error": "", "id": 2, "response": "ok"}`)
 	l.op("send_certificate", map[string]any{"amount": 50}, "Certificate added").op("send_certificate", map[string]any{"amount": 50}, "Certificate added")
 	l.call("transfer_to_human_agents", map[string]any{"summary": "x"})
 	w := l.fold(t, state.Work{})

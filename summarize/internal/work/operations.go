@@ -2,6 +2,7 @@ package work
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -49,25 +50,30 @@ func refusedIn(doc gjson.Result) string {
 const maxAnswer = 100
 
 // shortAnswer is an answer on one line; of a JSON object, its first plain members.
-func shortAnswer(text string) string {
+func shortAnswer(text string) (parts []string) {
 	s := strings.TrimSpace(text)
 	if !strings.HasPrefix(s, "{") || !rawjson.Valid(s) {
-		return clip.Brief(s, maxAnswer)
+		return []string{clip.Brief(s, maxAnswer)}
 	}
-	var b strings.Builder
+	size := 0
 	gjson.Parse(s).ForEach(func(k, v gjson.Result) bool {
 		if v.IsObject() || v.IsArray() || v.Type == gjson.Null || v.Type == gjson.String && v.Str == "" {
-			return b.Len() == 0
+			return size == 0
 		}
-		part := k.Str + "=" + clip.Brief(v.String(), 60)
-		if b.Len() > 0 && b.Len()+len(part) > maxAnswer*6/10 {
+		part := clip.Brief(k.Str+"="+clip.Brief(v.String(), 60), maxAnswer)
+		if size > 0 && size+len(part) > maxAnswer*6/10 {
 			return false
 		}
-		if b.Len() > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(part)
+		size, parts = size+len(part)+1, append(parts, part)
 		return true
 	})
-	return clip.Brief(b.String(), maxAnswer)
+	return parts
+}
+
+// news is what of an answer the call does not say itself.
+func (c *Call) news(answer []string) string {
+	said := func(part string) bool {
+		return strings.Contains(" "+c.Input+" ", " "+part+" ") || strings.HasSuffix(part, "="+c.Input) // the only argument has no name
+	}
+	return strings.Join(slices.DeleteFunc(slices.Clone(answer), said), " ")
 }

@@ -24,19 +24,19 @@ type Result struct {
 	Last    string // the last one
 	Why     string // what the output says of why it failed; of commands
 
-	code         int    // the status that the harness wrote, or -1
-	lines        int    // of the output itself, without what a harness added
-	firstLine    string // the first of them; also of an edit
-	answer       string // of another tool, short
-	Failing      bool   // some line reports an error
-	ended        bool   // what a poll asks for has ended
-	DeniedByUser bool   // the user did not allow the call
-	deniedByRule bool   // a permission rule did not allow the call
-	Canceled     bool   // the agent broke the call off since another of the same answer failed; it may have run in part
-	Unread       bool   // it says why a file could not be read, whatever the flag
-	fileCreated  bool   // the file is new
-	FileExisted  bool   // the file existed before
-	halted       bool   // the end of the command was not seen
+	code         int      // the status that the harness wrote, or -1
+	lines        int      // of the output itself, without what a harness added
+	firstLine    string   // the first of them; also of an edit
+	answer       []string // of another tool, short, by member
+	Failing      bool     // some line reports an error
+	ended        bool     // what a poll asks for has ended
+	DeniedByUser bool     // the user did not allow the call
+	deniedByRule bool     // a permission rule did not allow the call
+	Canceled     bool     // the agent broke the call off since another of the same answer failed; it may have run in part
+	Unread       bool     // it says why a file could not be read, whatever the flag
+	fileCreated  bool     // the file is new
+	FileExisted  bool     // the file existed before
+	halted       bool     // the end of the command was not seen
 	*details
 }
 
