@@ -34,6 +34,18 @@ func (c *checker) entries(s summary.Summary) {
 	}
 	judge(c, "attempt", span, s.FailedAttempts, attempted)
 	judge(c, "file", span, s.Files, touched)
+	judge(c, "more files", span, some([2]int{s.MoreFiles, s.MoreChanged}), func(x *index, n [2]int, _ origin) string {
+		changed := map[string]bool{}
+		for _, t := range x.touches {
+			if t.what != "read" {
+				changed[t.path] = true
+			}
+		}
+		if n[1] > min(n[0], len(changed)) {
+			return fmt.Sprintf("%d files were changed", len(changed))
+		}
+		return ""
+	})
 	judge(c, "call", span, s.ToolOutcomes, called)
 
 	judge(c, "directory", all, seenOf(w.Directory), wasIn)

@@ -83,6 +83,12 @@ func (s Summary) write() (string, []Section) {
 	}
 	out = section(out, w, headStory, s.story(), func(w *writer, turn []told) { w.happened(turn, &s) })
 	out = section(out, w, headFiles, s.Files, (*writer).file)
+	if s.MoreFiles > 0 && len(s.Files)+s.MoreChanged > 0 {
+		if len(s.Files) == 0 {
+			w.raw(headFiles + "\n")
+		}
+		w.raw(fmt.Sprintf("- [more files that are not listed: %d, of which %d were changed]\n", s.MoreFiles, s.MoreChanged))
+	}
 	out = section(out, w, headOutcomes, s.ToolOutcomes, (*writer).outcome)
 	out = section(out, w, headFacts, s.Facts, (*writer).item)
 	out = section(out, w, headIdentifiers, s.Identifiers, (*writer).item)

@@ -43,6 +43,9 @@ type Summary struct {
 	OpenItems   []OpenItem `json:"open_items,omitempty"`
 	// Files is the ledger of files read and changed.
 	Files []File `json:"files,omitempty"`
+	// MoreFiles is how many more files there was no room for, MoreChanged how many of those were changed.
+	MoreFiles   int `json:"more_files,omitempty"`
+	MoreChanged int `json:"more_changed,omitempty"`
 	// ToolOutcomes are commands and calls with their most important lines.
 	ToolOutcomes []ToolOutcome `json:"tool_outcomes,omitempty"`
 	// FailedAttempts are what was tried and did not work.

@@ -427,10 +427,14 @@ func TestStated(t *testing.T) {
 		},
 		FailedAttempts: []Item{{Text: "Bash git push => the user said: wait for Ada, never push on Friday", Turn: 3, Sources: ids("m4", "m5")}},
 		Unlisted:       2,
+		Files:          []File{{Path: "a.go", Operations: []string{"read"}}}, MoreFiles: 31, MoreChanged: 9,
 	}
 	want := "## The user also said (the user's words; may still hold)\n- (turn 2) \"Ada decides about names.\"\n- (turn 3) \"B\" (asked: \"A or B?\")\n- (turn 3) \"never push on Friday\"\n- [2 more sentences of the user may still hold and are not shown here]\n"
 	if text := s.Render(); !strings.Contains(text, want) {
 		t.Errorf("no\n%s\nin\n%s", want, text)
+	}
+	if text, more := s.Render(), "## Files\n- a.go: read\n- [more files that are not listed: 31, of which 9 were changed]\n"; !strings.Contains(text, more) {
+		t.Errorf("no\n%s\nin\n%s", more, text)
 	}
 	if all := s.Standing(); len(all) != 5 {
 		t.Errorf("%d stand, want all of them", len(all))
