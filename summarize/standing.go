@@ -68,6 +68,7 @@ func readClauses(live *effort.Budget, text string) []clause {
 		}
 	}
 	all, own := make([]clause, 0, len(every)), false
+	firstEnds, lastBegins := len(text), 0
 	for from, to := 0, 0; from < len(every); from = to {
 		begin, parts := len(all), 0
 		head, tail := begin, begin // the words without gaps that the paragraph begins and ends with: up to, and from
@@ -91,6 +92,9 @@ func readClauses(live *effort.Budget, text string) []clause {
 			if all = append(all, clause{Clause: s, score: score}); len(all)-begin == parts {
 				head = len(all)
 			}
+		}
+		if lastBegins = every[from].From; from == 0 {
+			firstEnds = every[to-1].To
 		}
 		if long && 2*(len(all)-begin) <= parts { // most of it was not written by the person, who may have written right above or below
 			if from > 0 {
@@ -116,7 +120,11 @@ func readClauses(live *effort.Budget, text string) []clause {
 		all = slices.DeleteFunc(all, func(c clause) bool { return c.copied })
 	}
 	if long {
-		all = slices.DeleteFunc(all, func(c clause) bool { return c.score < longStanding && !unweighed(c.Text) })
+		material := 2*len(all) <= len(every) // then only the first and the last paragraph are the person's words throughout
+		all = slices.DeleteFunc(all, func(c clause) bool {
+			inside := material && c.From >= firstEnds && c.To <= lastBegins
+			return !unweighed(c.Text) && (c.score < longStanding || inside && c.score < standing.Rule)
+		})
 	}
 	if len(all) > mostClauses {
 		slices.SortStableFunc(all, func(a, b clause) int { return cmp.Compare(b.score, a.score) })

@@ -149,6 +149,12 @@ report: /var/tmp/orchard/report.txt
 			}
 		}
 	}
+	run := strings.Repeat("== Step: beds.go ==\nbeds=18 rows=40 ms=12\n+\tbed := beds[0]\nrow{1}\n", 4)
+	for _, report := range []string{"The rest of the table remains unchanged.", "You must have an active session for that."} {
+		if got := readClauses(nil, "The counts are off here.\n\n"+run+"\n"+report+"\n\n"+run); len(got) != 1 {
+			t.Errorf("the report of a run: %v", got)
+		}
+	}
 	const between = "No emojis."
 	if got := readClauses(nil, screen+between+"\n"+screen); len(got) != 1 || got[0].Text != between {
 		t.Errorf("between screens: %v", got)
