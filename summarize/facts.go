@@ -174,12 +174,12 @@ func (f *facts) readAdded(live *effort.Budget, m *thread.Message) {
 	if attached == "" && relayed == "" {
 		return
 	}
-	f.result = readResult(live, thread.ToolResult{Tool: "Read", Content: []thread.Part{thread.Text{Text: reminderTags.Replace(attached)}}})
+	f.result = readResult(live, thread.ToolResult{Tool: "Read", Content: []thread.Part{thread.Text{Text: frameTags.Replace(attached)}}})
 	f.result.added, f.result.report = true, paragraphs(live, relayed[:clip.Boundary(relayed, min(len(relayed), maxReport))])
 }
 
-// reminderTags are what Claude Code writes around attached material.
-var reminderTags = strings.NewReplacer("<system-reminder>", "", "</system-reminder>", "")
+// frameTags are what Claude Code writes around attached material, and around the error of a tool.
+var frameTags = strings.NewReplacer("<system-reminder>", "", "</system-reminder>", "", "<tool_use_error>", "", "</tool_use_error>", "")
 
 // work is what the message tells of the state of the work.
 func (f *facts) work() work.Message {
@@ -218,6 +218,9 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 	}
 	s = withoutReminders(s)
 	f.Result, s = work.ReadResult(live, &r, s)
+	if strings.HasPrefix(s, "<tool_use_error>") {
+		s = frameTags.Replace(s)
+	}
 	if f.Claim != "" {
 		f.lines, f.First = 1, f.Claim
 		f.idLines = []piece{{text: clip.Brief(f.Claim, maxLine), idents: mentions(nil, f.Claim)}}

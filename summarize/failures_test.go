@@ -184,6 +184,16 @@ func TestCanceledCall(t *testing.T) {
 	}
 }
 
+// TestErrorTags: what a harness writes around the error of a tool is no part of it.
+func TestErrorTags(t *testing.T) {
+	const found = "Found 2 matches of the string to replace."
+	k := (&talk{}).user("Mend it.").calls("Edit", args{"file_path": "/src/a.go", "old_string": "one", "new_string": "two"}, "<tool_use_error>"+found+"</tool_use_error>", thread.Failure)
+	k.says("There are two of them, so I stop here.")
+	if got := texts(summarizeNow(t, Input{Messages: k.done(t)}).FailedAttempts); len(got) != 1 || !strings.HasSuffix(got[0], "=> "+found) {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestNoResultKept: of a call whose agent keeps no results nobody says that it was done, nor that it failed.
 func TestNoResultKept(t *testing.T) {
 	k := (&talk{}).user("Book it.").calls("mcp__hotel__book", args{"room": "12"}, injected.NoResult, "")

@@ -589,7 +589,11 @@ func (l *laidDown) shorten(m *summary.Item, limit int) string {
 	if b.Len()+entries >= len(m.Text) {
 		return m.Text
 	}
-	return strings.TrimSpace(b.String())
+	left := strings.TrimSpace(b.String())
+	if len(listed) > 0 && strings.HasPrefix(left, "[… ") && strings.IndexByte(left, ']') == len(left)-1 { // only a mark
+		return ""
+	}
+	return left
 }
 
 // entryFrame is what an entry of the list takes beside its sentence, in bytes.

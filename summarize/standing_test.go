@@ -36,6 +36,10 @@ func TestShortenedMessages(t *testing.T) {
 			t.Errorf("%q: %q, want %q", tt.listed, got, tt.want)
 		}
 	}
+	l := laidDown{said: map[thread.ID][]summary.Item{"m1": {{Text: a, Score: standing.Rule}, {Text: c, Score: standing.Rule}}}}
+	if got := l.shorten(&summary.Item{Text: a + "\n" + strings.Repeat("and more of it ", 12) + "\n" + c, Sources: []thread.ID{"m1"}}, 60); got != "" {
+		t.Errorf("only a mark is left: %q", got)
+	}
 }
 
 // TestWholeMessages: where the entries of its sentences take as much as what was cut, a message stays whole; a rule

@@ -42,7 +42,7 @@ var (
 	sessionLine = lazyregexp.New(`^###? Session Summary \((?:Compaction )?Round (\d{1,9})\)$`)
 	// Lines of a rendered summary that tell nothing of the conversation: its first ones, turns, notes of ours.
 	frameLine = lazyregexp.New(`^(?:(?:\\?## )?What happened, by turn \(.*|\[Summary v.*\]|\[Context Summary - .*\]|\[conv\.range\.summary .*\]|\[COMPACT SUMMARY\]|Compacted context summary:|(?:#+ )?Session Summary \(.*\)|(?:- )?(?:turn \d{1,9}|earlier)(?: \(.*\))?|` +
-		`- \[below stands more of .*\]|- \[\d+ more sentences of the user .*\]|- \[more files that are not listed: .*\]|- told by the last summary below|` + EarlierSummary + `:|the agent's earlier summary:)$`)
+		`- \[below stands more of .*\]|- \[\d+ more sentences of the user .*\]|- \[and \d+ more files .*\]|- told by the last summary below|` + EarlierSummary + `:|the agent's earlier summary:)$`)
 	// The user's words in a rendered summary: in a turn, or in a list.
 	userLine = lazyregexp.New(`^(?:\\?user: "|- (?:\(turn \d{1,9}\) )?")`)
 	// What stands for a result that was cleared: [tool: outcome], and a line of its key fields.

@@ -87,7 +87,7 @@ func (s Summary) write() (string, []Section) {
 		if len(s.Files) == 0 {
 			w.raw(headFiles + "\n")
 		}
-		w.raw(fmt.Sprintf("- [more files that are not listed: %d, of which %d were changed]\n", s.MoreFiles, s.MoreChanged))
+		w.raw(fmt.Sprintf("- [and %d more files (%d changed)]\n", s.MoreFiles, s.MoreChanged))
 	}
 	out = section(out, w, headOutcomes, s.ToolOutcomes, (*writer).outcome)
 	out = section(out, w, headFacts, s.Facts, (*writer).item)

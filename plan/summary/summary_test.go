@@ -433,7 +433,7 @@ func TestStated(t *testing.T) {
 	if text := s.Render(); !strings.Contains(text, want) {
 		t.Errorf("no\n%s\nin\n%s", want, text)
 	}
-	if text, more := s.Render(), "## Files\n- a.go: read\n- [more files that are not listed: 31, of which 9 were changed]\n"; !strings.Contains(text, more) {
+	if text, more := s.Render(), "## Files\n- a.go: read\n- [and 31 more files (9 changed)]\n"; !strings.Contains(text, more) {
 		t.Errorf("no\n%s\nin\n%s", more, text)
 	}
 	if all := s.Standing(); len(all) != 5 {
