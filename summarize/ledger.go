@@ -109,16 +109,6 @@ func fileOrder(a, b summary.File) int {
 	return cmp.Or(rank(&b)-rank(&a), len(b.Sources)-len(a.Sources), b.Turn-a.Turn)
 }
 
-// changed counts the files that were more than read.
-func changed(list []summary.File) (n int) {
-	for i := range list {
-		if list[i].Changed() {
-			n++
-		}
-	}
-	return n
-}
-
 func opOrder(op string) int { return strings.Index("read created edited deleted", op) }
 
 // maxNote bounds a note on a file, in bytes.

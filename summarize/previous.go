@@ -171,18 +171,13 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 // recap adds a summary that the agent itself wrote, as its words, unless the log holds what it sums up: the log is
 // more exact and says how it went on.
 func (b *builder) recap(i int, m *thread.Message, f *facts) {
-	past := b.stepsAfter[i] > freshSteps
-	passed := b.recaps[m.ID] // or below a heading such as "Next steps", and the agent has gone on
 	label := "the agent's earlier summary"
 	if ownformat.IsSummary(m) {
 		label = ownformat.EarlierSummary
 	}
-	b.document(i, m, label, slices.DeleteFunc(slices.Clone(f.recap), func(p piece) bool {
-		if first, _, _ := strings.Cut(p.text, "\n"); heading(first) && !b.recaps[m.ID] {
-			passed = past && toDo(first)
-		}
-		return passed || b.quoted(p.text)
-	}))
+	if !b.recaps[m.ID] {
+		b.document(i, m, label, f.recap)
+	}
 	for _, a := range f.artifacts {
 		if b.unseen(seenArtifact, a.id) {
 			b.Artifacts = append(b.Artifacts, summary.ArtifactReference{ArtifactID: a.id, Description: a.description, Turn: m.Turn, Sources: []thread.ID{m.ID}})
@@ -265,11 +260,4 @@ func heading(s string) bool {
 	}
 	digits := strings.TrimLeft(s, "0123456789")
 	return s[0] == '#' || len(digits) < len(s) && strings.HasPrefix(digits, ". ") && s[len(s)-1] == ':' || strings.HasPrefix(s, "**") && strings.HasSuffix(strings.TrimSuffix(s, ":"), "**")
-}
-
-// quoted reports whether a line only repeats a user message that stands among the requests.
-func (b *builder) quoted(s string) bool {
-	s = strings.Trim(unmarked(s), "\"“”' ")
-	_, is := b.seen[seenText{seenRequest, s}]
-	return is
 }

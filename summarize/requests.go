@@ -22,13 +22,7 @@ func (s *selection) rankRequests() {
 	worth := make([]float32, n)
 	for i := range n {
 		text := p.Requests[i].Text
-		var names float32
-		for _, x := range p.requests[i].idents {
-			if id, ok := p.names.id[x.norm]; ok {
-				names += p.names.weight[id]
-			}
-		}
-		worth[i] = 0.6*float32(i)/float32(n) + min(1, float32(len(text))/160) + min(2, names)
+		worth[i] = 0.6*float32(i)/float32(n) + min(1, float32(len(text))/160)
 		switch i {
 		case n - 1, p.task:
 			worth[i] = 100

@@ -104,7 +104,7 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	x := b.exchange(i, m, r)
 	if x.call != nil {
 		switch {
-		case len(answersIn(m)) > 0:
+		case slices.ContainsFunc(b.throughTools(m), func(it summary.Item) bool { return it.Asked != "" }):
 			return
 		case x.class == toolclass.Todo:
 			b.tasks.answer(x.call, r)

@@ -37,9 +37,6 @@ const (
 	wordsAsked     = 0.35 // a question whose content the user's answer repeats
 	wordsBlock     = 0.2  // more than maxShort bytes of code, or of a tree
 	wordsCode      = 0.02 // less: a line of an example
-	// wordsAgreed is a factor for what the user answered with "yes, do that": what was agreed
-	// stands nowhere else.
-	wordsAgreed = 1.5
 	// wordsOffered is for an option that the user chose among: the answer "B" says nothing
 	// without them.
 	wordsOffered = 3.5
@@ -82,8 +79,6 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			base = wordsPicked
 		case final && b.agreed[i] && offers(p.text):
 			base = wordsOffered * min(1, float32(len(p.text))/fullWords)
-		case final && b.agreed[i]:
-			base *= wordsAgreed
 		}
 		b.piece(secSaid, &g, i, base, p).terms = b.terms.add(i, p.terms)
 		b.outdateProgress(i, p.text)

@@ -285,13 +285,8 @@ func (b *builder) sentences() (all []summary.Item) {
 			}
 			before, answer = "", nil
 		case inside:
-			for _, it := range answersIn(m) {
+			for _, it := range b.throughTools(m) {
 				add(it)
-			}
-			for _, said := range refusalsIn(m) {
-				for _, c := range readClauses(b.effort, said) {
-					add(summary.Item{Text: c.Text, Turn: m.Turn, Sources: []thread.ID{m.ID}, Score: max(c.score, demandStanding)})
-				}
 			}
 		}
 		command = f.command
@@ -443,23 +438,20 @@ func lettersOf(s string) string {
 	}, s)
 }
 
-// answersIn lists what the user answered through a tool that asks.
-func answersIn(m *thread.Message) (all []summary.Item) {
+// throughTools lists what the user said through tools: answers to their questions, and about calls that were not
+// allowed.
+func (b *builder) throughTools(m *thread.Message) (all []summary.Item) {
 	result, _ := m.Result()
 	for _, a := range result.Said {
-		if text := scan.Clean(a.Text); text != "" && a.Asked != "" {
-			all = append(all, summary.Item{Text: text, Asked: clip.Brief(scan.Clean(a.Asked), maxSentence), Turn: m.Turn, Sources: []thread.ID{m.ID}, Score: surelyStanding})
+		it := summary.Item{Text: scan.Clean(a.Text), Turn: m.Turn, Sources: []thread.ID{m.ID}, Score: surelyStanding}
+		if it.Text != "" && a.Asked != "" {
+			it.Asked = clip.Brief(scan.Clean(a.Asked), maxSentence)
+			all = append(all, it)
+			continue
 		}
-	}
-	return all
-}
-
-// refusalsIn lists what the user said about calls that were not allowed.
-func refusalsIn(m *thread.Message) (all []string) {
-	result, _ := m.Result()
-	for _, a := range result.Said {
-		if text := scan.Clean(a.Text); text != "" && a.Asked == "" {
-			all = append(all, text)
+		for _, c := range readClauses(b.effort, it.Text) {
+			it.Text, it.Score = c.Text, max(c.score, demandStanding)
+			all = append(all, it)
 		}
 	}
 	return all

@@ -7,8 +7,7 @@ import (
 // Work is where the work stands, as far as the log of calls proves it; nothing in it comes
 // from a model. Each entry names the messages that show it. The zero value says nothing.
 type Work struct {
-	// Again says that an earlier summary in the same prompt described the work too: this
-	// is newer.
+	// Again says that an earlier summary in the prompt described the work too: this is newer.
 	Again bool `json:"again,omitempty"`
 	// Directory is where commands ran last, Branch the git branch that was seen last,
 	// PullRequest the address of the pull request.

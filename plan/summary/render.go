@@ -83,10 +83,7 @@ func (s Summary) write() (string, []Section) {
 	}
 	out = section(out, w, headStory, s.story(), func(w *writer, turn []told) { w.happened(turn, &s) })
 	out = section(out, w, headFiles, s.Files, (*writer).file)
-	if s.MoreFiles > 0 && len(s.Files)+s.MoreChanged > 0 {
-		if len(s.Files) == 0 {
-			w.raw(headFiles + "\n")
-		}
+	if s.MoreFiles > 0 && len(s.Files) > 0 {
 		w.raw(fmt.Sprintf("- [and %d more files (%d changed)]\n", s.MoreFiles, s.MoreChanged))
 	}
 	out = section(out, w, headOutcomes, s.ToolOutcomes, (*writer).outcome)

@@ -2,7 +2,6 @@ package work
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -11,8 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// refusal is why a system refused an operation: the first line of a text, or the error in a JSON
-// document; "" if it did not refuse.
+// refusal is why a system refused an operation, by the first line of a text or the error in a JSON document; or "".
 func refusal(head, text string) string {
 	if strings.HasPrefix(head, "{") && rawjson.Valid(text) {
 		return refusedIn(gjson.Parse(text))
@@ -46,8 +44,7 @@ func refusedIn(doc gjson.Result) string {
 	return ""
 }
 
-// maxAnswer bounds what is kept of the answer to an operation, in bytes.
-const maxAnswer = 100
+const maxAnswer = 100 // bytes that are kept of the answer to an operation
 
 // shortAnswer is an answer on one line; of a JSON object, its first plain members.
 func shortAnswer(text string) (parts []string) {
@@ -70,10 +67,7 @@ func shortAnswer(text string) (parts []string) {
 	return parts
 }
 
-// news is what of an answer the call does not say itself.
-func (c *Call) news(answer []string) string {
-	said := func(part string) bool {
-		return strings.Contains(" "+c.Input+" ", " "+part+" ") || strings.HasSuffix(part, "="+c.Input) // the only argument has no name
-	}
-	return strings.Join(slices.DeleteFunc(slices.Clone(answer), said), " ")
+// repeats reports whether a part of an answer stands in the call; an only argument has no name there.
+func (c *Call) repeats(part string) bool {
+	return strings.Contains(" "+c.Input+" ", " "+part+" ") || strings.HasSuffix(part, "="+c.Input)
 }
