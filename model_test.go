@@ -1,6 +1,7 @@
 package palimpsest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
 // TestConfigModel: a step that does not say of which model it is has the name, the window and
@@ -49,6 +51,35 @@ func TestConfigModel(t *testing.T) {
 	}
 	if _, err := palimpsest.New(palimpsest.Config{Model: "my-own"}); err == nil || !strings.Contains(err.Error(), "my-own") {
 		t.Errorf("a model that nobody knows: %v", err)
+	}
+}
+
+// TestAnswerHasRoom: what a request asks for as an answer counts to the window, also of a request that was read from
+// its provider's form; limits that leave no room are an error. F8
+func TestAnswerHasRoom(t *testing.T) {
+	read, err := anthropic.Codec{}.Decode(`{"model":"m","max_tokens":3000,"messages":[{"role":"user","content":"hi"}]}`)
+	must(err)
+	c, err := palimpsest.New(palimpsest.Config{})
+	must(err)
+	for name, base := range map[string]*prompt.Prompt{"read": read, "made": {MaxOutput: 3000}} {
+		s := c.Session(name)
+		for n := range 30 {
+			said := thread.NewMessage(thread.User, strings.Repeat(fmt.Sprintf("Order %d is here. ", n), 80))
+			p, err := s.PrepareStep(t.Context(), palimpsest.Step{Base: base, Window: 10_000, Messages: []thread.Message{said}})
+			must(err)
+			if p.Tokens > 7_000 {
+				t.Fatalf("%s: step %d has %d tokens beside an answer of 3,000", name, n, p.Tokens)
+			}
+		}
+	}
+	for _, step := range []palimpsest.Step{{Window: 100, Output: 200}, {Window: 100, Output: 100}, {Base: read, Window: 3000}, {Window: -1}, {Output: -1}, {Budget: -1}} {
+		s := c.Session("no room")
+		if _, err := s.PrepareStep(t.Context(), step); err == nil || !strings.Contains(err.Error(), "leave no room") {
+			t.Errorf("%+v is prepared: %v", step, err)
+		}
+		if _, err := s.Compact(t.Context(), step, ""); err == nil || !strings.Contains(err.Error(), "leave no room") {
+			t.Errorf("%+v is compacted: %v", step, err)
+		}
 	}
 }
 

@@ -85,7 +85,7 @@ type Step struct {
 	// value is a provider without special rules.
 	Profile render.Profile
 	// Window is the model's context window, and Output what is kept free for its answer, in
-	// tokens; of a Base that was not read from a request, its MaxOutput and Output stand for each other.
+	// tokens; 0 is Base.MaxOutput. A Base that was not read from a request asks for Output, too.
 	// Budget bounds the whole request where it should be smaller. Without Window and Budget,
 	// those of Config.Model hold, else only the policy's own limits.
 	Window, Output, Budget int
@@ -165,14 +165,10 @@ func (c *Compactor) withModel(step Step) Step {
 	base.Model = cmp.Or(base.Model, c.config.Model)
 	if base.Source == nil { // else the client's request goes on as it is
 		base.MaxOutput = cmp.Or(base.MaxOutput, max(step.Output, 0))
-		step.Output = cmp.Or(step.Output, base.MaxOutput) // what is asked for counts to the window
 	}
-	step.Base = &base
-	if base.Model == "" || base.Model != c.config.Model {
-		return step
-	}
-	if step.Window == 0 && step.Budget == 0 {
-		step.Output = c.model.AnswerReserve(step.Output)
+	step.Base, step.Output = &base, cmp.Or(step.Output, base.MaxOutput) // what is asked for counts to the window
+	if base.Model != "" && base.Model == c.config.Model && step.Window == 0 && step.Budget == 0 {
+		step.Output = c.model.AnswerReserve(step.Output, 0)
 		step.Window = c.model.WindowBeside(step.Output)
 	}
 	return step

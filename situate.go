@@ -3,6 +3,7 @@ package palimpsest
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -73,6 +74,9 @@ func trySituate(ctx context.Context, s *Session, l snapshot, q planRequest) (sit
 
 // buildSituation is the situation in the counter's own figures.
 func buildSituation(ctx context.Context, s *Session, l snapshot, q planRequest) (policy.Situation, error) {
+	if min(q.Window, q.Output, q.Budget) < 0 || q.Window > 0 && q.Output >= q.Window {
+		return policy.Situation{}, fmt.Errorf("a window of %d tokens, %d for the answer and a budget of %d leave no room for a request", q.Window, q.Output, q.Budget)
+	}
 	reach, k := s.c.reach(q.Profile.Reach), s.state()
 	var tools, offered []prompt.Tool
 	if reach == render.Tools && s.c.config.Recall != nil {

@@ -56,6 +56,12 @@ func writeOrFallback[T any](ctx context.Context, model llm.Generator, write func
 	return out, failure, err
 }
 
+// mustCompact reports whether the messages cannot stay as they are: somebody asked for less, or the
+// provider, or they do not fit the policy's limit or the window.
+func (s *Situation) mustCompact(limit int) bool {
+	return s.Forced || s.PromptTokens > smallerLimit(limit, s.Limit())
+}
+
 // isRejected reports whether a model answered, but nothing of its answer could be used.
 func isRejected(err error) bool {
 	_, ok := errors.AsType[*summarize.RejectedError](err)

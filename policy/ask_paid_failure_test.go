@@ -25,7 +25,7 @@ func TestPaidAnswersOfAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	step := palimpsest.Step{Profile: render.For(wire.Chat)}
-	for range 40 {
+	for range 33 { // due, and not over the limit yet
 		step.Messages = append(step.Messages, speak(thread.User, "Go on."), speak(thread.Assistant, strings.Repeat("The queue is tidy. ", 80)))
 	}
 	if p, err := c.Session("t").PrepareStep(t.Context(), step); err != nil || p.Failed == nil {

@@ -40,9 +40,8 @@ import (
 // the second form. The summary of the round before comes from the plan in force or, where
 // a compacted conversation comes back as input, is found by its form (thread.Recap).
 //
-// The seed uses a model's answer as it comes. Here only sentences that the messages back
-// are used (see Trust); code writes a section of which nothing is left, and adds requests
-// and rules of the user's that the answer lost.
+// The seed uses a model's answer as it comes. Here only what the messages back is used (see Trust); code writes a
+// section of which nothing is left, and adds requests and rules of the user's that the answer lost.
 type Session struct {
 	// Model writes the summaries. Nil: code writes them, in the same sections, from what
 	// summarize.Extractive finds.
@@ -80,22 +79,19 @@ func (p Session) Defaults() Session {
 
 const (
 	sessionLimit = 128_000
-	// summaryTokens bounds the model's answer, also where the server does not enforce it,
-	// and the summary that code writes if the task leaves it the room. The prompt asks for
-	// 800.
+	// summaryTokens bounds the model's answer, also where the server does not enforce it, and the summary that
+	// code writes if the task leaves it the room. The prompt asks for 800.
 	summaryTokens = 1_000
 	// summaryTemperature is low, since a summary reports facts.
 	summaryTemperature = 0.3
-	// longTaskTokens is the size from which the model is not asked to repeat the task,
-	// since its answer would be cut off: code puts it in. In tokens of estimateMessage.
+	// longTaskTokens is from where code puts in the task, since an answer that repeats it would be cut off.
 	longTaskTokens = 200
 
 	firstRoundNote = "None - this is the first compaction round."
 	unknownTask    = "Unknown task"
 )
 
-// sessionLimits are the rows of the seed's table, in tokens. They come before the table of
-// package token, which knows the models of today.
+// sessionLimits are the seed's rows, in tokens. They come before those of package token, the models of today.
 var sessionLimits = map[string]int{
 	"gpt-4o":                     128_000,
 	"gpt-4-turbo":                128_000,
@@ -113,9 +109,8 @@ var sessionUser string
 // Limit is the context limit without what is kept free for the answer.
 func (p Session) Limit(s *Situation) int { return max(0, p.limit(s)-p.Defaults().OutputReserve) }
 
-// limit is the context limit of the model, in tokens: the policy's own setting, the step's
-// window, the seed's row of the model, the row of token.Models, or 128,000; or less where
-// a budget bounds request and answer.
+// limit is the context limit of the model, in tokens: the policy's own setting, the step's window, the seed's
+// row, that of token.Models, or 128,000; or less where a budget bounds request and answer.
 func (p Session) limit(s *Situation) int {
 	limit := cmp.Or(p.ContextLimit, s.Window, sessionLimits[s.Base.Model])
 	if limit == 0 {
@@ -130,16 +125,14 @@ func (p Session) limit(s *Situation) int {
 	return limit
 }
 
-// threshold is floor((limit − system − output − safety) × share): 93,600 at 128,000. It is
-// negative where the reserves are larger than the limit; then everything is due, as in the
-// seed.
+// threshold is floor((limit − system − output − safety) × share): 93,600 at 128,000. It is negative, and everything
+// due, where the reserves are larger than the limit, as in the seed.
 func (p Session) threshold(limit int) int {
 	p = p.Defaults()
 	return int(math.Floor(float64(limit-p.SystemReserve-p.OutputReserve-p.SafetyBuffer) * p.ThresholdPercent))
 }
 
-// Due reports whether the list has more than keep+1 messages that are not pinned, counting
-// the system prompt as one, and its estimate has reached the threshold.
+// Due reports whether more than keep+1 messages, with the system prompt, are not pinned and reach the threshold.
 func (p Session) Due(s *Situation) (bool, string) {
 	entries, err := s.visibleEntries()
 	if err != nil || p.isTooShort(s, newHistory(s).unpinned(entries)) {
@@ -153,10 +146,8 @@ func (p Session) Due(s *Situation) (bool, string) {
 }
 
 // Plan puts one summary in place of everything but the newest messages and those that the
-// user has pinned. Where the model
-// fails, the error says why, and the agent continues with the messages as they are. Only
-// when the provider has refused these as too long does code write the summary instead,
-// since the agent could not continue otherwise.
+// user has pinned. Where the model fails, the error says why, and the agent continues with
+// the messages as they are; code writes the summary where it could not (mustCompact).
 func (p Session) Plan(ctx context.Context, now *Situation) (f *Fitted, err error) {
 	defer namePolicy(p.Name(), &err)
 	s := newHistory(now)
@@ -179,15 +170,17 @@ func (p Session) Plan(ctx context.Context, now *Situation) (f *Fitted, err error
 	}
 	model := &summaryModel{situation: s, model: p.Model, trust: p.Trust}
 	defer model.reportFailure(&err)
-	sum, err := model.extractSummary(ctx, o, summaryTokens)
-	if err != nil {
-		return nil, err
-	}
 	limit := p.Limit(now)
 	told, _ := ownformat.Round(o.previous) // more than this thread has, where it came with the conversation
 	form := sessionForm{
 		round: max(s.Round, told) + 1, task: firstTask(s.Thread), isChained: o.previous != "",
 		latestRequests: s.userRequests(o.end, maxRequestBytes(limit), 0), requests: s.userRequests(o.end, maxRequestBytes(limit), userWordsBudget(limit)),
+	}
+	// What code makes of the requests is not shown beside the requests themselves.
+	beside := min(s.Counter.Text(userBlock("", "", form.requests)), summaryTokens*2/5)
+	sum, err := model.extractSummary(ctx, o, summaryTokens+beside)
+	if err != nil {
+		return nil, err
 	}
 	text, failure, err := writeOrFallback(ctx, p.Model,
 		func() (string, error) {
@@ -197,8 +190,10 @@ func (p Session) Plan(ctx context.Context, now *Situation) (f *Fitted, err error
 			}
 			return form.formatAnswer(model, model.newGrounds(ctx, messagesOf(o.entries), o.previous), answer, &sum)
 		},
-		func(error) (string, error) { return form.formatWithRequests(form.sectionBodies(&sum)), nil },
-		func(error) bool { return s.Refusals == 0 })
+		func(error) (string, error) {
+			return form.formatWithRequests(form.sectionBodies(&sum), form.earlierRequests(&sum)), nil
+		},
+		func(error) bool { return !now.mustCompact(p.Limit(now)) })
 	if err != nil {
 		return nil, fmt.Errorf("summary of round %d: %w", form.round, err)
 	}
@@ -215,8 +210,7 @@ func (p Session) Plan(ctx context.Context, now *Situation) (f *Fitted, err error
 // keepCount is how many of the newest messages stay.
 func (p Session) keepCount(s *Situation) int { return max(1, p.Defaults().Keep>>min(s.Refusals, 16)) }
 
-// isTooShort reports whether the list, with the system prompt, has at most keep+1
-// messages.
+// isTooShort reports whether the list, with the system prompt, has at most keep+1 messages.
 func (p Session) isTooShort(s *Situation, entries []entry) bool {
 	return 1+len(entries) <= p.keepCount(s)+1
 }
@@ -236,9 +230,8 @@ func (p Session) askModel(ctx context.Context, model *summaryModel, o *oldPart, 
 	})
 }
 
-// firstTask is what the user asked for first, word for word. The seed looks for it in the
-// list, where the first round has hidden it; the log still has it, or the summary that the
-// conversation came with.
+// firstTask is what the user asked for first, word for word. The seed's list has it no more after a round; the
+// log does, or the summary that the conversation came with.
 func firstTask(t *thread.Thread) string {
 	for _, m := range t.All() {
 		if m.Kind == thread.Recap {
@@ -308,12 +301,10 @@ func (f sessionForm) format(bodies []string) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// formatAnswer puts a model's answer into the form: the heading with the right round, the
-// sections in their order and at their level, and the task word for word in place of the
-// model's. Text before the first section, and under headings that nobody asked for, stays
-// with the section above it. Only what passes the check is used; a section of which
-// nothing is left is what code has for it, and requests and rules of the user's that the
-// answer lost are added.
+// formatAnswer puts a model's answer into the form: the heading with the right round, the sections in their
+// order and at their level, and the task word for word. Text before the first section, and under headings that
+// nobody asked for, stays with the section above it. Only what passes the check is used; a section of which
+// nothing is left is what code has for it, and what the user asked for and the answer lost is added.
 func (f sessionForm) formatAnswer(model *summaryModel, g *summarize.Grounds, answer string, sum *summary.Summary) (string, error) {
 	bodies := make([]strings.Builder, len(sessionSections))
 	var lead strings.Builder
@@ -362,14 +353,22 @@ func (f sessionForm) formatAnswer(model *summaryModel, g *summarize.Grounds, ans
 		return "", err
 	}
 	texts[0] = f.task
-	return f.formatWithRequests(texts), nil
+	return f.formatWithRequests(texts, nil), nil
 }
 
 // formatWithRequests is format with what the user asked for and the sections lack.
-func (f sessionForm) formatWithRequests(texts []string) string {
+func (f sessionForm) formatWithRequests(texts []string, earlier []summary.Item) string {
 	texts[3] = joinBlocks(strings.Join(missingEntries(strings.Join(texts, "\n"), f.latestRequests), "\n"), texts[3])
-	texts[3] = joinBlocks(userBlock(requestsHeading, strings.Join(texts, "\n"), f.requests), texts[3])
+	texts[3] = joinBlocks(userBlock(requestsHeading, strings.Join(texts, "\n"), earlier, f.requests), texts[3])
 	return f.format(texts)
+}
+
+// earlierRequests are what code has of the requests for which there is no room as they were said.
+func (f sessionForm) earlierRequests(sum *summary.Summary) []summary.Item {
+	return slices.DeleteFunc(slices.Clone(sum.Requests), func(i summary.Item) bool {
+		return i.Text == f.task || i.Text == sum.CurrentTask ||
+			slices.ContainsFunc(f.requests, func(r summary.Item) bool { return slices.Equal(r.Sources, i.Sources) })
+	})
 }
 
 // stripCodeFence removes a code block around the whole answer.
@@ -381,8 +380,7 @@ func stripCodeFence(s string) string {
 	return s
 }
 
-// sectionBodies are the sections as code writes them, from what it found. Quotations of
-// tools and messages are escaped by package summary, except the task itself.
+// sectionBodies are the sections as code writes them. Package summary escapes quotations, but not the task.
 func (f sessionForm) sectionBodies(sum *summary.Summary) []string {
 	work, seen := workTable, map[string]bool{}
 	for _, c := range sum.Work.Commits {
@@ -451,16 +449,11 @@ func (f sessionForm) sectionBodies(sum *summary.Summary) []string {
 	if next := sum.Work.Next.Text; next != "" {
 		pending = append(pending, "- [ ] "+neutralText(next))
 	}
-	requests := slices.DeleteFunc(slices.Clone(sum.Requests), func(i summary.Item) bool { return i.Text == f.task || i.Text == sum.CurrentTask })
-	asked := ""
-	if len(requests) > 0 {
-		asked = requestsHeading + "\n" + strings.Join(summary.Lines(requests, true), "\n")
-	}
 	return []string{
 		f.task,
 		work,
-		strings.Join(renderEntries(summary.Summary{Decisions: sum.Decisions}), "\n"),
-		joinBlocks(asked, strings.Join(state, "\n"), toolQuotes(slices.Concat(sum.Facts, sum.Identifiers))),
+		joinBlocks(strings.Join(renderEntries(summary.Summary{Decisions: sum.Decisions}), "\n"), userBlock(standingHeading, f.task, likelyConstraints(sum))),
+		joinBlocks(strings.Join(state, "\n"), toolQuotes(slices.Concat(sum.Facts, sum.Identifiers))),
 		strings.Join(pending, "\n"),
 		toolQuotes(sum.FailedAttempts),
 	}

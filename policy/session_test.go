@@ -229,6 +229,33 @@ func TestSessionFailures(t *testing.T) {
 	}
 }
 
+// TestSessionByCode: a summary by code names what the user laid down among the decisions, and what the user asked
+// stands there once, in full and not shortened beside it. B6
+func TestSessionByCode(t *testing.T) {
+	c, err := palimpsest.New(palimpsest.Config{Policy: policy.Session{ContextLimit: 14_000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := []thread.Message{say(thread.User, "Build the till of the shop."), say(thread.Assistant, "I begin.")}
+	for n := range 12 {
+		log = append(log, say(thread.User, fmt.Sprintf("Now shelf %d, please. ", n)+strings.Repeat("It holds cups and plates of all sizes. ", 30)), say(thread.Assistant, fmt.Sprintf("Shelf %d stands.", n)))
+	}
+	log = slices.Insert(log, 3, say(thread.User, "Never write prices as floats, always in cents."), say(thread.Assistant, "In cents."))
+	out, err := c.Session("t").PrepareStep(t.Context(), palimpsest.Step{Messages: append(log, say(thread.User, "Go on."))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := out.Messages[0].Text()
+	_, decisions, _ := strings.Cut(text, "### Key Technical Decisions\n")
+	decisions, _, _ = strings.Cut(decisions, "\n### ")
+	if !strings.Contains(decisions, "- Never write prices as floats") {
+		t.Errorf("the decisions are %q", decisions)
+	}
+	if strings.Count(text, "The user asked") != 1 || strings.Count(text, "Now shelf 3, please.") != 1 {
+		t.Errorf("what the user asked stands there more than once: %s", text)
+	}
+}
+
 // TestSessionEdges are the seed's edge cases. B4, B5
 func TestSessionEdges(t *testing.T) {
 	huge := strings.Repeat("x", 1_000)

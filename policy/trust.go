@@ -149,7 +149,8 @@ const userHeading = "The user's words"
 // material, are first cut in the middle to most bytes.
 func (s *history) userRequests(end, most, room int) []summary.Item {
 	said := func(i int) summary.Item {
-		return summary.Item{Text: clip.Middle(injected.UserWords(s.Thread.At(i)), most)}
+		m := s.Thread.At(i)
+		return summary.Item{Text: clip.Middle(injected.UserWords(m), most), Sources: []thread.ID{m.ID}}
 	}
 	room >>= min(s.Refusals, 16)
 	var out []summary.Item

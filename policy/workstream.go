@@ -30,9 +30,8 @@ import (
 // model's delta cannot pin anything. Where that is not enough, set Role to thread.User.
 //
 // When a model fails, Plan returns the error, the thread stays as it is, and the next turn
-// asks again. The summary is made by rule instead when the provider has refused the
-// request already (Situation.Forced), when nothing of the answer could be used, and when
-// it was cut off.
+// asks again. The summary is made by rule instead when the thread cannot stay (mustCompact),
+// in the last attempt of a job, when nothing of the answer could be used, and when it was cut off.
 type Workstream struct {
 	// Model writes summary and delta. Nil: both are made by rule.
 	Model llm.Generator
@@ -234,7 +233,8 @@ func (w Workstream) Plan(ctx context.Context, now *Situation) (f *Fitted, err er
 		func() (workstreamNotes, error) { return step.byModel(ctx) },
 		func(error) (workstreamNotes, error) { return step.byRule(ctx) },
 		func(failure error) bool { // an answer that was cut off once is cut off at each step
-			return !s.Forced && !errors.Is(failure, llm.ErrTruncated)
+			last := s.Attempt > 0 && s.Attempt >= s.Attempts // of a job
+			return !last && !now.mustCompact(w.Limit(now)) && !errors.Is(failure, llm.ErrTruncated)
 		})
 	if err != nil {
 		return nil, err

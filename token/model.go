@@ -30,8 +30,7 @@ type Model struct {
 	MaxInput  int `json:"max_input,omitempty"`
 	MaxOutput int `json:"max_output,omitempty"`
 
-	// Counter is the name for New. Estimated says that it is the counter of another model,
-	// because this one has no offline tokenizer.
+	// Counter is the name for New. Estimated: it is another model's, since this one has no offline tokenizer.
 	Counter   string `json:"counter"`
 	Estimated bool   `json:"estimated,omitempty"`
 	// Images is the formula for the size of images; empty is that of the counter.
@@ -40,8 +39,7 @@ type Model struct {
 	// Prices are by prompt length, shortest first; none if unknown.
 	Prices []Price `json:"prices,omitempty"`
 	Cache  Cache   `json:"cache,omitzero"`
-	// BindsThinking says that the provider rejects a thinking block if anything before it has
-	// changed.
+	// BindsThinking says that the provider rejects a thinking block once anything before it has changed.
 	BindsThinking bool `json:"binds_thinking,omitempty"`
 
 	// Date is when the row was checked, Source where its numbers are from.
@@ -98,19 +96,21 @@ func (m Model) Price(prompt int) (Price, bool) {
 	return Price{}, false
 }
 
-// maxAnswerReserve bounds what is kept free for an answer: good agents reserve up to so many
-// tokens of a larger limit.
+// maxAnswerReserve is what good agents keep free for an answer of a larger limit, in tokens.
 const maxAnswerReserve = 20_000
 
-// AnswerReserve is how much is kept free for an answer of at most so many tokens; 0 stands
-// for the model's own limit.
-func (m Model) AnswerReserve(limit int) int {
-	return min(max(cmp.Or(limit, m.MaxOutput), 0), maxAnswerReserve)
+// AnswerReserve is how much is kept free in a window for an answer of at most so many tokens; 0 stands for
+// the model's own figures. One that nobody asked for, or that does not fit, gets a third of the window at most.
+func (m Model) AnswerReserve(limit, window int) int {
+	reserve := min(max(cmp.Or(limit, m.MaxOutput), 0), maxAnswerReserve)
+	if window = cmp.Or(window, m.Window); window > 0 && (limit == 0 || limit >= window) {
+		reserve = min(reserve, window/3)
+	}
+	return reserve
 }
 
-// WindowBeside is the window to plan requests in while so many tokens are kept free for the
-// answer: Window, or less if MaxInput is less than what Window leaves beside the answer. It
-// is 0 if the window is unknown.
+// WindowBeside is the window to plan requests in beside an answer of so many tokens: Window, or less if MaxInput
+// is less than what Window leaves; 0 if the window is unknown.
 func (m Model) WindowBeside(answer int) int {
 	if m.MaxInput > 0 {
 		return min(m.Window, m.MaxInput+answer)

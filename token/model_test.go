@@ -170,11 +170,14 @@ func TestWindowBeside(t *testing.T) {
 		{Model{Window: 200_000, MaxOutput: 64_000}, 1_000, 1_000, 200_000},
 		{Model{Window: 400_000, MaxInput: 272_000, MaxOutput: 128_000}, 0, 20_000, 292_000},
 		{Model{Window: 400_000, MaxInput: 390_000, MaxOutput: 128_000}, 50_000, 20_000, 400_000},
+		{Model{Window: 9_000, MaxOutput: 9_000}, 0, 3_000, 9_000},
+		{Model{Window: 9_000, MaxOutput: 9_000}, 5_000, 5_000, 9_000},
+		{Model{Window: 9_000, MaxOutput: 9_000}, 64_000, 3_000, 9_000},
 		{Model{MaxInput: 100_000}, 0, 0, 0},
 		{Model{}, 0, 0, 0},
 		{Model{MaxOutput: 8_000}, -1, 0, 0},
 	} {
-		answer := k.model.AnswerReserve(k.limit)
+		answer := k.model.AnswerReserve(k.limit, 0)
 		if window := k.model.WindowBeside(answer); answer != k.answer || window != k.window {
 			t.Errorf("%+v, limit %d: %d for the answer in %d, want %d in %d", k.model, k.limit, answer, window, k.answer, k.window)
 		}

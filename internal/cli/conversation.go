@@ -212,7 +212,7 @@ func (c *conversation) resolveBudget() error {
 	switch {
 	case c.budget > 0:
 	case c.modelName != "":
-		answer := c.model.AnswerReserve(0)
+		answer := c.model.AnswerReserve(0, 0)
 		if c.budget = c.model.WindowBeside(answer) - answer; c.budget <= 0 {
 			return fmt.Errorf("%w: the context window of %s is not known; add --budget TOKENS", errUsage, c.model.Name)
 		}

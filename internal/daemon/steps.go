@@ -72,7 +72,15 @@ func readStep(c *call, q *api.Step, path string) (palimpsest.Step, error) {
 		out.Profile.Reach = render.Nowhere
 	}
 	c.s.config.fillModelLimits(&out)
-	return out, nil
+	return out, checkRoom(&out, path)
+}
+
+// checkRoom refuses a step whose answer leaves nothing of the window.
+func checkRoom(step *palimpsest.Step, path string) error {
+	if step.Window > 0 && step.Output >= step.Window {
+		return badField(path+"output", "want less than the window of %d tokens, which holds request and answer, not %d", step.Window, step.Output)
+	}
+	return nil
 }
 
 // fillModelLimits completes a step with the limits of its model.
@@ -84,7 +92,7 @@ func (c *Config) fillModelLimits(step *palimpsest.Step) {
 	if err == nil {
 		step.Profile.BoundReasoning = m.BindsThinking
 	}
-	step.Output = cmp.Or(step.Output, m.AnswerReserve(step.Base.MaxOutput))
+	step.Output = cmp.Or(step.Output, m.AnswerReserve(step.Base.MaxOutput, cmp.Or(step.Window, c.Window)))
 	step.Window = cmp.Or(step.Window, c.Window, m.WindowBeside(step.Output))
 }
 
@@ -120,7 +128,7 @@ func readOrLast(c *call, id string, q *api.Step) (palimpsest.Step, error) {
 	step.Output = cmp.Or(q.Output, last.Output, step.Output)
 	step.Budget = cmp.Or(q.Budget, last.Budget)
 	step.OwnTarget = q.Budget == 0 // that of the agent bounds each of its requests
-	return step, nil
+	return step, checkRoom(&step, "")
 }
 
 // readCompact reads a request for a plan: the step, and the compactor with the policy that it names.

@@ -1,12 +1,15 @@
 package daemon_test
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -16,6 +19,32 @@ func TestWindowOfTheSetting(t *testing.T) {
 	const given = 10_000
 	if largest := largestRequest(t, daemon.Config{Window: given}, "claude-sonnet-4-5"); largest > given || largest < given/2 {
 		t.Errorf("the largest request has %d tokens, the window is %d", largest, given)
+	}
+}
+
+// TestWindowOfTheStep: a step's own window holds request and answer, also where the model's answer alone could be
+// larger; an answer that leaves nothing of it is refused. F8
+func TestWindowOfTheStep(t *testing.T) {
+	const given = 10_000
+	c := start(t, daemon.Config{}).client(t, "")
+	if _, err := c.CreateThread(t.Context(), api.NewThread{ID: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	step := api.Step{Model: "claude-sonnet-4-5", Window: given}
+	for n := range 30 {
+		said := thread.NewMessage(thread.User, strings.Repeat(fmt.Sprintf("Order %d is here. ", n), 80))
+		step.Messages = []neutral.Message{neutral.MessageOf(&said)}
+		p, err := c.Prepare(t.Context(), "t", api.Any, step)
+		if err != nil || p.Tokens > given*2/3 {
+			t.Fatalf("step %d has %d tokens in a window of %d: %v", n, p.Tokens, given, err)
+		}
+	}
+	step.Messages, step.Output = nil, given
+	if _, err := c.Prepare(t.Context(), "t", api.Any, step); err == nil || !strings.Contains(err.Error(), "output") {
+		t.Errorf("an answer as large as the window: %v", err)
+	}
+	if _, err := c.DryRun(t.Context(), "t", step); err == nil || !strings.Contains(err.Error(), "output") {
+		t.Errorf("a dry run: %v", err)
 	}
 }
 

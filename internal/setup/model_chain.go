@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/llm"
-	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -79,32 +77,6 @@ func rejectionOf(reply *llm.Reply) error {
 		return &summarize.RejectedError{Reason: summarize.Empty}
 	}
 	return nil
-}
-
-// fallbackPolicy is a policy that asks models itself. When all of them fail, it uses the
-// same policy with summaries made by code: an agent that has reached its window cannot go
-// on without a compaction. A job first tries again: code takes over in the last attempt.
-type fallbackPolicy struct {
-	policy.Policy
-	fallback policy.Policy
-	models   string
-}
-
-// Unwrap returns the policy that asks the models (see policy.As).
-func (r *fallbackPolicy) Unwrap() policy.Policy { return r.Policy }
-
-// Plan makes the plan with the models, else without.
-func (r *fallbackPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
-	f, cause := r.Policy.Plan(ctx, s)
-	if cause == nil || ctx.Err() != nil || errors.Is(cause, policy.ErrNothing) || s.Attempt < s.Attempts {
-		return f, cause
-	}
-	f, err := r.fallback.Plan(ctx, s)
-	if err != nil {
-		return nil, errors.Join(cause, err)
-	}
-	f.Summaries = slices.Concat(policy.SummariesOf(nil, cause), f.Summaries, []summarize.Report{{By: "extractive", Failures: summarize.Failures(r.models, cause)}})
-	return f, nil
 }
 
 // retryDelay is the pause after a model failed. A plan takes several attempts, and each would

@@ -184,8 +184,7 @@ func (p *Policy) Config(counter *token.Counter) palimpsest.Config {
 		config.Summarizer = code
 	case len(p.models) == 0:
 	case p.Settings.HasOwnForm():
-		chain := &chain{models: p.models}
-		config.Policy = &fallbackPolicy{p.Settings.Policy(chain), p.Settings.Policy(nil), chain.Model()}
+		config.Policy = p.Settings.Policy(&chain{models: p.models})
 	default:
 		generators := make([]llm.Generator, len(p.models))
 		for i, g := range p.models {
