@@ -502,28 +502,25 @@ func budgetError(s *Situation, budget int, failed error, requests ...int) error 
 			}
 		}
 	}
-	instructions := 0
-	for i, m := range s.Thread.All() {
-		if m.IsInstruction() && !waits[i] {
-			instructions += s.ChangedSizes[i]
-		}
-	}
-	add("instructions in the conversation", instructions)
-	pinned := 0
+	instructions, pinned, waiting, stretches := 0, 0, 0, 0
 	for _, i := range s.pinnedPositions() {
 		if !waits[i] {
 			pinned += s.ChangedSizes[i]
 		}
 	}
-	waiting, stretches := 0, 0
-	for i := range s.Thread.Len() {
-		switch {
-		case waits[i]:
+	for i, m := range s.Thread.All() {
+		if waits[i] {
 			waiting += s.ChangedSizes[i]
-		case i == 0 || waits[i-1]:
+			continue
+		}
+		if m.IsInstruction() {
+			instructions += s.ChangedSizes[i]
+		}
+		if i == 0 || waits[i-1] {
 			stretches++
 		}
 	}
+	add("instructions in the conversation", instructions)
 	add("pinned messages", pinned)
 	add("calls that wait for results", waiting)
 	for _, i := range requests {

@@ -69,6 +69,9 @@ func TestPinnedBeyondTheBudget(t *testing.T) {
 		}
 	}
 	tried := looks
+	if tried != 0 { // no rung touches what is pinned
+		t.Errorf("%d looks at the ladder for budgets that what is pinned exceeds", tried)
+	}
 	looks = 0
 	if _, err := Fit(t.Context(), s, "auto", ladder, pinned, budgets[3]); !errors.Is(err, ErrOverBudget) {
 		t.Fatal(err)

@@ -42,6 +42,9 @@ func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 			s.hold(v)
 		}
 	}
+	if held := slices.DeleteFunc(v.PinnedPositions(), func(i int) bool { return v.cover[i] >= 0 }); sum(v.now, held) > v.Room { // no rung touches them
+		return false, nil
+	}
 	if v.Over() > 0 && !exact {
 		if err := v.keepLasting(ctx, rungs); err != nil {
 			return false, err
