@@ -6,32 +6,34 @@ import (
 	"github.com/blevesearch/snowballstem"
 	"github.com/blevesearch/snowballstem/english"
 	"github.com/blevesearch/snowballstem/russian"
+
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
 // stopWords are the words of a question that say nothing about what is sought, by language.
-var stopWords = wordSet(
+var stopWords = scan.WordSet(
 	// English
 	`a about after again all also am an and any are as at be because been before being but by can could d did do does doing
 	don down during each for from further had has have having he her here hers herself him himself his how i if in into is it
 	its itself just ll m may me might mine more most must my myself no nor not now of off on once only or other our ours
 	ourselves out over own re s same shall she should so some such t than that the their theirs them themselves then there
 	these they this those through to too under until up ve very was we were what when where which while who whom whose why
-	will with would you your yours yourself yourselves`,
-	// German
-	`aber als am auch auf aus bei bin bis das dass dem den der des die doch ein eine einem einen einer er es für hat hatte ich
+	will with would you your yours yourself yourselves ` +
+		// German
+		`aber als am auch auf aus bei bin bis das dass dem den der des die doch ein eine einem einen einer er es für hat hatte ich
 	ihr im in ist ja kann mein mit nach nicht noch nur oder sich sie sind so über um und uns unser vom von vor wann war waren
-	warum was wer werden wie wir wird wo wurde zu zum zur`,
-	// French
-	`au aux avec ce ces cette comme dans de des du elle en est et eu il ils je la le les leur lui mais mes moi mon ne nos notre
+	warum was wer werden wie wir wird wo wurde zu zum zur ` +
+		// French
+		`au aux avec ce ces cette comme dans de des du elle en est et eu il ils je la le les leur lui mais mes moi mon ne nos notre
 	nous on ou où par pas plus pour quand que quel quelle qui quoi sa sans se ses son sont sur ta te tes ton tu un une vos
-	votre vous à été`,
-	// Spanish
-	`al como con cuando cuándo cuál de del dónde el ella en entre era es esta este está fue ha hay la las le lo los me mi muy no
+	votre vous à été ` +
+		// Spanish
+		`al como con cuando cuándo cuál de del dónde el ella en entre era es esta este está fue ha hay la las le lo los me mi muy no
 	nos para pero por porque que qué quién se sin sobre su sus también te tu un una y ya`,
 )
 
 // askingWords ask for something, and it says nothing that no text has them.
-var askingWords = wordSet(`describe exactly explain find happened look mention mentioned please recall remember remind say said show
+var askingWords = scan.WordSet(`describe exactly explain find happened look mention mentioned please recall remember remind say said show
 	tell told`)
 
 // irregular are the forms of words that share no stem, by the first of them.
@@ -44,16 +46,6 @@ var irregular = formTable(`become became, begin began begun, break broke broken,
 	speak spoke spoken, spend spent, stand stood, steal stole stolen, swim swam swum, take took taken, teach taught, tell
 	told, think thought, throw threw thrown, tooth teeth, wake woke woken, wear wore worn, win won, woman women, write
 	wrote written`)
-
-func wordSet(lists ...string) map[string]bool {
-	set := map[string]bool{}
-	for _, list := range lists {
-		for word := range strings.FieldsSeq(list) {
-			set[word] = true
-		}
-	}
-	return set
-}
 
 // formTable reads words with their other forms, with commas between: each form gives the word.
 func formTable(table string) map[string]string {

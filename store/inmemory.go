@@ -29,14 +29,6 @@ type Memory struct {
 	documents map[[2]string]Document
 }
 
-var (
-	_ Log       = (*Memory)(nil)
-	_ Plans     = (*Memory)(nil)
-	_ Catalog   = (*Memory)(nil)
-	_ Events    = (*Memory)(nil)
-	_ Documents = (*Memory)(nil)
-)
-
 // threadData is all data of a thread. Its info.Created is zero until the first write.
 type threadData struct {
 	info   Info

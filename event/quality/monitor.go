@@ -16,6 +16,7 @@
 package quality
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -103,8 +104,6 @@ type Outcome struct {
 }
 
 const (
-	defaultAsks  = 3
-	defaultTurns = 10
 	// repeatTurns is for how many turns of the agent after something was removed looking
 	// at it again is noticed.
 	repeatTurns = 10
@@ -115,16 +114,9 @@ const (
 
 // New returns a monitor of the thread.
 func New(threadID string, o *Options) *Monitor {
-	m := &Monitor{threadID: threadID}
-	if o != nil {
-		m.options = *o
-	}
-	if m.options.Asks <= 0 {
-		m.options.Asks = defaultAsks
-	}
-	if m.options.Turns <= 0 {
-		m.options.Turns = defaultTurns
-	}
+	m := &Monitor{threadID: threadID, options: *cmp.Or(o, &Options{})}
+	m.options.Asks = cmp.Or(max(m.options.Asks, 0), 3)
+	m.options.Turns = cmp.Or(max(m.options.Turns, 0), 10)
 	return m
 }
 

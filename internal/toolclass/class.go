@@ -70,15 +70,7 @@ var named = map[Class]string{
 }
 
 // classes are the classes by name.
-var classes = func() map[string]Class {
-	all := map[string]Class{}
-	for class, names := range named {
-		for name := range strings.FieldsSeq(names) {
-			all[name] = class
-		}
-	}
-	return all
-}()
+var classes = scan.Inverted(named)
 
 // Normal returns the normalized name of a tool: lower-case letters and digits, without the prefix
 // of an MCP server ("mcp__files__read_file" and "functions.Read-File" are "readfile").

@@ -1,6 +1,7 @@
 package keyring
 
 import (
+	"cmp"
 	"context"
 	"crypto/hkdf"
 	"crypto/rand"
@@ -60,24 +61,13 @@ func New(masters Masters, keys Keys, o *Options) *Keyring {
 	if len(masters.list) == 0 || keys == nil {
 		panic("keyring: New needs a master key and Keys")
 	}
+	o = cmp.Or(o, &Options{})
 	r := &Keyring{
-		masters: masters, keys: keys, limit: maxMessages, fresh: time.Minute, now: time.Now,
-		held: lru.New[string, *holder](1024),
+		masters: masters, keys: keys, limit: min(cmp.Or(o.MaxMessages, maxMessages), maxMessages), fresh: cmp.Or(max(o.Fresh, 0), time.Minute), now: o.Now,
+		held: lru.New[string, *holder](cmp.Or(max(o.Tenants, 0), 1024)),
 	}
-	if o == nil {
-		return r
-	}
-	if o.MaxMessages > 0 {
-		r.limit = min(o.MaxMessages, maxMessages)
-	}
-	if o.Tenants > 0 {
-		r.held = lru.New[string, *holder](o.Tenants)
-	}
-	if o.Fresh > 0 {
-		r.fresh = o.Fresh
-	}
-	if o.Now != nil {
-		r.now = o.Now
+	if r.now == nil {
+		r.now = time.Now
 	}
 	return r
 }
