@@ -306,7 +306,8 @@ func (w *timelineWriter) newRecord(ctx context.Context, prev *plan.Summarization
 		return nil, err
 	}
 	if w.policy.Model == nil && split != "" {
-		next.TurnContext = w.addRequests(next, at, w.policy.PrefixTokens)
+		// A turn of a few words has no room for a summary by rule.
+		next.TurnContext = w.addRequests(next, next.TurnContext, &summary.Summary{}, at, w.policy.PrefixTokens, 0)
 	}
 	sum, err := w.structuredSummary(ctx, known, fresh, w.policy.SummaryTokens)
 	if err != nil {
@@ -314,7 +315,7 @@ func (w *timelineWriter) newRecord(ctx context.Context, prev *plan.Summarization
 	}
 	sum.Span = span
 	if w.policy.Model != nil {
-		next.Text = w.addUserWords(next, &sum, at, w.policy.SummaryTokens)
+		next.Text = w.addRequests(next, next.Text, &sum, at, w.policy.SummaryTokens, w.policy.SummaryTokens/2-20)
 	}
 	next.Digest = w.digest(prev, &sum, from, at)
 	why := "over the share of the maximum"
@@ -384,28 +385,19 @@ func (w *timelineWriter) summarizeByModel(ctx context.Context, task string, limi
 	return known, err
 }
 
-// addRequests adds the first and the latest request to the summary of a split turn where the text lacks them: a turn
-// of a few words has no room for a summary by rule.
-func (w *timelineWriter) addRequests(r *plan.Range, at, limit int) string {
-	said := w.situation.userRequests(at, min(limit, maxRequestBytes(w.policy.Limit(w.situation.Situation))), 0)
-	block := w.situation.clipText(userBlock(userHeading, joinBlocks(r.Text, r.TurnContext), said), limit/2)
+// addRequests adds to a text of r the user's words that neither text of r has, as many as fit the room beside the first
+// and the latest request, in at most half of the limit; and what code found where something of a model was rejected.
+func (w *timelineWriter) addRequests(r *plan.Range, text string, sum *summary.Summary, at, limit, room int) string {
+	s, shown := w.situation, joinBlocks(r.Text, r.TurnContext)
+	said := s.userRequests(at, min(limit, maxRequestBytes(w.policy.Limit(s.Situation))), room)
+	block := s.clipText(userBlock(userHeading, shown, said), limit/2)
 	if block == "" {
-		return r.TurnContext
+		return text
 	}
-	return joinBlocks(block, w.situation.clipText(r.TurnContext, limit-w.situation.Counter.Text(block)-2))
-}
-
-// addUserWords adds what the user asked for and the text lacks, in at most
-// half of the limit, and what code found where something was rejected.
-func (w *timelineWriter) addUserWords(r *plan.Range, sum *summary.Summary, at, limit int) string {
-	text := joinBlocks(r.Text, r.TurnContext)
-	block := w.situation.clipText(userBlock(userHeading, text, w.situation.userRequests(at, min(limit, maxRequestBytes(w.policy.Limit(w.situation.Situation))), limit/2-20)), limit/2)
-	if block == "" {
-		return r.Text
-	}
-	said := w.situation.clipText(r.Text, limit-w.situation.Counter.Text(block)-2)
-	more := w.entriesFromLog(text, sum)
-	return joinBlocks(block, said, w.situation.clipText(more, limit-w.situation.Counter.Text(block)-w.situation.Counter.Text(said)-4))
+	left := limit - s.Counter.Text(block)
+	text = s.clipText(text, left-2)
+	more := w.entriesFromLog(shown, sum)
+	return joinBlocks(block, text, s.clipText(more, left-s.Counter.Text(text)-4))
 }
 
 // structuredSummary is the summary by rule. Where not even the task fits, it is empty.

@@ -95,15 +95,15 @@ func (r Reach) AddNote(system []prompt.System) []prompt.System {
 	return append(slices.Clone(system), prompt.System{Text: note})
 }
 
-// how is the sentence that says how an artifact is read; empty where it cannot be.
-func (r Reach) how(before, id string) string {
+// how is what the reader does to read an artifact: the verb, and what it calls or runs; empty where it cannot.
+func (r Reach) how(id string) (verb, what string) {
 	switch r {
 	case "", Tools:
-		return fmt.Sprintf("%s, call: read_artifact(%q)", before, id)
+		return "call", fmt.Sprintf("read_artifact(%q)", id)
 	case Command:
-		return before + ", run: palimpsest artifact get " + id
+		return "run", "palimpsest artifact get " + id
 	}
-	return ""
+	return "", ""
 }
 
 // For returns the profile of an API for its newest models; for other APIs only the name is

@@ -36,16 +36,13 @@ func (r Rehydrated) Text() string {
 		return fmt.Sprintf("[Recalled Content - message:%s]\n%s", r.MessageID, r.Content)
 	}
 	text := fmt.Sprintf("[Rehydrated Content - artifact:%s]\n%s", r.ArtifactID, r.Content)
-	switch {
-	case !r.Truncated:
-	case r.Reach == "", r.Reach == Tools:
-		text += fmt.Sprintf("\n[truncated; call read_artifact(%q) for the rest]", r.ArtifactID)
-	case r.Reach == Command:
-		text += "\n[truncated; run palimpsest artifact get " + r.ArtifactID + " for the rest]"
-	default:
-		text += "\n[truncated]"
+	if !r.Truncated {
+		return text
 	}
-	return text
+	if verb, what := r.Reach.how(r.ArtifactID); verb != "" {
+		return text + "\n[truncated; " + verb + " " + what + " for the rest]"
+	}
+	return text + "\n[truncated]"
 }
 
 // Message is the content as a message of its own, in the assistant's role.

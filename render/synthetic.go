@@ -90,8 +90,8 @@ func SummaryText(s thread.Span, rendered string) string {
 // how it is read where it cannot be.
 func externalText(r *plan.Externalization, reach Reach) string {
 	text := fmt.Sprintf("[Externalized Content - artifact:%s]\nSummary: %s", r.ArtifactID, r.Summary.Render())
-	if how := reach.how("To retrieve full content", r.ArtifactID); how != "" {
-		return text + "\n" + how
+	if verb, what := reach.how(r.ArtifactID); verb != "" {
+		return text + "\nTo retrieve full content, " + verb + ": " + what
 	}
 	return strings.TrimRight(text, "\n")
 }

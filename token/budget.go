@@ -20,23 +20,14 @@ type Budget struct {
 	RehydrationReserve, MaxRehydrated int
 }
 
-// The defaults of Budget.
-const (
-	defaultMaxInput           = 100_000
-	defaultSoft               = 0.85
-	defaultSafety             = 500
-	defaultRehydrationReserve = 2_000
-	defaultMaxRehydrated      = 3
-)
-
 // Resolved returns the budget with defaults filled in and negative numbers as 0. Do not call
 // it twice: numbers that were negative would become the default.
 func (b Budget) Resolved() Budget {
-	b.MaxInput = orDefault(b.MaxInput, defaultMaxInput)
-	b.Soft = orDefault(b.Soft, defaultSoft)
-	b.Safety = orDefault(b.Safety, defaultSafety)
-	b.RehydrationReserve = orDefault(b.RehydrationReserve, defaultRehydrationReserve)
-	b.MaxRehydrated = orDefault(b.MaxRehydrated, defaultMaxRehydrated)
+	b.MaxInput = orDefault(b.MaxInput, 100_000)
+	b.Soft = orDefault(b.Soft, 0.85)
+	b.Safety = orDefault(b.Safety, 500)
+	b.RehydrationReserve = orDefault(b.RehydrationReserve, 2_000)
+	b.MaxRehydrated = orDefault(b.MaxRehydrated, 3)
 	return b
 }
 
