@@ -120,7 +120,8 @@ func waitForJob(ctx context.Context, s *Session, situation *policy.Situation, du
 	if s.c.config.Jobs == nil {
 		return notWaited
 	}
-	patient := waitsForJobs(s.c.config.Policy)
+	early, ok := policy.As[policy.Background](s.c.config.Policy)
+	patient := ok && early.WaitsForJobs()
 	if !due && !patient {
 		return notWaited
 	}
@@ -144,12 +145,6 @@ func waitForJob(ctx context.Context, s *Session, situation *policy.Situation, du
 		s.emit(ctx, event.Event{Type: event.Failed}.Failing(err))
 	}
 	return out
-}
-
-// waitsForJobs reports whether the policy's requests wait for jobs.
-func waitsForJobs(p policy.Policy) bool {
-	early, ok := policy.As[policy.Background](p)
-	return ok && early.WaitsForJobs()
 }
 
 // fitsLimit reports whether the request can be sent as it is.

@@ -109,17 +109,13 @@ func (k *sessionState) saveLastStep(ctx context.Context, in conversation, step S
 	if k.step.load(ctx, in, lastStepKind) != nil {
 		return
 	}
-	if stored := k.step.value.Fixed; nearlyEqual(now.Fixed, stored) {
+	stored := k.step.value.Fixed
+	if off := float64(now.Fixed - stored); max(off, -off) <= minFixedChange*float64(stored) {
 		now.Fixed = stored
 	}
 	if now != k.step.value {
 		k.step.save(ctx, in, lastStepKind, now)
 	}
-}
-
-func nearlyEqual(n, kept int) bool {
-	off := float64(n - kept)
-	return max(off, -off) <= minFixedChange*float64(kept)
 }
 
 // calibration compares the counter's figure for a prompt with the provider's. Jobs and

@@ -37,13 +37,10 @@ func load(ctx context.Context, s *Session) (l snapshot, err error) {
 	if err = s.c.loadSigningKey(ctx); err != nil {
 		return l, err
 	}
-	if l.log, err = s.c.config.Store.Log.Load(ctx, s.id); err != nil {
+	if l.log, l.plan, l.version, err = readLogAndPlan(ctx, s); err != nil {
 		return l, err
 	}
 	l.firstNew = l.log.Len()
-	if l.plan, l.version, err = s.c.config.Store.Plans.Current(ctx, s.id); err != nil {
-		return l, err
-	}
 	l.round = roundOf(l.plan, l.version)
 	k := s.state()
 	if err := readPlans(ctx, s, l.plan, l.version); err != nil {
@@ -59,6 +56,14 @@ func load(ctx context.Context, s *Session) (l snapshot, err error) {
 		l.book, _, err = readBook(ctx, s)
 	}
 	return l, err
+}
+
+// readLogAndPlan reads the log, and the plan in force with its version.
+func readLogAndPlan(ctx context.Context, s *Session) (log *thread.Thread, p *plan.Plan, version int, err error) {
+	if log, err = s.c.config.Store.Log.Load(ctx, s.id); err == nil {
+		p, version, err = s.c.config.Store.Plans.Current(ctx, s.id)
+	}
+	return log, p, version, err
 }
 
 // roundOf counts the compactions up to a plan. Plans of earlier versions of this module do
@@ -232,11 +237,7 @@ func foldBook(ctx context.Context, s *Session) (book notes.Book, err error) {
 	if k.hasNoNotes.Load() {
 		return book, nil
 	}
-	log, err := s.c.config.Store.Log.Load(ctx, s.id)
-	if err != nil {
-		return book, err
-	}
-	current, _, err := s.c.config.Store.Plans.Current(ctx, s.id)
+	log, current, _, err := readLogAndPlan(ctx, s)
 	if err != nil {
 		return book, err
 	}

@@ -160,11 +160,7 @@ func (f logSource) Recall(ctx context.Context, query string, limit int) ([]recal
 // is the zero Options. It works without Config.Recall.
 func (s *Session) Recall(ctx context.Context, query string, o *recall.Options) (_ []recall.Hit, err error) {
 	defer nameCall(&err, "Recall", s.id)
-	log, err := s.c.config.Store.Log.Load(ctx, s.id)
-	if err != nil {
-		return nil, err
-	}
-	current, version, err := s.c.config.Store.Plans.Current(ctx, s.id)
+	log, current, version, err := readLogAndPlan(ctx, s)
 	if err != nil {
 		return nil, err
 	}

@@ -58,11 +58,7 @@ const requestsBetween = 4
 // Compact implements rehydrate.Steering.
 func (st steering) Compact(ctx context.Context, keep string) (answer, refused string, err error) {
 	s := st.session
-	log, err := s.c.config.Store.Log.Load(ctx, s.id)
-	if err != nil {
-		return "", "", err
-	}
-	current, _, err := s.c.config.Store.Plans.Current(ctx, s.id)
+	log, current, _, err := readLogAndPlan(ctx, s)
 	if err != nil {
 		return "", "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -59,11 +60,9 @@ func (s Clear) arguments(v *View) []Proposal {
 		if len(calls) == 0 || i >= v.Tail || !v.Shrinkable(i) || v.cover[i] >= 0 || len(v.Pairs.Missing(i)) > 0 {
 			continue
 		}
-		newest := false
-		for _, c := range calls {
-			newest = newest || last[c.Name] == i || toolclass.ClassOf(c.Name) == toolclass.Notes // no summary shows them yet
-		}
-		if newest {
+		if slices.ContainsFunc(calls, func(c thread.ToolCall) bool {
+			return last[c.Name] == i || toolclass.ClassOf(c.Name) == toolclass.Notes // no summary shows them yet
+		}) {
 			continue
 		}
 		if keep, _ := v.cost(plan.Clearing{}, []int{i}); keep < v.now[i] {

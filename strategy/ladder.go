@@ -152,12 +152,7 @@ func Fresh() Ladder {
 }
 
 // IsFresh reports whether the ladder makes its summaries anew at each compaction.
-func (l Ladder) IsFresh() bool {
-	return slices.ContainsFunc(l, func(rung Strategy) bool {
-		s, ok := rung.(Summarize)
-		return ok && s.state
-	})
-}
+func (l Ladder) IsFresh() bool { return l.summarizes(func(s Summarize) bool { return s.state }) }
 
 // Cut is the ladder that summarizes everything before a cut and keeps what follows it,
 // also where there would be room for more. When the kept part itself does not fit, it
@@ -169,9 +164,13 @@ func Cut(keep cut.Policy) Ladder {
 // Grows reports whether later compactions can add to the summaries that the ladder makes:
 // it chooses how much it summarizes itself.
 func (l Ladder) Grows() bool {
+	return l.summarizes(func(s Summarize) bool { return s.Keep == nil && !s.state })
+}
+
+func (l Ladder) summarizes(as func(Summarize) bool) bool {
 	return slices.ContainsFunc(l, func(rung Strategy) bool {
 		s, ok := rung.(Summarize)
-		return ok && s.Keep == nil && !s.state
+		return ok && as(s)
 	})
 }
 

@@ -295,13 +295,7 @@ func stillCleared(v *View, r plan.Clearing) bool {
 }
 
 // Summarized is how many tokens the summaries decided so far take.
-func (v *View) Summarized() int {
-	total := 0
-	for i := range v.cover {
-		total += v.summaryAt(i)
-	}
-	return total
-}
+func (v *View) Summarized() int { return v.summaryTokens(0, len(v.records)) }
 
 // summaryAt is how many tokens the summary at i takes; 0 where there is none.
 func (v *View) summaryAt(i int) int {
