@@ -27,8 +27,6 @@ const inline = 100_000
 // most a file that no row names.
 type backend struct{ db *DB }
 
-var _ artifact.Backend = backend{}
-
 func checkArtifact(tenant, thread, id string) error {
 	return errors.Join(store.CheckName("tenant", tenant), store.CheckName("thread", thread), store.CheckName("artifact", id))
 }

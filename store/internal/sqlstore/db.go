@@ -165,14 +165,6 @@ type tenant struct {
 	id string
 }
 
-var (
-	_ store.Log       = (*tenant)(nil)
-	_ store.Plans     = (*tenant)(nil)
-	_ store.Catalog   = (*tenant)(nil)
-	_ store.Events    = (*tenant)(nil)
-	_ store.Documents = (*tenant)(nil)
-)
-
 // check returns an error for names that cannot be stored.
 func (t *tenant) check(threadID string) error {
 	return errors.Join(store.CheckName("tenant", t.id), store.CheckThread(threadID))

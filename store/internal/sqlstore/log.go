@@ -200,8 +200,7 @@ type cachedThread struct {
 const emptyBytes = 512
 
 func newCache(bytes int) cache {
-	bytes = cmp.Or(bytes, store.DefaultCacheBytes)
-	return cache{lru.New[name, *cachedThread](bytes)}
+	return cache{lru.New[name, *cachedThread](cmp.Or(bytes, store.DefaultCacheBytes))}
 }
 
 // get returns the entry of a thread, which may be empty.

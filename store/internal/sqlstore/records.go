@@ -191,8 +191,6 @@ func (t *tenant) Kinds(ctx context.Context) (_ []string, err error) {
 // held.
 type answers struct{ t *tenant }
 
-var _ store.Answers = answers{}
-
 func (a answers) Get(ctx context.Context, key string) ([]byte, bool) {
 	var data []byte
 	there, err := one(ctx, a.t.db.read, []any{&data}, `SELECT content FROM summaries WHERE tenant = $1 AND name = $2`, a.t.id, key)
