@@ -186,6 +186,9 @@ func (b *builder) outcome(x *exchange) {
 	}
 	var told string
 	o.KeyFields, told = x.fields()
+	if looks := x.class == toolclass.Search || c != nil && c.onlyPrints; looks && !failed && len(o.KeyFields) == 0 {
+		base = 0 // it is worth the names in it
+	}
 	idents = mentions(idents, told)
 	if len(r.fields) > 0 { // they say more than what was found
 		base = max(base, declaredWorth)

@@ -276,7 +276,7 @@ var ceilings = &arch.Ceilings{
 		{Of: "floor 1", Floor: 1, Most: 21370},
 		{Of: "floor 2", Floor: 2, Most: 23512},
 		{Of: "floor 3", Floor: 3, Most: 11239},
-		{Of: "floor 4", Floor: 4, Most: 3091},
+		{Of: "floor 4", Floor: 4, Most: 3093},
 		{Of: "floor 5", Floor: 5, Most: 10191},
 		{Of: "floor 6", Floor: 6, Most: 12147},
 		{Of: "floor 7", Floor: 7, Most: 21493},
