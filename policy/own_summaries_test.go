@@ -246,7 +246,7 @@ func (p proposes) Summarize(_ context.Context, in summarize.Input) (summarize.Re
 		out.Facts = append(out.Facts, summary.Item{Text: s, Sources: sources})
 	}
 	for _, s := range open {
-		out.OpenItems = append(out.OpenItems, summary.Item{Text: s, Sources: sources})
+		out.OpenItems = append(out.OpenItems, summary.OpenItem{Description: s, Sources: sources})
 	}
 	return summarize.Result{Summary: out}, nil
 }

@@ -161,9 +161,9 @@ func (w *recorded) Summarize(_ context.Context, in summarize.Input) (summarize.R
 			}
 			switch h.section {
 			case "Key Technical Decisions":
-				out.Decisions, told = append(out.Decisions, summary.Item{Text: line, Sources: sources}), append(told, line)
+				out.Decisions, told = append(out.Decisions, summary.Decision{Decision: line, Sources: sources}), append(told, line)
 			case "Pending Work":
-				out.OpenItems = append(out.OpenItems, summary.Item{Text: line, Sources: sources})
+				out.OpenItems = append(out.OpenItems, summary.OpenItem{Description: line, Sources: sources})
 			case "Completed Work":
 				told = append(told, line)
 				fallthrough

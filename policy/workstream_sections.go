@@ -80,7 +80,7 @@ func (s workstreamSections) toSummary() summary.Summary {
 		out.Conclusions = append(out.Conclusions, summary.Item{Text: t})
 	}
 	for _, t := range s.OpenThreads {
-		out.OpenItems = append(out.OpenItems, summary.Item{Text: t})
+		out.OpenItems = append(out.OpenItems, summary.OpenItem{Description: t})
 	}
 	return out
 }
@@ -138,9 +138,9 @@ func sectionsOf(s *summary.Summary) workstreamSections {
 	}
 	facts("The user laid down: ", likelyConstraints(s))
 	for _, d := range s.Decisions {
-		text := "Decision: " + d.Text
-		if d.Detail != "" {
-			text += ", because " + d.Detail
+		text := "Decision: " + d.Decision
+		if d.Rationale != "" {
+			text += ", because " + d.Rationale
 		}
 		fact(text)
 	}
@@ -175,7 +175,7 @@ func sectionsOf(s *summary.Summary) workstreamSections {
 		flow("Did not work: " + it.Text)
 	}
 	for _, o := range s.OpenItems {
-		out.OpenThreads = append(out.OpenThreads, o.Text)
+		out.OpenThreads = append(out.OpenThreads, o.Description)
 	}
 	for _, step := range s.CurrentPlan {
 		if step.Status != "completed" && step.Status != "done" {
@@ -203,12 +203,16 @@ func deltaOf(s *summary.Summary) state.Delta {
 			c.Set = append(c.Set, state.Item{Text: it.Text, By: by, Pinned: pinned})
 		}
 	}
-	items(&d.KeyDecisions, "assistant", false, s.Decisions)
+	for _, x := range s.Decisions {
+		d.KeyDecisions.Set = append(d.KeyDecisions.Set, state.Item{Text: x.Decision, By: "assistant"})
+	}
 	items(&d.ActiveConstraints, "user", true, likelyConstraints(s))
 	for _, step := range s.CurrentPlan {
 		d.Tasks.Set = append(d.Tasks.Set, state.Item{Text: step.Text, Status: step.Status})
 	}
-	items(&d.OpenQuestions, "", false, s.OpenItems)
+	for _, o := range s.OpenItems {
+		d.OpenQuestions.Set = append(d.OpenQuestions.Set, state.Item{Text: o.Description})
+	}
 	items(&d.Risks, "", false, s.FailedAttempts)
 	for _, f := range s.Files {
 		d.Artifacts.Set = append(d.Artifacts.Set, state.Item{ID: f.Path, Text: f.Path, Status: strings.Join(f.Operations, ", ")})

@@ -34,15 +34,8 @@ func (s *selection) build() summary.Summary {
 	out.CurrentPlan = pick(p.CurrentPlan, plain[secPlan])
 	out.Files = pick(p.Files, plain[secFile])
 	slices.SortStableFunc(out.Files, fileOrder)
-	changed := func(files []summary.File) (n int) {
-		for i := range files {
-			if files[i].Changed() {
-				n++
-			}
-		}
-		return n
-	}
-	out.MoreFiles, out.MoreChanged = len(p.Files)-len(out.Files), changed(p.Files)-changed(out.Files)
+	read := func(f summary.File) bool { return !f.Changed() }
+	out.MoreFiles, out.MoreChanged = len(p.Files)-len(out.Files), len(omit(p.Files, read))-len(omit(out.Files, read))
 	out.Decisions = pick(p.Decisions, plain[secDecision])
 	out.FailedAttempts = pick(p.FailedAttempts, plain[secFailed])
 	out.ToolOutcomes = pick(p.ToolOutcomes, plain[secOutcome])

@@ -145,12 +145,11 @@ func (e *Extractive) complete(ctx context.Context, in Input) (Result, error) {
 	if in.Previous != nil {
 		previous = *in.Previous
 	}
-	var extra summary.Summary
-	for k, list := range told.Proposed() {
-		*extra.Proposed()[k] = *list
+	extra := summary.Summary{
+		Facts: told.Facts, Decisions: told.Decisions, OpenItems: told.OpenItems, FailedAttempts: told.FailedAttempts,
+		// A proposal adds steps and updates those that it repeats; a step that it forgets stays.
+		CurrentPlan: slices.Clone(previous.CurrentPlan),
 	}
-	// A proposal adds steps and updates those that it repeats; a step that it forgets stays.
-	extra.CurrentPlan = slices.Clone(previous.CurrentPlan)
 	at := map[string]int{}
 	for i, s := range slices.Backward(extra.CurrentPlan) {
 		at[normalized(s.Text)] = i

@@ -38,7 +38,7 @@ func isAmong(ids []thread.ID) func(thread.ID) bool {
 // toldOf is what was told of some messages, and what names no message.
 func toldOf(told summary.Summary, of func(thread.ID) bool) summary.Summary {
 	told.Span = told.Span.Without(func(id thread.ID) bool { return !of(id) })
-	return told.Without(func(it summary.Item) bool { return len(it.Sources) > 0 && !slices.ContainsFunc(it.Sources, of) })
+	return *without(&told, func(_ string, sources []thread.ID) bool { return len(sources) > 0 && !slices.ContainsFunc(sources, of) })
 }
 
 // Untold is the input to ask a model with: the messages of which nothing was told yet, with what was
@@ -67,9 +67,9 @@ func (in *Input) with(proposed summary.Summary) summary.Summary {
 	all := summary.Merge(in.Told, proposed)
 	// The oldest items go first, facts before others.
 	over := len(all.Render()) - maxTold
-	return all.Without(func(it summary.Item) bool {
-		over -= len(it.Text)
-		return over+len(it.Text) > 0
+	return *without(&all, func(text string, _ []thread.ID) bool {
+		over -= len(text)
+		return over+len(text) > 0
 	})
 }
 

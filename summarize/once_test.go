@@ -76,7 +76,7 @@ func TestToldIsBounded(t *testing.T) {
 	for n := range 2_000 {
 		told.Facts = append(told.Facts, summary.Item{Text: fmt.Sprintf("Crate %d stands in the long hall beside the window.", n)})
 	}
-	told.Decisions = []summary.Item{{Text: "The hall stays."}}
+	told.Decisions = []summary.Decision{{Decision: "The hall stays."}}
 	got := (&Input{Told: told}).with(summary.Summary{})
 	size := 0
 	for _, it := range got.Facts {

@@ -104,7 +104,7 @@ type builder struct {
 	messages []thread.Message             // of the span
 	facts    []*facts                     // of each of them
 	tasks    taskList
-	before   []summary.Item     // the plan of the previous summary
+	before   []summary.Step     // the plan of the previous summary
 	recaps   map[thread.ID]bool // the agent's own summaries: whether the log holds what they sum up
 	calls    map[string]asking
 	fileAt   map[string]int

@@ -25,7 +25,7 @@ func (b *builder) previous(s *summary.Summary) {
 		f.Operations, f.Sources = slices.Clone(f.Operations), slices.Clone(f.Sources)
 		b.Files = append(b.Files, f)
 	}
-	carry(b, &b.Decisions, s.Decisions, secDecision, seenDecision, 3, true, func(it summary.Item) string { return it.Text })
+	carry(b, &b.Decisions, s.Decisions, secDecision, seenDecision, 3, true, func(d summary.Decision) string { return d.Decision })
 	for _, it := range s.FailedAttempts {
 		if b.unseen(seenFailure, whyFailed(it.Text)) {
 			call, why, _ := strings.Cut(whyFailed(it.Text), " => ")
@@ -43,7 +43,7 @@ func (b *builder) previous(s *summary.Summary) {
 		b.latest = append(b.latest, len(b.candidates))
 		b.entry(secOutcome, -1, 0.6, mentions(nil, o.Input))
 	}
-	carry(b, &b.OpenItems, s.OpenItems, secOpen, seenOpenItem, 1.5, false, func(it summary.Item) string { return it.Text })
+	carry(b, &b.OpenItems, s.OpenItems, secOpen, seenOpenItem, 1.5, false, func(o summary.OpenItem) string { return o.Description })
 	carry(b, &b.Artifacts, s.Artifacts, secArtifact, seenArtifact, 6, false, func(a summary.ArtifactReference) string { return a.ArtifactID })
 	b.previousGroups(secFact, s.Facts, 1)
 	b.previousWords(s.Conclusions)
@@ -145,7 +145,22 @@ func withoutOutdated(s *summary.Summary, texts []string) *summary.Summary {
 	for _, t := range texts {
 		gone[normalized(t)] = true
 	}
-	return new(s.Without(func(it summary.Item) bool { return gone[normalized(it.Text)] }))
+	return without(s, func(text string, _ []thread.ID) bool { return gone[normalized(text)] })
+}
+
+// without returns s without some of the items of the kinds that a model writes.
+func without(s *summary.Summary, gone func(text string, sources []thread.ID) bool) *summary.Summary {
+	out := *s
+	item := func(it summary.Item) bool { return gone(it.Text, it.Sources) }
+	out.Facts, out.FailedAttempts = omit(s.Facts, item), omit(s.FailedAttempts, item)
+	out.Decisions = omit(s.Decisions, func(d summary.Decision) bool { return gone(d.Decision, d.Sources) })
+	out.CurrentPlan = omit(s.CurrentPlan, func(x summary.Step) bool { return gone(x.Text, x.Sources) })
+	out.OpenItems = omit(s.OpenItems, func(o summary.OpenItem) bool { return gone(o.Description, o.Sources) })
+	return &out
+}
+
+func omit[T any](list []T, gone func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), gone)
 }
 
 // normalized normalizes a text for comparison: a model that repeats it may drop the full stop.

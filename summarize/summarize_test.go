@@ -110,7 +110,7 @@ func TestSections(t *testing.T) {
 			t.Errorf("%q does not stand with its turn and source: %+v", said, s.Standing())
 		}
 	}
-	if want := []summary.Item{{Text: "read", Status: "completed"}, {Text: "fix", Status: "completed"}}; !cmp.Equal(want, s.CurrentPlan, cmpopts.IgnoreFields(summary.Item{}, "Sources")) {
+	if want := []summary.Step{{Text: "read", Status: "completed"}, {Text: "fix", Status: "completed"}}; !cmp.Equal(want, s.CurrentPlan, cmpopts.IgnoreFields(summary.Step{}, "Sources")) {
 		t.Errorf("plan = %+v", s.CurrentPlan)
 	}
 	wantFiles := []summary.File{

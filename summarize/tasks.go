@@ -100,7 +100,7 @@ func (f *resultFacts) readTasks(s string) {
 
 // taskList is the list that an agent keeps, written as a whole or by single calls.
 type taskList struct {
-	steps []summary.Item // those that are gone have the status "deleted"
+	steps []summary.Step // those that are gone have the status "deleted"
 	// Of a list kept by single calls: the steps that are not gone by their id, and those of which no result
 	// has told the id yet, by the call that made them.
 	byID, byCall map[string]int
@@ -127,7 +127,7 @@ func (l *taskList) change(m *thread.Message, c *callFacts) {
 		*l = taskList{turn: m.Turn}
 	}
 	for _, t := range c.todos {
-		l.steps = append(l.steps, summary.Item{Text: clip.Brief(t.text, maxSentence), Status: t.status, Detail: clip.Brief(t.detail, maxDetail), Sources: []thread.ID{m.ID}})
+		l.steps = append(l.steps, summary.Step{Text: clip.Brief(t.text, maxSentence), Status: t.status, Detail: clip.Brief(t.detail, maxDetail), Sources: []thread.ID{m.ID}})
 	}
 }
 
@@ -168,8 +168,8 @@ func (b *builder) addPlan() {
 	if len(b.tasks.steps) == 0 {
 		return
 	}
-	b.CurrentPlan = slices.DeleteFunc(slices.Clone(b.tasks.steps), func(s summary.Item) bool { return s.Status == "deleted" })
-	inWork := slices.ContainsFunc(b.CurrentPlan, func(s summary.Item) bool { return s.Status == "in_progress" })
+	b.CurrentPlan = slices.DeleteFunc(slices.Clone(b.tasks.steps), func(s summary.Step) bool { return s.Status == "deleted" })
+	inWork := slices.ContainsFunc(b.CurrentPlan, func(s summary.Step) bool { return s.Status == "in_progress" })
 	for i := range b.CurrentPlan {
 		s := &b.CurrentPlan[i]
 		now := s.Status == "in_progress" || !inWork && s.Status != "completed"
@@ -190,11 +190,11 @@ func (b *builder) addPlan() {
 }
 
 // folded makes one step of a plan that was completed, last changed in a turn before the newest of the log.
-func folded(plan []summary.Item, changed int, log []thread.Message) []summary.Item {
-	if len(plan) < 2 || len(log) == 0 || changed == log[len(log)-1].Turn || slices.ContainsFunc(plan, func(s summary.Item) bool { return s.Status != "completed" }) {
+func folded(plan []summary.Step, changed int, log []thread.Message) []summary.Step {
+	if len(plan) < 2 || len(log) == 0 || changed == log[len(log)-1].Turn || slices.ContainsFunc(plan, func(s summary.Step) bool { return s.Status != "completed" }) {
 		return plan
 	}
 	last := plan[len(plan)-1]
 	last.Text = fmt.Sprintf("all %d steps, the last: %s", len(plan), last.Text)
-	return []summary.Item{last}
+	return []summary.Step{last}
 }

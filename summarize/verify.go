@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -114,11 +115,10 @@ func (e *evidence) judge(kept summary.Summary, report *Report) error {
 		return nil
 	}
 	var texts strings.Builder
-	for _, list := range kept.Proposed() {
-		for _, it := range *list {
-			texts.WriteString(it.Text + "\n")
-		}
-	}
+	without(&kept, func(text string, _ []thread.ID) bool {
+		texts.WriteString(text + "\n")
+		return false
+	})
 	reject := func(reason Reason, detail string) error { return &RejectedError{Reason: reason, Detail: detail} }
 	switch {
 	case report.Dropped[faultPlaceholder] == report.Proposed:
@@ -142,93 +142,91 @@ func (p *pool) ownTexts() map[string]bool {
 	for _, g := range p.groups[secFact] {
 		own[g.label+":"] = true
 	}
-	for k, list := range p.Proposed() {
-		for _, it := range *list {
-			own[proposed[k].key(it, it.Text)], own[proposed[k].key(it, whyFailed(it.Text))] = true, true
-		}
+	for _, x := range p.CurrentPlan {
+		own[x.Text+" "+x.Status] = true
 	}
+	rest := p.Summary
+	rest.CurrentPlan = nil // a step may come with another status
+	without(&rest, func(text string, _ []thread.ID) bool {
+		own[text], own[whyFailed(text)] = true, true
+		return false
+	})
 	return own
 }
 
-// reading says how the items of a list that a model wrote are read.
-type reading struct {
-	acts     bool     // a reader may act on them
-	statuses []string // that they may have; the last is that of others
-	stated   bool     // one with another status is another item
-}
-
-// proposed are those of the lists of Summary.Proposed.
-var proposed = [...]reading{
-	{}, {}, {acts: true},
-	{acts: true, statuses: []string{"pending", "in_progress", "completed", ""}, stated: true},
-	{acts: true, statuses: []string{summary.High, summary.Low, summary.Medium}},
-}
-
-// key is the same for items that say the same.
-func (r *reading) key(it summary.Item, text string) string {
-	if r.stated {
-		return text + " " + it.Status
-	}
-	return text
-}
-
-// status is that of an item, or the usual one.
-func (r *reading) status(s string) string {
-	if n := len(r.statuses); n == 0 || !slices.Contains(r.statuses, s) {
-		return strings.Join(r.statuses[max(0, n-1):], "")
-	}
-	return s
-}
-
-// checkItems checks the items of an answer that code would not say itself, each line of a fact for itself,
-// and returns those that the messages support.
+// checkItems checks the items of an answer that code would not say itself, and returns those that
+// the messages support.
 func (e *evidence) checkItems(s *summary.Summary, p *pool) (kept summary.Summary, report Report) {
-	known, into, lines := p.ownTexts(), kept.Proposed(), []summary.Item(nil)
-	for _, it := range s.Facts {
-		for line := range strings.SplitSeq(it.Text, "\n") {
-			it.Text = strings.TrimPrefix(line, gap)
-			lines = append(lines, it)
+	known := p.ownTexts()
+	// check takes an item with its rationale, context or status. Turn and time are those of
+	// its first source, whatever was said.
+	check := func(s section, key, text, extra string, sources []thread.ID) (it summary.Item, at time.Time, ok bool) {
+		whole := text
+		if s != secPlan { // the status of a step is one of our words
+			whole = strings.TrimRight(text+" "+extra, " ")
 		}
-	}
-	for k, list := range s.Proposed() {
-		r := &proposed[k]
-		if list == &s.Facts {
-			list = &lines
+		if known[key] || whole == "" {
+			return it, at, false
 		}
-		for _, it := range *list {
-			if known[r.key(it, whyFailed(it.Text))] {
+		it = summary.Item{Text: text, Sources: make([]thread.ID, 0, len(sources))}
+		for _, id := range sources {
+			n, inSpan := e.at[id]
+			if !inSpan && !e.before(id) {
 				continue
 			}
-			if it, whole, cause := e.check(it, r, report.Proposed); whole != "" && report.take(whole, cause) {
-				*into[k] = append(*into[k], it)
+			it.Sources = append(it.Sources, id)
+			if inSpan && it.Turn == 0 {
+				it.Turn, at = e.messages[n].Turn, e.messages[n].Time
 			}
+		}
+		cause := ""
+		switch {
+		case report.Proposed >= maxItems, len(whole) > maxItem:
+			cause = faultLimit
+		case placeholder(text):
+			cause = faultPlaceholder
+		case len(it.Sources) == 0:
+			cause = faultSource
+		default:
+			cause = e.fault(statement{text: whole, todo: s == secPlan || s == secDecision || s == secOpen})
+		}
+		return it, at, report.take(whole, cause)
+	}
+	for _, it := range s.Facts {
+		for line := range strings.SplitSeq(it.Text, "\n") {
+			line = strings.TrimPrefix(line, gap)
+			if it, _, ok := check(secFact, line, oneLine(line), "", it.Sources); ok {
+				kept.Facts = append(kept.Facts, it)
+			}
+		}
+	}
+	for _, it := range s.FailedAttempts {
+		if it, _, ok := check(secFailed, whyFailed(it.Text), oneLine(it.Text), "", it.Sources); ok {
+			kept.FailedAttempts = append(kept.FailedAttempts, it)
+		}
+	}
+	for _, d := range s.Decisions {
+		why := oneLine(d.Rationale)
+		if it, at, ok := check(secDecision, d.Decision, oneLine(d.Decision), why, d.Sources); ok {
+			kept.Decisions = append(kept.Decisions, summary.Decision{Decision: it.Text, Rationale: why, Turn: it.Turn, Time: at, Sources: it.Sources})
+		}
+	}
+	for _, x := range s.CurrentPlan {
+		if it, _, ok := check(secPlan, x.Text+" "+x.Status, oneLine(x.Text), x.Status, x.Sources); ok {
+			if !slices.Contains([]string{"pending", "in_progress", "completed"}, x.Status) {
+				x.Status = ""
+			}
+			kept.CurrentPlan = append(kept.CurrentPlan, summary.Step{Text: it.Text, Status: x.Status, Sources: it.Sources})
+		}
+	}
+	for _, o := range s.OpenItems {
+		context := oneLine(o.Context)
+		if it, _, ok := check(secOpen, o.Description, oneLine(o.Description), context, o.Sources); ok {
+			if o.Priority != summary.High && o.Priority != summary.Low {
+				o.Priority = summary.Medium
+			}
+			kept.OpenItems = append(kept.OpenItems, summary.OpenItem{Description: it.Text, Context: context, Priority: o.Priority, Turn: it.Turn, Sources: it.Sources})
 		}
 	}
 	return kept, report
-}
-
-// check returns an item as it may be kept, all that it says, and why it may not be. Its turn and time are
-// those of its first source, whatever was said; before is how many items came before it.
-func (e *evidence) check(said summary.Item, r *reading, before int) (it summary.Item, whole, cause string) {
-	it = summary.Item{Text: oneLine(said.Text), Detail: oneLine(said.Detail), Status: r.status(said.Status), Sources: make([]thread.ID, 0, len(said.Sources))}
-	for _, id := range said.Sources {
-		n, inSpan := e.at[id]
-		if !inSpan && !e.before(id) {
-			continue
-		}
-		it.Sources = append(it.Sources, id)
-		if inSpan && it.Turn == 0 {
-			it.Turn, it.Time = e.messages[n].Turn, e.messages[n].Time
-		}
-	}
-	whole = strings.TrimSpace(it.Text + " " + it.Detail)
-	switch {
-	case before >= maxItems, len(whole) > maxItem:
-		return it, whole, faultLimit
-	case placeholder(it.Text):
-		return it, whole, faultPlaceholder
-	case len(it.Sources) == 0:
-		return it, whole, faultSource
-	}
-	return it, whole, e.fault(statement{text: whole, todo: r.acts})
 }

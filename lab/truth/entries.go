@@ -27,8 +27,8 @@ func (c *checker) entries(s summary.Summary) {
 		}
 		return x.modelSaid(o, it.Text)
 	})
-	judge(c, "decision", span, s.Decisions, func(x *index, d summary.Item, o origin) string { return x.modelSaid(o, d.Text, d.Detail) })
-	judge(c, "open item", span, s.OpenItems, func(x *index, i summary.Item, o origin) string { return x.modelSaid(o, i.Text, i.Detail) })
+	judge(c, "decision", span, s.Decisions, func(x *index, d summary.Decision, o origin) string { return x.modelSaid(o, d.Decision, d.Rationale) })
+	judge(c, "open item", span, s.OpenItems, func(x *index, i summary.OpenItem, o origin) string { return x.modelSaid(o, i.Description, i.Context) })
 	for kind, list := range map[string][]summary.Item{"fact": s.Facts, "identifiers": s.Identifiers, "report": s.Reports} {
 		judge(c, kind, span, list, quoted)
 	}
@@ -87,7 +87,7 @@ func seenOf(s state.Seen) (list []state.Seen) {
 var allSteps = regexp.MustCompile(`^all \d+ steps, the last: `)
 
 // planned looks for a step in the agent's last list, or, where it has none, in its words.
-func planned(x *index, step summary.Item, _ origin) string {
+func planned(x *index, step summary.Step, _ origin) string {
 	text := allSteps.ReplaceAllString(step.Text, "")
 	if text != step.Text && slices.ContainsFunc(x.todo, func(t todo) bool { return t.status != "completed" && t.status != "deleted" }) {
 		return "not all steps are completed"

@@ -118,7 +118,7 @@ func attempts(s *summary.Summary) *[]summary.Item        { return &s.FailedAttem
 func reports(s *summary.Summary) *[]summary.Item         { return &s.Reports }
 func ledger(s *summary.Summary) *[]summary.File          { return &s.Files }
 func outcomes(s *summary.Summary) *[]summary.ToolOutcome { return &s.ToolOutcomes }
-func plan(s *summary.Summary) *[]summary.Item            { return &s.CurrentPlan }
+func plan(s *summary.Summary) *[]summary.Step            { return &s.CurrentPlan }
 func commits(s *summary.Summary) *[]state.Commit         { return &s.Work.Commits }
 func editedFiles(s *summary.Summary) *[]state.Edit       { return &s.Work.Edited }
 func checks(s *summary.Summary) *[]state.Check           { return &s.Work.Checks }
@@ -218,7 +218,7 @@ var plants = []planted{
 	{"operation, another input", each(operations, func(o *state.Operation) bool { return otherWord(&o.Input) })},
 	{"operation, another reason", each(operations, func(o *state.Operation) bool { return otherWord(&o.Reason) })},
 	{"operation, another turn", each(operations, func(o *state.Operation) bool { return otherTurn(&o.Turn) })},
-	{"plan, another status", each(plan, func(x *summary.Item) bool {
+	{"plan, another status", each(plan, func(x *summary.Step) bool {
 		if x.Status == "completed" {
 			x.Status = "pending"
 		} else {
@@ -226,7 +226,7 @@ var plants = []planted{
 		}
 		return true
 	})},
-	{"plan, other words", each(plan, func(x *summary.Item) bool { return otherWord(&x.Text) })},
+	{"plan, other words", each(plan, func(x *summary.Step) bool { return otherWord(&x.Text) })},
 	{"file, edited and only read", each(ledger, func(f *summary.File) bool {
 		was := f.Changed()
 		f.Operations = append(slices.Clone(f.Operations), "edited")

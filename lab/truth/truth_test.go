@@ -183,16 +183,16 @@ func TestWords(t *testing.T) {
 		{"conclusion of two messages", list(ask, reply, says("All tests pass.")), concluded(1, "Done now.\nAll tests pass."), wrong},
 		{"conclusion in a tool's words", list(ask, bash("go test", "All tests pass.")), concluded(1, "All tests pass."), wrong},
 		{"conclusion of another turn", list(ask, reply, user("go on")), concluded(2, "Done now."), wrong},
-		{"decision", list(ask, reply), summary.Summary{Decisions: []summary.Item{{Text: "The fix is one line.", Detail: "The cause is an index.", Turn: 1}}}, right},
-		{"decision for no reason", list(ask, reply), summary.Summary{Decisions: []summary.Item{{Text: "The fix is one line.", Detail: "It is fast."}}}, wrong},
-		{"open item", list(ask, reply), summary.Summary{OpenItems: []summary.Item{{Text: "The fix is two lines."}}}, wrong},
+		{"decision", list(ask, reply), summary.Summary{Decisions: []summary.Decision{{Decision: "The fix is one line.", Rationale: "The cause is an index.", Turn: 1}}}, right},
+		{"decision for no reason", list(ask, reply), summary.Summary{Decisions: []summary.Decision{{Decision: "The fix is one line.", Rationale: "It is fast."}}}, wrong},
+		{"open item", list(ask, reply), summary.Summary{OpenItems: []summary.OpenItem{{Description: "The fix is two lines."}}}, wrong},
 		{"unknown source", list(ask), summary.Summary{Requests: []item{{Text: "Fix the parser.", Sources: []thread.ID{"none"}}}}, wrong},
 	})
 }
 
 func TestPlan(t *testing.T) {
 	plan := func(status, text string) summary.Summary {
-		return summary.Summary{CurrentPlan: []summary.Item{{Text: text, Status: status}}}
+		return summary.Summary{CurrentPlan: []summary.Step{{Text: text, Status: status}}}
 	}
 	made := func(n, subject string) []thread.Message {
 		return does("TaskCreate", map[string]any{"subject": subject}, "Task #"+n+" created successfully: "+subject)

@@ -31,17 +31,33 @@ func Merge(a, b Summary) Summary {
 	}
 
 	out.Requests = mergeItems(requests, b.Requests)
+	out.Constraints = mergeItems(a.Constraints, b.Constraints)
+	out.Stated = mergeItems(a.Stated, b.Stated)
 	out.Unlisted = a.Unlisted + b.Unlisted
+	out.Facts = mergeItems(a.Facts, b.Facts)
+	out.FailedAttempts = mergeItems(a.FailedAttempts, b.FailedAttempts)
+	out.Reports = mergeItems(a.Reports, b.Reports)
 	if out.Work = b.Work; out.Work.IsZero() { // it was read off the log, the part of a included
 		out.Work = a.Work
 	}
-	for _, l := range [...]struct{ out, a, b *[]Item }{
-		{&out.Constraints, &a.Constraints, &b.Constraints}, {&out.Stated, &a.Stated, &b.Stated}, {&out.Facts, &a.Facts, &b.Facts},
-		{&out.Decisions, &a.Decisions, &b.Decisions}, {&out.OpenItems, &a.OpenItems, &b.OpenItems}, {&out.FailedAttempts, &a.FailedAttempts, &b.FailedAttempts},
-		{&out.Reports, &a.Reports, &b.Reports}, {&out.Conclusions, &a.Conclusions, &b.Conclusions}, {&out.Identifiers, &a.Identifiers, &b.Identifiers},
-	} {
-		*l.out = mergeItems(*l.a, *l.b)
-	}
+	out.Conclusions = mergeItems(a.Conclusions, b.Conclusions)
+	out.Identifiers = mergeItems(a.Identifiers, b.Identifiers)
+	out.Decisions = merge(a.Decisions, b.Decisions,
+		func(d Decision) string { return d.Decision },
+		func(x, y Decision) Decision {
+			y.Rationale = cmp.Or(y.Rationale, x.Rationale)
+			y.Turn, y.Time = x.Turn, x.Time // when it was taken, not when it was repeated
+			y.Sources = union(x.Sources, y.Sources)
+			return y
+		})
+	out.OpenItems = merge(a.OpenItems, b.OpenItems,
+		func(o OpenItem) string { return o.Description },
+		func(x, y OpenItem) OpenItem {
+			y.Context, y.Priority = cmp.Or(y.Context, x.Context), cmp.Or(y.Priority, x.Priority)
+			y.Turn = max(x.Turn, y.Turn)
+			y.Sources = union(x.Sources, y.Sources)
+			return y
+		})
 	out.Files = merge(a.Files, b.Files,
 		func(f File) string { return f.Path },
 		func(x, y File) File {
@@ -69,14 +85,13 @@ func Merge(a, b Summary) Summary {
 	return out
 }
 
-// mergeItems joins two lists: what the later says besides the text wins, but for when it was said first.
 func mergeItems(a, b []Item) []Item {
 	return merge(a, b,
 		func(it Item) string { return it.Text + it.Asked },
 		func(x, y Item) Item {
-			x.Detail, x.Status = cmp.Or(y.Detail, x.Detail), cmp.Or(y.Status, x.Status)
+			// The turn stays that of the first time it was said.
 			if x.Turn == 0 {
-				x.Turn, x.Time = y.Turn, y.Time
+				x.Turn = y.Turn
 			}
 			x.Sources = union(x.Sources, y.Sources)
 			return x

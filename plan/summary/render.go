@@ -181,15 +181,18 @@ func (w *writer) quoted(it Item) {
 	}
 }
 
-func (w *writer) step(it Item)     { w.part("[", it.Status, "] ").text(it.Text).part(" | ", it.Detail, "") }
-func (w *writer) openItem(it Item) { w.turn(it.Turn).step(it) }
+func (w *writer) step(s Step) { w.part("[", s.Status, "] ").text(s.Text).part(" | ", s.Detail, "") }
 
-func (w *writer) decision(it Item) {
-	w.turn(it.Turn)
-	if !it.Time.IsZero() {
-		w.raw("(" + it.Time.UTC().Format(time.RFC3339) + ") ")
+func (w *writer) openItem(o OpenItem) {
+	w.turn(o.Turn).part("[", string(o.Priority), "] ").text(o.Description).part(" | ", o.Context, "")
+}
+
+func (w *writer) decision(d Decision) {
+	w.turn(d.Turn)
+	if !d.Time.IsZero() {
+		w.raw("(" + d.Time.UTC().Format(time.RFC3339) + ") ")
 	}
-	w.text(it.Text).part(" | because: ", it.Detail, "")
+	w.text(d.Decision).part(" | because: ", d.Rationale, "")
 }
 
 func (w *writer) file(f File) {

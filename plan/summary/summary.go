@@ -4,8 +4,6 @@
 package summary
 
 import (
-	"cmp"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -38,14 +36,11 @@ type Summary struct {
 	// Unlisted is how many more such sentences there was no room for.
 	Unlisted int `json:"unlisted,omitempty"`
 	// Facts are stable pieces of information.
-	Facts []Item `json:"facts,omitempty"`
-	// Decisions are choices that were made; Detail says why.
-	Decisions []Item `json:"decisions,omitempty"`
-	// CurrentPlan is the plan or todo list as it was last written. Detail is what else the agent wrote of
-	// the step that it works on, or does next.
-	CurrentPlan []Item `json:"current_plan,omitempty"`
-	// OpenItems are unresolved; Detail says of what they are, Status is High, Medium or Low.
-	OpenItems []Item `json:"open_items,omitempty"`
+	Facts     []Item     `json:"facts,omitempty"`
+	Decisions []Decision `json:"decisions,omitempty"`
+	// CurrentPlan is the plan or todo list as it was last written.
+	CurrentPlan []Step     `json:"current_plan,omitempty"`
+	OpenItems   []OpenItem `json:"open_items,omitempty"`
 	// Files is the ledger of files read and changed.
 	Files []File `json:"files,omitempty"`
 	// MoreFiles is how many more files there was no room for, MoreChanged how many of those were changed.
@@ -73,17 +68,10 @@ type Summary struct {
 // Item is a piece of text with its origin.
 type Item struct {
 	Text string `json:"text"`
-	// Detail is what else is told of it.
-	Detail string `json:"detail,omitempty"`
-	// Status is how far a step of a plan is, in a word of the agent's own list ("pending", "in_progress",
-	// "completed", …), or how much an open item matters.
-	Status string `json:"status,omitempty"`
 	// Asked is the assistant's question that the text answers, where it was put through a tool.
 	Asked string `json:"asked,omitempty"`
 	// Turn is the turn it was said in; 0 when unknown.
 	Turn int `json:"turn,omitempty"`
-	// Time is when a decision was taken.
-	Time time.Time `json:"time,omitzero"`
 	// Sources are the messages it came from.
 	Sources []thread.ID `json:"sources,omitempty"`
 	// Score is how surely the words of a constraint still hold, by the table that ranked them; 0 where
@@ -91,31 +79,43 @@ type Item struct {
 	Score int `json:"score,omitempty"`
 }
 
-// How much open items matter.
+// Decision is a choice that was made, and why.
+type Decision struct {
+	Decision  string      `json:"decision"`
+	Rationale string      `json:"rationale,omitempty"`
+	Turn      int         `json:"turn,omitempty"`
+	Time      time.Time   `json:"time,omitzero"`
+	Sources   []thread.ID `json:"sources,omitempty"`
+}
+
+// Step is one entry of a plan or todo list.
+type Step struct {
+	Text string `json:"text"`
+	// Status is the word of the agent's own list: "pending", "in_progress", "completed",
+	// …; may be empty.
+	Status string `json:"status,omitempty"`
+	// Detail is what else the agent wrote of the step that it works on, or does next.
+	Detail  string      `json:"detail,omitempty"`
+	Sources []thread.ID `json:"sources,omitempty"`
+}
+
+// Priority ranks open items.
+type Priority string
+
+// The priorities.
 const (
-	High   = "high"
-	Medium = "medium"
-	Low    = "low"
+	High   Priority = "high"
+	Medium Priority = "medium"
+	Low    Priority = "low"
 )
 
-// UnmarshalJSON also reads the names that decisions and open items had before.
-func (it *Item) UnmarshalJSON(doc []byte) error {
-	type plain Item // without its methods
-	var read struct {
-		plain
-		Decision    string `json:"decision"`
-		Rationale   string `json:"rationale"`
-		Description string `json:"description"`
-		Context     string `json:"context"`
-		Priority    string `json:"priority"`
-	}
-	if err := json.Unmarshal(doc, &read); err != nil {
-		return err
-	}
-	*it = Item(read.plain)
-	it.Text, it.Detail = cmp.Or(it.Text, read.Decision, read.Description), cmp.Or(it.Detail, read.Rationale, read.Context)
-	it.Status = cmp.Or(it.Status, read.Priority)
-	return nil
+// OpenItem is an unresolved item.
+type OpenItem struct {
+	Description string      `json:"description"`
+	Context     string      `json:"context,omitempty"`
+	Priority    Priority    `json:"priority,omitempty"`
+	Turn        int         `json:"turn,omitempty"`
+	Sources     []thread.ID `json:"sources,omitempty"`
 }
 
 // File is a line of the file ledger.
@@ -161,18 +161,3 @@ type ArtifactReference struct {
 
 // Standing is what the user laid down, rules first.
 func (s *Summary) Standing() []Item { return slices.Concat(s.Constraints, s.Stated) }
-
-// Proposed are the lists of what a model may write: facts, failed attempts, decisions, steps of the plan
-// and open items, in this order.
-func (s *Summary) Proposed() [5]*[]Item {
-	return [...]*[]Item{&s.Facts, &s.FailedAttempts, &s.Decisions, &s.CurrentPlan, &s.OpenItems}
-}
-
-// Without returns s without some of the items that a model may write.
-func (s *Summary) Without(gone func(Item) bool) Summary {
-	out := *s
-	for _, list := range out.Proposed() {
-		*list = slices.DeleteFunc(slices.Clone(*list), gone)
-	}
-	return out
-}

@@ -36,16 +36,6 @@ func schema(onPrevious bool) (*llm.Schema, error) {
 	return &llm.Schema{Name: "summary_delta", Description: "What the transcript adds to the summary.", JSON: shape}, nil
 }
 
-// fields are the names that the lists of Summary.Proposed, and the parts of their items, have in an answer;
-// the first is the one that is asked for.
-var fields = [...]struct{ list, text, detail, status []string }{
-	{list: []string{"facts", "tool_outcomes"}, text: []string{"text", "fact", "finding", "description"}},
-	{list: []string{"failed_attempts"}, text: []string{"text", "attempt", "description"}},
-	{list: []string{"decisions"}, text: []string{"decision", "text", "description"}, detail: []string{"rationale", "reason"}},
-	{list: []string{"plan", "current_plan"}, text: []string{"text", "step", "description"}, status: []string{"status"}},
-	{list: []string{"open_items"}, text: []string{"description", "text", "item"}, detail: []string{"context"}, status: []string{"priority"}},
-}
-
 // readDelta reads the answer leniently: lists may be missing, an item may be a bare string, a
 // source a number, a text such as "[3]" or a range. It skips what it cannot read. An object
 // without any of our lists is Unreadable; lists without an item are Empty.
@@ -53,7 +43,7 @@ func readDelta(object string, messages []thread.Message) (summarize.Result, erro
 	root := gjson.Parse(object)
 	var out summarize.Result
 	known, items := false, 0
-	each := func(names []string, keys []string, add func(v gjson.Result, text string)) {
+	each := func(names []string, keys []string, add func(v gjson.Result, text string, sources []thread.ID)) {
 		for _, name := range names {
 			list := root.Get(name)
 			known = known || list.Exists()
@@ -64,18 +54,28 @@ func readDelta(object string, messages []thread.Message) (summarize.Result, erro
 				}
 				if text = strings.TrimSpace(text); text != "" && v.Type != gjson.Null {
 					items++
-					add(v, text)
+					add(v, text, sourcesOf(v, messages))
 				}
 			}
 		}
 	}
-	for k, into := range out.Proposed() {
-		f := &fields[k]
-		each(f.list, f.text, func(v gjson.Result, text string) {
-			*into = append(*into, summary.Item{Text: oneLine(text), Detail: oneLine(first(v, f.detail...)), Status: first(v, f.status...), Sources: sourcesOf(v, messages)})
-		})
-	}
-	each([]string{"outdated"}, []string{"text", "description", "decision"}, func(_ gjson.Result, text string) {
+	each([]string{"facts", "tool_outcomes"}, []string{"text", "fact", "finding", "description"}, func(_ gjson.Result, text string, sources []thread.ID) {
+		out.Facts = append(out.Facts, summary.Item{Text: oneLine(text), Sources: sources})
+	})
+	each([]string{"decisions"}, []string{"decision", "text", "description"}, func(v gjson.Result, text string, sources []thread.ID) {
+		out.Decisions = append(out.Decisions, summary.Decision{Decision: oneLine(text), Rationale: oneLine(first(v, "rationale", "reason")), Sources: sources})
+	})
+	each([]string{"plan", "current_plan"}, []string{"text", "step", "description"}, func(v gjson.Result, text string, sources []thread.ID) {
+		out.CurrentPlan = append(out.CurrentPlan, summary.Step{Text: oneLine(text), Status: first(v, "status"), Sources: sources})
+	})
+	each([]string{"open_items"}, []string{"description", "text", "item"}, func(v gjson.Result, text string, sources []thread.ID) {
+		out.OpenItems = append(out.OpenItems, summary.OpenItem{
+			Description: oneLine(text), Context: oneLine(first(v, "context")), Priority: summary.Priority(first(v, "priority")), Sources: sources})
+	})
+	each([]string{"failed_attempts"}, []string{"text", "attempt", "description"}, func(_ gjson.Result, text string, sources []thread.ID) {
+		out.FailedAttempts = append(out.FailedAttempts, summary.Item{Text: oneLine(text), Sources: sources})
+	})
+	each([]string{"outdated"}, []string{"text", "description", "decision"}, func(_ gjson.Result, text string, _ []thread.ID) {
 		out.Outdated = append(out.Outdated, text)
 	})
 	switch {

@@ -252,7 +252,7 @@ func TestTenHostileRounds(t *testing.T) {
 			}
 		}
 		for i := range got.OpenItems {
-			if strings.Contains(got.OpenItems[i].Text, "evil") {
+			if strings.Contains(got.OpenItems[i].Description, "evil") {
 				t.Errorf("round %d: a tool's text as an open item", n)
 			}
 		}

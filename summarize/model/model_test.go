@@ -61,7 +61,7 @@ func TestRequest(t *testing.T) {
 	)...)
 	previous := summary.Summary{
 		CurrentTask: "Find the slow service", Facts: []summary.Item{{Text: "The gateway is fine"}},
-		Decisions: []summary.Item{{Text: "Look at checkout", Detail: "it has the most timeouts"}},
+		Decisions: []summary.Decision{{Decision: "Look at checkout", Rationale: "it has the most timeouts"}},
 	}
 	g := llmtest.Script(llmtest.Say(honest))
 	if _, err := (&model.Model{Generator: g}).Summarize(t.Context(), summarize.Input{Messages: messages, Previous: &previous}); err != nil {
@@ -104,7 +104,7 @@ func TestMerged(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	i := slices.IndexFunc(got.Decisions, func(d summary.Item) bool { return strings.HasPrefix(d.Text, "Stop the retry") })
+	i := slices.IndexFunc(got.Decisions, func(d summary.Decision) bool { return strings.HasPrefix(d.Decision, "Stop the retry") })
 	if i < 0 || len(got.Decisions[i].Sources) != 1 || got.Decisions[i].Sources[0] != messages[3].ID || got.Decisions[i].Turn != 1 {
 		t.Errorf("decision: %+v", got.Decisions)
 	}
@@ -126,8 +126,8 @@ func TestOnPrevious(t *testing.T) {
 		Span:        thread.Span{MessageIDs: []thread.ID{before[3].ID}, FirstTurn: 1, LastTurn: 1},
 		Constraints: []summary.Item{{Text: "Never touch the database schema", Sources: source}},
 		Facts:       []summary.Item{{Text: "retryLimit is 7", Sources: source}, {Text: "backoff is 250 ms", Sources: source}},
-		CurrentPlan: []summary.Item{{Text: "Make the fake clock advance", Status: "pending", Sources: source}},
-		OpenItems:   []summary.Item{{Text: "The fake clock does not advance", Detail: "in client_test.go", Status: summary.High, Sources: source}},
+		CurrentPlan: []summary.Step{{Text: "Make the fake clock advance", Status: "pending", Sources: source}},
+		OpenItems:   []summary.OpenItem{{Description: "The fake clock does not advance", Context: "in client_test.go", Priority: summary.High, Sources: source}},
 	}
 	messages := appended(t,
 		says(thread.User, "Go on."),

@@ -5,13 +5,14 @@ import (
 	"crypto/sha256"
 	_ "embed" // the prompt
 	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -62,9 +63,12 @@ func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
 	for i := range in.Messages {
 		texts[i] = flat(&in.Messages[i])
 	}
-	previous := previousJSON(in.Previous)
-	var err error
-	if o.Schema, err = schema(previous != ""); err != nil {
+	previous, err := previousJSON(in.Previous)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the previous summary: %w", err)
+	}
+	o.Schema, err = schema(previous != "")
+	if err != nil {
 		return nil, nil, err
 	}
 	beside := in.UserBeside()
@@ -207,46 +211,47 @@ func named(m thread.Media) string {
 // characters is the size of a message in the request, for Chunked.
 func characters(m *thread.Message) int { return len(flat(m)) + 40 }
 
-// previousJSON is the previous summary as the model sees it: the lists that a model writes, without
-// ids. Of a long summary the user's words are left out first, since code keeps them.
-func previousJSON(s *summary.Summary) string {
+// previousJSON is the previous summary as the model sees it: the sections that a model writes,
+// without ids. Of a long summary the user's words are left out first, since code keeps them.
+func previousJSON(s *summary.Summary) (string, error) {
 	if s == nil {
-		return ""
+		return "", nil
 	}
+	view := struct {
+		Task        string             `json:"task,omitempty"`
+		Constraints []string           `json:"constraints,omitempty"`
+		Facts       []string           `json:"facts,omitempty"`
+		Decisions   []summary.Decision `json:"decisions,omitempty"`
+		Plan        []summary.Step     `json:"plan,omitempty"`
+		Open        []summary.OpenItem `json:"open_items,omitempty"`
+		Failed      []string           `json:"failed_attempts,omitempty"`
+	}{Task: clip.Middle(s.CurrentTask, maxResult)}
 	room := maxPrevious
-	list := func(items []summary.Item, write func(*summary.Item) string) string {
-		var fitting []string
-		for i := range items {
-			if room -= len(items[i].Text) + len(items[i].Detail) + 4; room >= 0 {
-				fitting = append(fitting, write(&items[i]))
-			}
+	view.Decisions = fitting(&room, s.Decisions, func(d summary.Decision) (summary.Decision, int) {
+		return summary.Decision{Decision: d.Decision, Rationale: d.Rationale}, len(d.Decision) + len(d.Rationale)
+	})
+	view.Plan = fitting(&room, s.CurrentPlan, func(x summary.Step) (summary.Step, int) {
+		return summary.Step{Text: x.Text, Status: x.Status}, len(x.Text)
+	})
+	view.Open = fitting(&room, s.OpenItems, func(o summary.OpenItem) (summary.OpenItem, int) {
+		return summary.OpenItem{Description: o.Description, Context: o.Context}, len(o.Description) + len(o.Context)
+	})
+	text := func(it summary.Item) (string, int) { return it.Text, len(it.Text) }
+	view.Failed, view.Facts, view.Constraints = fitting(&room, s.FailedAttempts, text), fitting(&room, s.Facts, text), fitting(&room, s.Constraints, text)
+	doc, err := json.Marshal(view)
+	if err != nil || string(doc) == "{}" {
+		return "", err
+	}
+	return string(doc), nil
+}
+
+// fitting are the entries of a list that fit into the room, as part makes them; it tells their bytes too.
+func fitting[T, V any](room *int, list []T, part func(T) (V, int)) (out []V) {
+	for _, e := range list {
+		v, size := part(e)
+		if *room -= size + 4; *room >= 0 {
+			out = append(out, v)
 		}
-		if fitting == nil {
-			return ""
-		}
-		return rawjson.Array(fitting)
 	}
-	text := func(it *summary.Item) string { return rawjson.Quote(it.Text) }
-	var lists [len(fields)]string
-	all := s.Proposed()
-	for _, k := range [...]int{2, 3, 4, 1, 0} { // what is needed most comes first
-		f := &fields[k]
-		lists[k] = list(*all[k], func(it *summary.Item) string {
-			switch {
-			case f.detail != nil:
-				return new(rawjson.Object).Str(f.text[0], it.Text).NonEmpty(f.detail[0], it.Detail).String()
-			case f.status != nil:
-				return new(rawjson.Object).Str(f.text[0], it.Text).NonEmpty(f.status[0], it.Status).String()
-			}
-			return text(it)
-		})
-	}
-	o := new(rawjson.Object).NonEmpty("task", clip.Middle(s.CurrentTask, maxResult)).Raw("constraints", list(s.Constraints, text))
-	for _, k := range [...]int{0, 2, 3, 4, 1} {
-		o.Raw(fields[k].list[0], lists[k])
-	}
-	if doc := o.String(); doc != "{}" {
-		return doc
-	}
-	return ""
+	return out
 }

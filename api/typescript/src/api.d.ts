@@ -759,6 +759,14 @@ export type SummaryArtifactReference = {
   turn?: number
 }
 
+export type SummaryDecision = {
+  decision: string
+  rationale?: string
+  sources?: Array<string>
+  time?: string
+  turn?: number
+}
+
 export type SummaryFile = {
   note?: string
   operations: Array<string> | null
@@ -769,28 +777,40 @@ export type SummaryFile = {
 
 export type SummaryItem = {
   asked?: string
-  detail?: string
   score?: number
+  sources?: Array<string>
+  text: string
+  turn?: number
+}
+
+export type SummaryOpenItem = {
+  context?: string
+  description: string
+  priority?: string
+  sources?: Array<string>
+  turn?: number
+}
+
+export type SummaryStep = {
+  detail?: string
   sources?: Array<string>
   status?: string
   text: string
-  time?: string
-  turn?: number
 }
 
 export type SummarySummary = {
   artifacts?: Array<SummaryArtifactReference>
   conclusions?: Array<SummaryItem>
   constraints?: Array<SummaryItem>
-  current_plan?: Array<SummaryItem>
+  current_plan?: Array<SummaryStep>
   current_task?: string
-  decisions?: Array<SummaryItem>
+  decisions?: Array<SummaryDecision>
   elsewhere?: Array<number>
   facts?: Array<SummaryItem>
   failed_attempts?: Array<SummaryItem>
   files?: Array<SummaryFile>
   identifiers?: Array<SummaryItem>
-  open_items?: Array<SummaryItem>
+  open_items?: Array<SummaryOpenItem>
   reports?: Array<SummaryItem>
   requests?: Array<SummaryItem>
   span: ThreadSpan
