@@ -323,6 +323,31 @@ func TestWorkTwice(t *testing.T) {
 	}
 }
 
+// TestWorkOfAnEarlierBuild: a job, or a last step, that was stored with an answer that leaves nothing of its
+// window is of use all the same: the answer has a third of it.
+func TestWorkOfAnEarlierBuild(t *testing.T) {
+	memory := &store.Memory{}
+	c, err := palimpsest.New(palimpsest.Config{Store: store.Tenant{Log: memory, Plans: memory, Documents: memory}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	th := c.Session("t")
+	steps(t, th, 1<<20, 0, 12)
+	const saved = `"profile":{"API":"anthropic"},"window":9000,"output":20000,"fixed":1}`
+	if err := c.Work(t.Context(), job.Job{Kind: palimpsest.CompactJob, Key: background, Args: []byte(`{"domain":"chat","thread":"t",` + saved)}); err != nil {
+		t.Error(err)
+	}
+	if plans, err := th.Plans(t.Context()); err != nil || len(plans) != 1 {
+		t.Errorf("%d plans, %v", len(plans), err)
+	}
+	if _, err := memory.Put(t.Context(), store.Document{Kind: "step", ID: "other", Body: []byte("{" + saved)}); err != nil {
+		t.Fatal(err)
+	}
+	if last, err := c.Session("other").LastStep(t.Context()); err != nil || last.Window != 9_000 || last.Output != 3_000 {
+		t.Errorf("a window of %d, %d for the answer, %v", last.Window, last.Output, err)
+	}
+}
+
 // lateLog lets a message come in while a plan is made.
 type lateLog struct {
 	store.Log

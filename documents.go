@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // document is a stored value of a conversation, as this process knows it.
@@ -77,6 +78,9 @@ func newSavedStep(step Step, fixed int) savedStep {
 
 func (k savedStep) step() Step {
 	step := Step{Window: k.Window, Output: k.Output, Budget: k.Budget, Fixed: k.Fixed, Profile: k.Profile}
+	if k.Window > 0 && k.Output >= k.Window { // an earlier build stored that
+		step.Output = token.Model{}.AnswerReserve(k.Output, k.Window)
+	}
 	if k.Model != "" {
 		step.Base = &prompt.Prompt{Model: k.Model}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -72,15 +73,10 @@ func readStep(c *call, q *api.Step, path string) (palimpsest.Step, error) {
 		out.Profile.Reach = render.Nowhere
 	}
 	c.s.config.fillModelLimits(&out)
-	return out, checkRoom(&out, path)
-}
-
-// checkRoom refuses a step whose answer leaves nothing of the window.
-func checkRoom(step *palimpsest.Step, path string) error {
-	if step.Window > 0 && step.Output >= step.Window {
-		return badField(path+"output", "want less than the window of %d tokens, which holds request and answer, not %d", step.Window, step.Output)
+	if out.Window > 0 && q.Output >= out.Window {
+		return out, badField(path+"output", "want less than the window of %d tokens, which holds request and answer, not %d", out.Window, q.Output)
 	}
-	return nil
+	return out, nil
 }
 
 // fillModelLimits completes a step with the limits of its model.
@@ -113,22 +109,26 @@ func readEmpty(c *call, q *api.Step, path string, hasSome error) (palimpsest.Ste
 // readOrLast is the request around a thread's messages: what the caller sets, and the
 // agent's last request for the rest.
 func readOrLast(c *call, id string, q *api.Step) (palimpsest.Step, error) {
-	step, err := readEmpty(c, q, "", problem(api.BadRequest, "this operation adds no messages: POST …/messages does; send the step without them"))
-	if err != nil {
-		return step, err
-	}
 	last, err := c.tenant.lastStep(c.r.Context(), id)
+	if err != nil {
+		return last, err
+	}
+	asked := *q
+	asked.Window = cmp.Or(q.Window, last.Window)
+	step, err := readEmpty(c, &asked, "", problem(api.BadRequest, "this operation adds no messages: POST …/messages does; send the step without them"))
 	if err != nil {
 		return step, err
 	}
 	if last.Base != nil && q.Base == nil && len(q.Body) == 0 {
 		step.Base, step.Fixed, step.Profile = last.Base, last.Fixed, last.Profile
 	}
-	step.Window = cmp.Or(q.Window, last.Window, step.Window)
 	step.Output = cmp.Or(q.Output, last.Output, step.Output)
+	if step.Window > 0 && step.Output >= step.Window { // it was beside another window
+		step.Output = token.Model{}.AnswerReserve(step.Output, step.Window)
+	}
 	step.Budget = cmp.Or(q.Budget, last.Budget)
 	step.OwnTarget = q.Budget == 0 // that of the agent bounds each of its requests
-	return step, checkRoom(&step, "")
+	return step, nil
 }
 
 // readCompact reads a request for a plan: the step, and the compactor with the policy that it names.

@@ -9,6 +9,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/mem"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -45,6 +47,55 @@ func TestWindowOfTheStep(t *testing.T) {
 	}
 	if _, err := c.DryRun(t.Context(), "t", step); err == nil || !strings.Contains(err.Error(), "output") {
 		t.Errorf("a dry run: %v", err)
+	}
+}
+
+// TestRememberedAnswer: the room of an answer that nobody asks for now is no reason to refuse, be it that of a step
+// beside another window or one that an earlier build stored beside a window that it fills. F8
+func TestRememberedAnswer(t *testing.T) {
+	for _, k := range []struct {
+		name, stored string
+		given        int // the daemon's window
+		prepared     api.Step
+		asked        api.Step
+	}{
+		{"stored by an earlier build", `{"model":"claude-sonnet-4-5","window":10000,"output":20000,"profile":{"API":"anthropic"}}`, 0, api.Step{}, api.Step{}},
+		{"an ordinary step", "", 0, api.Step{Model: "claude-sonnet-4-5"}, api.Step{Window: 10_000}},
+		{"the window of the last step holds what is asked for", "", 10_000, api.Step{Model: "claude-sonnet-4-5", Window: 100_000}, api.Step{Output: 20_000}},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			db := mem.New()
+			c := start(t, daemon.Config{Store: db, Window: k.given}).client(t, "")
+			if _, err := c.CreateThread(t.Context(), api.NewThread{ID: "t"}); err != nil {
+				t.Fatal(err)
+			}
+			var log []neutral.Message
+			for n := range 60 {
+				log = append(log, said("user", strings.Repeat(fmt.Sprintf("Order %d is here. ", n), 80)), said("assistant", "It is in."))
+			}
+			var err error
+			if k.stored == "" {
+				k.prepared.Messages = log
+				_, err = c.Prepare(t.Context(), "t", api.Any, k.prepared)
+			} else if _, err = c.Append(t.Context(), "t", 0, api.Append{Messages: log}); err == nil {
+				_, err = db.Tenant("").Documents.Put(t.Context(), store.Document{Kind: "step", ID: "t", Body: []byte(k.stored)})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.DryRun(t.Context(), "t", k.asked); err != nil {
+				t.Errorf("a dry run: %v", err)
+			}
+			if _, err := c.View(t.Context(), "t", api.Any); err != nil {
+				t.Errorf("a look: %v", err)
+			}
+			if _, err := c.Compact(t.Context(), "t", 0, api.Compact{Step: k.asked}); err != nil {
+				t.Errorf("a compaction: %v", err)
+			}
+			if _, err := c.DryRun(t.Context(), "t", api.Step{Window: 10_000, Output: 10_000}); err == nil || !strings.Contains(err.Error(), "output") {
+				t.Errorf("an answer as large as the window, asked for: %v", err)
+			}
+		})
 	}
 }
 
