@@ -324,6 +324,7 @@ func (f sessionForm) formatAnswer(model *summaryModel, g *summarize.Grounds, ans
 	texts := make([]string, len(bodies))
 	var rejected error
 	var said []string
+	var earlier []summary.Item // where code writes of the requests
 	taken := false
 	for n := range bodies {
 		body := bodies[n].String()
@@ -339,7 +340,9 @@ func (f sessionForm) formatAnswer(model *summaryModel, g *summarize.Grounds, ans
 		text, err := model.acceptText(g, body)
 		if err != nil {
 			rejected = err
-			texts[n] = f.sectionBodies(sum)[n]
+			if texts[n] = f.sectionBodies(sum)[n]; n == 3 {
+				earlier = f.earlierRequests(sum)
+			}
 			continue
 		}
 		taken = true
@@ -353,7 +356,7 @@ func (f sessionForm) formatAnswer(model *summaryModel, g *summarize.Grounds, ans
 		return "", err
 	}
 	texts[0] = f.task
-	return f.formatWithRequests(texts, nil), nil
+	return f.formatWithRequests(texts, earlier), nil
 }
 
 // formatWithRequests is format with what the user asked for and the sections lack.

@@ -256,6 +256,33 @@ func TestSessionByCode(t *testing.T) {
 	}
 }
 
+// TestSessionStateByCode: where nothing of a model's current state is true, code names the requests there that have no
+// room in full, as in a summary of its own. B6
+func TestSessionStateByCode(t *testing.T) {
+	log := []thread.Message{say(thread.User, "Build the till of the shop."), say(thread.Assistant, "I begin.")}
+	for n := range 40 {
+		log = append(log, say(thread.User, fmt.Sprintf("Now shelf %d, please. ", n)+strings.Repeat("It holds cups and plates of all sizes. ", 30)), say(thread.Assistant, fmt.Sprintf("Shelf %d stands.", n)))
+	}
+	summarized := func(model llm.Generator) string {
+		c, err := palimpsest.New(palimpsest.Config{Policy: policy.Session{Model: model, ContextLimit: 14_000}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := c.Session("t").PrepareStep(t.Context(), palimpsest.Step{Messages: append(slices.Clone(log), say(thread.User, "Go on."))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Messages[0].Text()
+	}
+	const done = "### Completed Work\n- Shelf 3 stands.\n"
+	answer := llmtest.Say(done + "\n### Current State\n- Working on: `warehouse/roof.go:417`\n")
+	text := summarized(llmtest.Script(slices.Repeat([]llmtest.Turn{answer}, 9)...))
+	got, want := strings.Count(text, "Now shelf "), strings.Count(summarized(nil), "Now shelf ")
+	if got != want || !strings.Contains(text, done) || strings.Contains(text, "roof.go") {
+		t.Errorf("%d requests are named, %d where code writes all:\n%s", got, want, text)
+	}
+}
+
 // TestSessionEdges are the seed's edge cases. B4, B5
 func TestSessionEdges(t *testing.T) {
 	huge := strings.Repeat("x", 1_000)
