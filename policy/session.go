@@ -79,8 +79,8 @@ func (p Session) Defaults() Session {
 
 const (
 	sessionLimit = 128_000
-	// summaryTokens bounds the model's answer, also where the server does not enforce it, and the summary that
-	// code writes if the task leaves it the room. The prompt asks for 800.
+	// summaryTokens bounds the model's answer, also where the server does not enforce it. The prompt asks for 800.
+	// What code extracts may take as much and what the requests take, 1,400 at most, if the task leaves the room.
 	summaryTokens = 1_000
 	// summaryTemperature is low, since a summary reports facts.
 	summaryTemperature = 0.3

@@ -25,12 +25,12 @@ import (
 // of equal aggressiveness in the order given.
 type Ladder []Strategy
 
-// Climb applies proposals one by one until the messages fit, or no rung has any left. It
-// begins with externalizing results that no tool can give again, as far as a tenth of the
-// room allows. Before anything is dropped, the gentler rungs try once more, in the room
-// that others have made. What was taken unnecessarily is given back; records of the plan
-// in force (View.Keep) stay. The error is the context's or, where the messages do not fit
-// in the end, joins those of the proposals that failed.
+// Climb applies proposals one by one until the messages fit, or no rung has any left. Where what is pinned alone
+// exceeds the room it asks none, and returns false without an error. It begins with externalizing results that no
+// tool can give again, as far as a tenth of the room allows. Before anything is dropped, the gentler rungs try once
+// more, in the room that others have made. What was taken unnecessarily is given back; records of the plan in force
+// (View.Keep) stay. The error is the context's or, where the messages do not fit in the end, joins those of the
+// proposals that failed.
 func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 	rungs := slices.Clone(l)
 	slices.SortStableFunc(rungs, func(a, b Strategy) int { return a.Aggressiveness() - b.Aggressiveness() })

@@ -73,9 +73,9 @@ func (s *Server) recall(ctx context.Context, in recallArgs, tokens int) (string,
 		page := firstHits(hits, bytes)
 		// They are written as the tool recall of a session writes them.
 		h := rehydrate.Handler{Recaller: fixedHits(page), DescribeThread: searched.describe, MaxBytes: 4 * bytes}
-		arguments, _ := json.Marshal(map[string]any{"query": in.Query, "limit": max(1, len(page))}) // texts and numbers can be encoded
-		answer, _ := h.Answer(ctx, thread.ToolCall{Name: recall.RecallTool, Arguments: string(arguments)})
-		text := answer.Text() + "\n\n" + searched.summary(done, len(found)) // empty if ctx is done
+		arguments, _ := json.Marshal(map[string]any{"query": in.Query, "limit": max(1, len(page))})        // texts and numbers can be encoded
+		answer, _ := h.Answer(ctx, thread.ToolCall{Name: recall.RecallTool, Arguments: string(arguments)}) // the error is that of ctx, told below
+		text := answer.Text() + "\n\n" + searched.summary(done, len(found))
 		next := done + searched.count
 		switch {
 		case len(page) < len(all):
