@@ -13,7 +13,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -275,7 +274,7 @@ func openInput(path string, stdin io.Reader) (io.ReadCloser, error) {
 	case path == "-":
 		return io.NopCloser(stdin), nil
 	case isPipe(path): // nobody may ever write to it, and to open it waits too
-		var r io.Reader = pipe(sync.OnceValues(func() (*os.File, error) { return os.Open(path) }))
+		var r io.Reader = &pipe{path: path}
 		if i, ok := stdin.(*interruptibleReader); ok {
 			r = &interruptibleReader{ctx: i.ctx, r: r}
 		}
@@ -292,16 +291,25 @@ func isPipe(path string) bool {
 	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
 }
 
-// pipe is opened at the first read.
-type pipe func() (*os.File, error)
+// pipe is opened at the first read, and closed at its end.
+type pipe struct {
+	path string
+	file *os.File
+	err  error // of its end, which stays: another writer may come
+}
 
 // Read implements io.Reader.
-func (open pipe) Read(data []byte) (int, error) {
-	f, err := open()
-	if err != nil {
-		return 0, err
+func (p *pipe) Read(data []byte) (n int, err error) {
+	if p.file == nil && p.err == nil {
+		p.file, p.err = os.Open(p.path)
 	}
-	return f.Read(data)
+	if p.err != nil {
+		return 0, p.err
+	}
+	if n, p.err = p.file.Read(data); p.err != nil {
+		p.file.Close()
+	}
+	return n, p.err
 }
 
 // checkNoFolder returns an error for the name of a folder.

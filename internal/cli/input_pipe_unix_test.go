@@ -5,6 +5,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -50,6 +51,40 @@ func TestPipes(t *testing.T) {
 	}
 	if err := <-written; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestEndOfPipe: a pipe is closed at its end, and its end stays: what a second writer writes is not for this reader.
+func TestEndOfPipe(t *testing.T) {
+	path := t.TempDir() + "/pipe"
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := openInput(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error)
+	go func() { written <- os.WriteFile(path, []byte("first"), 0o600) }()
+	if data, err := io.ReadAll(r); err != nil || string(data) != "first" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if err := errors.Join(<-written, r.Close()); err != nil {
+		t.Error(err)
+	}
+	// Nobody has the pipe open any more: to write to it fails at once.
+	w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if !errors.Is(err, syscall.ENXIO) {
+		t.Errorf("after the end somebody still reads the pipe: %v", err)
+	}
+	if err == nil {
+		_, err = io.WriteString(w, "second")
+		if err = errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := r.Read(make([]byte, 10)); n != 0 || err != io.EOF {
+		t.Errorf("after the end: %d bytes, %v", n, err)
 	}
 }
 
