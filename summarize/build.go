@@ -35,7 +35,8 @@ func (s *selection) build() summary.Summary {
 	out.Files = pick(p.Files, plain[secFile])
 	slices.SortStableFunc(out.Files, fileOrder)
 	read := func(f summary.File) bool { return !f.Changed() }
-	out.MoreFiles, out.MoreChanged = len(p.Files)-len(out.Files), len(omit(p.Files, read))-len(omit(out.Files, read))
+	out.MoreFiles = p.MoreFiles + len(p.Files) - len(out.Files)
+	out.MoreChanged = p.MoreChanged + len(omit(p.Files, read)) - len(omit(out.Files, read))
 	out.Decisions = pick(p.Decisions, plain[secDecision])
 	out.FailedAttempts = pick(p.FailedAttempts, plain[secFailed])
 	out.ToolOutcomes = pick(p.ToolOutcomes, plain[secOutcome])

@@ -20,6 +20,7 @@ func (b *builder) previous(s *summary.Summary) {
 		b.unseen(seenRequest, it.Text+it.Asked)
 	}
 	b.CurrentPlan, b.before = slices.Clone(s.CurrentPlan), s.CurrentPlan
+	b.MoreFiles, b.MoreChanged = s.MoreFiles, s.MoreChanged // had no room before
 	for _, f := range s.Files {
 		b.fileAt[f.Path] = len(b.Files)
 		f.Operations, f.Sources = slices.Clone(f.Operations), slices.Clone(f.Sources)

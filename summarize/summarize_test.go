@@ -630,3 +630,20 @@ func TestSame(t *testing.T) {
 		}
 	}
 }
+
+// TestMoreFiles: the files that an earlier summary had no room for are still counted in the next one.
+func TestMoreFiles(t *testing.T) {
+	k := (&talk{}).user("read the parts")
+	for i := range 60 {
+		k.calls("Read", map[string]any{"file_path": fmt.Sprintf("src/part_%d_of_the_machine.go", i)}, "package machine", thread.Success)
+	}
+	first := summarizeNow(t, Input{Messages: k.done(t), Budget: 700})
+	if first.MoreFiles == 0 || len(first.Files)+first.MoreFiles != 60 {
+		t.Fatalf("%d files and %d more, want 60 in all and some left out", len(first.Files), first.MoreFiles)
+	}
+	k = (&talk{}).user("and one more").calls("Edit", map[string]any{"file_path": "src/last.go", "old_string": "a", "new_string": "b"}, "edited", thread.Success)
+	next := summarizeNow(t, Input{Messages: k.done(t), Previous: &first, Budget: 700})
+	if len(next.Files)+next.MoreFiles != 61 {
+		t.Errorf("%d files and %d more, want 61 in all", len(next.Files), next.MoreFiles)
+	}
+}

@@ -34,6 +34,7 @@ func Merge(a, b Summary) Summary {
 	out.Constraints = mergeItems(a.Constraints, b.Constraints)
 	out.Stated = mergeItems(a.Stated, b.Stated)
 	out.Unlisted = a.Unlisted + b.Unlisted
+	out.MoreFiles, out.MoreChanged = a.MoreFiles+b.MoreFiles, a.MoreChanged+b.MoreChanged
 	out.Facts = mergeItems(a.Facts, b.Facts)
 	out.FailedAttempts = mergeItems(a.FailedAttempts, b.FailedAttempts)
 	out.Reports = mergeItems(a.Reports, b.Reports)

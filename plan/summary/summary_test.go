@@ -332,6 +332,9 @@ func TestMerge(t *testing.T) {
 	if diff := cmp.Diff(f, Merge(f, f), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("merging a summary with itself (-want +got)\n%s", diff)
 	}
+	if m := Merge(Summary{MoreFiles: 21, MoreChanged: 4}, Summary{MoreFiles: 2, MoreChanged: 1}); m.MoreFiles != 23 || m.MoreChanged != 5 {
+		t.Errorf("%d more files (%d changed), want those of both", m.MoreFiles, m.MoreChanged)
+	}
 	if f.Render() != before {
 		t.Error("Merge changed its input")
 	}
