@@ -207,7 +207,7 @@ func (m *measuring) recall(ctx context.Context, f *figures) error {
 	}
 	auto := contenders[slices.IndexFunc(contenders, func(c references.Contender) bool { return c.Name == references.AutoName })]
 	var sums, n [3]float64
-	noise, tokens := 0, 0
+	noise, tokens, seen := 0, 0, false
 	for _, moment := range m.moments {
 		whole := moment.Size + moment.Session.Fixed
 		for k, budget := range [...]int{8000, whole / 10, whole / 5} {
@@ -222,19 +222,26 @@ func (m *measuring) recall(ctx context.Context, f *figures) error {
 				}
 			}
 			if k == 0 {
-				noise, tokens = noise+m.noise(moment, shown), tokens+shown.Tokens
+				unneeded, section := m.noise(moment, shown)
+				noise, tokens, seen = noise+unneeded, tokens+shown.Tokens, seen || section
 			}
 			sums[k] += float64(bound) / float64(len(moment.Needs))
 			n[k]++
 		}
 	}
+	if !seen { // its heading reads otherwise now, or nothing was measured
+		return fmt.Errorf("no prompt has a section %q", linesHeading)
+	}
 	f.recall, f.tenth, f.desk, f.noise = 100*sums[0]/n[0], 100*sums[1]/n[1], 100*sums[2]/n[2], 100*float64(noise)/float64(tokens)
 	return nil
 }
 
+// linesHeading begins the section of the lines of output.
+const linesHeading = "## Lines with names"
+
 // noise counts the tokens of the lines of output in the summaries of a prompt that hold nothing of what the
-// agent writes after the moment.
-func (m *measuring) noise(moment *references.Moment, shown *references.Shown) (tokens int) {
+// agent writes after the moment; seen says whether there is a section of such lines.
+func (m *measuring) noise(moment *references.Moment, shown *references.Shown) (tokens int, seen bool) {
 	later := map[int32]bool{}
 	for _, n := range slices.Concat(moment.ToEnd, moment.Said) {
 		later[n.ID] = true
@@ -244,7 +251,8 @@ func (m *measuring) noise(moment *references.Moment, shown *references.Shown) (t
 		inside := false
 		for line := range strings.Lines(text) {
 			if strings.HasPrefix(line, "## ") {
-				inside = strings.HasPrefix(line, "## Lines with names")
+				inside = strings.HasPrefix(line, linesHeading)
+				seen = seen || inside
 			}
 			if !inside {
 				continue
@@ -256,7 +264,7 @@ func (m *measuring) noise(moment *references.Moment, shown *references.Shown) (t
 			}
 		}
 	}
-	return tokens
+	return tokens, seen
 }
 
 // rules is how many of the rules of the relay are known, at 4k and at 8k.
