@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -70,10 +72,14 @@ func KeyFields(call thread.ToolCall, result thread.ToolResult, preserve []string
 	}
 	if n := lines(text); n > 1 {
 		switch class {
-		case Search, List:
-			fields["matches"] = n
-		case Read, Shell, Fetch:
+		case Search, List, Read, Shell, Fetch:
 			fields["lines"] = n
+		}
+	}
+	// A line is no match: some are empty, or say that the rest was cut.
+	if m := matchesFound.FindStringSubmatch(text); m != nil && class == Search {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			fields["matches"] = n
 		}
 	}
 	declared := preserved(preserve, call, result)
@@ -84,6 +90,9 @@ func KeyFields(call thread.ToolCall, result thread.ToolResult, preserve []string
 	maps.Copy(fields, result.KeyFields)
 	return fields
 }
+
+// matchesFound is how many matches a search says that it found.
+var matchesFound = regexp.MustCompile(`^\s*Found (\d+) match(?:es)?\b`)
 
 // Answer returns the lines in the result of an unknown tool that contain a value of the arguments, or
 // all of a short result. It is empty for a known tool and a failure. Without it an agent that
