@@ -7,6 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
@@ -103,8 +104,9 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	}
 	x := b.exchange(i, m, r)
 	if x.call != nil {
+		told, _ := m.Result()
 		switch {
-		case slices.ContainsFunc(b.throughTools(m), func(it summary.Item) bool { return it.Asked != "" }):
+		case slices.ContainsFunc(told.Said, func(a thread.Said) bool { return a.Asked != "" && scan.Clean(a.Text) != "" }):
 			return
 		case x.class == toolclass.Todo:
 			b.tasks.answer(x.call, r)
