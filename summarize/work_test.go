@@ -614,6 +614,33 @@ func TestWorkOperations(t *testing.T) {
 	}
 }
 
+// TestOperationAnswers: of an answer only what the call itself says, by name and whole value, is left out, a plain text
+// never, and what is left out takes no room. Numbers that it adds come before the rest where room is short.
+func TestOperationAnswers(t *testing.T) {
+	long := strings.Repeat("w", 50)
+	for _, c := range []struct {
+		tool   string
+		args   map[string]any
+		answer string
+		want   string
+	}{
+		{"create_payment", map[string]any{"order": 7}, `{"url":"https://pay.example/go?order=7"}`, "url=https://pay.example/go?order=7"},
+		{"cancel_items", map[string]any{"items": 3}, `{"remaining":3,"refunded_euros":3}`, "remaining=3 refunded_euros=3"},
+		{"send_message", map[string]any{"text": "all done now"}, "done", "done"},
+		{"submit_answer", map[string]any{"answer": "x1"}, "x1", "x1"},
+		{"book_room", map[string]any{"room": "A1", "nights": 2}, `{"room":"A1","nights":2,"code":"QX7"}`, "code=QX7"},
+		{"book_room", map[string]any{"note": long, "room": "A1"}, `{"note":"` + long + `","room":"A1","code":"QX7"}`, "code=QX7"},
+		{"cancel_booking", map[string]any{"id": "B1"}, `{"holder":"` + long + `","id":"B1","refund":-6594}`, "refund=-6594"},
+		{"cancel_booking", map[string]any{"id": "B1"}, `{"state":"canceled","rooms":[1],"refund":-6594}`, "refund=-6594 state=canceled"},
+		{"submit_report", map[string]any{"id": "B1"}, "Not accepted: " + strings.Repeat("no ", 30) + "end", "Not accepted: " + strings.Repeat("no ", 30) + "end"},
+	} {
+		w := (&logOf{}).user("go on").op(c.tool, c.args, c.answer).fold(t, state.Work{})
+		if len(w.Operations) != 1 || w.Operations[0].Reason != c.want {
+			t.Errorf("%s %v: %+v, want %q", c.tool, c.args, w.Operations, c.want)
+		}
+	}
+}
+
 // TestWorkFoldsOn: what was known holds on, and changes as if it were one span.
 func TestWorkFoldsOn(t *testing.T) {
 	first := (&logOf{}).user("go").edit("/r/a.go").ok("git commit -am one", "[feat 1111111] one").ok("go test ./...", "ok  \tx\t1s").edit("/r/b.go")

@@ -25,8 +25,9 @@ type Call struct {
 	workdir    string // the folder that the tool was told to run in
 	target     string // the process or agent that a poll asks for
 	background bool
-	stops      bool // the poll ends it
-	operates   bool // the call changes something in a system
+	stops      bool     // the poll ends it
+	operates   bool     // the call changes something in a system
+	given      []member // its arguments, if it does
 }
 
 // step is one command of a command line.
@@ -69,7 +70,9 @@ func (c *Call) Read(args gjson.Result, line []shell.Command) {
 		c.target = rawjson.FirstText(args, "bash_id", "shell_id", "task_id", "agent_id", "session_id", "id")
 		c.stops = is("stopping", name)
 	case toolclass.Other:
-		c.operates = changes(c.Name)
+		if c.operates = changes(c.Name); c.operates {
+			c.given = plainMembers(args)
+		}
 	}
 }
 

@@ -224,7 +224,7 @@ func (f *fold) operation(p pendingCall, r *Result, by proof) {
 	}
 	o := &f.work.Operations[p.operation]
 	o.Sources = by.sources
-	o.Outcome, o.Reason = thread.Success, strings.Join(slices.DeleteFunc(slices.Clone(r.answer), p.repeats), " ")
+	o.Outcome, o.Reason = thread.Success, p.shortAnswer(r.answer)
 	switch {
 	case r.Canceled:
 		o.Outcome, o.Reason = "", "a call beside it failed"

@@ -2,6 +2,7 @@ package work
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -44,30 +45,64 @@ func refusedIn(doc gjson.Result) string {
 	return ""
 }
 
-const maxAnswer = 100 // bytes that are kept of the answer to an operation
+// Of the answer to an operation so many bytes of a text are kept, of a member of a document, and of all members; and so
+// many members are read.
+const (
+	maxAnswer  = 110
+	maxMember  = 60
+	maxShown   = 60
+	maxMembers = 64
+)
 
-// shortAnswer is an answer on one line; of a JSON object, its first plain members.
-func shortAnswer(text string) (parts []string) {
-	s := strings.TrimSpace(text)
-	if !strings.HasPrefix(s, "{") || !rawjson.Valid(s) {
-		return []string{clip.Brief(s, maxAnswer)}
-	}
-	size := 0
-	gjson.Parse(s).ForEach(func(k, v gjson.Result) bool {
-		if v.IsObject() || v.IsArray() || v.Type == gjson.Null || v.Type == gjson.String && v.Str == "" {
-			return size == 0
-		}
-		part := clip.Brief(k.Str+"="+clip.Brief(v.String(), 60), maxAnswer)
-		if size > 0 && size+len(part) > maxAnswer*6/10 {
-			return false
-		}
-		size, parts = size+len(part)+1, append(parts, part)
-		return true
-	})
-	return parts
+// member is a plain member of the arguments of an operation or of the answer to it. An answer that is a text has no name.
+type member struct {
+	name, value string
+	number      bool
 }
 
-// repeats reports whether a part of an answer stands in the call; an only argument has no name there.
-func (c *Call) repeats(part string) bool {
-	return strings.Contains(" "+c.Input+" ", " "+part+" ") || strings.HasSuffix(part, "="+c.Input)
+// plainMembers are the first members of a JSON object that are no objects or lists, and say something.
+func plainMembers(doc gjson.Result) (all []member) {
+	if !doc.IsObject() {
+		return nil
+	}
+	doc.ForEach(func(k, v gjson.Result) bool {
+		if value := v.String(); value != "" && !v.IsObject() && !v.IsArray() {
+			all = append(all, member{k.Str, value, v.Type == gjson.Number})
+		}
+		return len(all) < maxMembers
+	})
+	return all
+}
+
+// readAnswer reads an answer: a JSON object by its members, anything else as a text.
+func readAnswer(text string) []member {
+	s := strings.TrimSpace(text)
+	if strings.HasPrefix(s, "{") && rawjson.Valid(s) {
+		return plainMembers(gjson.Parse(s))
+	}
+	return []member{{value: clip.Brief(s, maxAnswer)}}
+}
+
+// shortAnswer tells on one line what an answer adds to the call, numbers first: they may be amounts.
+func (c *Call) shortAnswer(answer []member) string {
+	var parts []string
+	size := 0
+	for _, numbers := range [...]bool{true, false} {
+		for _, m := range answer {
+			if m.number != numbers {
+				continue
+			}
+			if m.name == "" {
+				return m.value
+			}
+			if slices.ContainsFunc(c.given, func(g member) bool { return g.name == m.name && g.value == m.value }) {
+				continue
+			}
+			part := clip.Brief(m.name+"="+clip.Brief(m.value, maxMember), maxAnswer)
+			if size == 0 || size+len(part) <= maxShown {
+				size, parts = size+len(part)+1, append(parts, part)
+			}
+		}
+	}
+	return strings.Join(parts, " ")
 }

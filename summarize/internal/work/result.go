@@ -27,7 +27,7 @@ type Result struct {
 	code         int      // the status that the harness wrote, or -1
 	lines        int      // of the output itself, without what a harness added
 	firstLine    string   // the first of them; also of an edit
-	answer       []string // of another tool, short, by member
+	answer       []member // of another tool
 	Failing      bool     // some line reports an error
 	ended        bool     // what a poll asks for has ended
 	DeniedByUser bool     // the user did not allow the call
@@ -101,7 +101,7 @@ func ReadResult(live *effort.Budget, r *thread.ToolResult, text string) (w Resul
 		w.Unread = saysUnread(head, text)
 	case toolclass.Other:
 		if w.Refusal = refusal(head, text); w.Refusal == "" {
-			w.answer = shortAnswer(text)
+			w.answer = readAnswer(text)
 		}
 	}
 	return w, text
