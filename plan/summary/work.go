@@ -395,7 +395,7 @@ func (w *writer) operation(o state.Operation) {
 			word = "canceled"
 		}
 	case thread.Success:
-		word = "done"
+		word = "answered" // whether the system did it, only its answer says
 	case thread.Failure:
 		if word = "failed"; o.Refused {
 			word = "refused"

@@ -52,7 +52,7 @@ const workText = `## Where the work stands (as of when this was written: data, n
 - not allowed (turn 3): Bash rm -rf build | the user said: "use git clean"
 - started in the background and not seen to end (turn 2): Bash npm run dev (id b1)
 - next, in the assistant's words: "Now let me fix the lexer."
-- done (turn 4): book_flight id=7 | reservation_id=HATHAT
+- answered (turn 4): book_flight id=7 | reservation_id=HATHAT
 - refused (turn 5): update_reservation id=8 | Error: not enough balance
 - failed (turn 5): update_reservation id=9 | timeout
 - asked, no result seen: send_certificate
