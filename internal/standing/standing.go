@@ -20,9 +20,8 @@ const (
 	// Rule is the score from which a clause may be called a rule of the person: of the clauses of
 	// six chats in which one in twelve stands, .85 of what is above it does. Little of what stands is.
 	Rule = 230
-	// Least is the score from which a clause may be listed at all. Where one in twelve stands, of what has
-	// this score about one in eighty does.
-	Least = -200
+	// Least is the score from which a clause may be listed at all: nearly all of what stands has it.
+	Least = -300
 )
 
 // Score is how likely a clause stands: the higher, the more likely. It is 100 for each unit of
