@@ -13,9 +13,8 @@
 // stage before it returned.
 //
 // 1. Read. facts.go reads a message into facts, which depend on no other message and
-// are cached. calls.go reads a tool call, tasks.go task lists, lines.go lines of outputs and code.go those of source
-// code, paragraphs.go and cues.go what the assistant said. All of them scan
-// with package internal/scan.
+// are cached. calls.go reads a tool call, tasks.go task lists, lines.go lines of outputs,
+// paragraphs.go and cues.go what the assistant said. All of them scan with package internal/scan.
 //
 // 2. Collect. pool.go goes through the messages in order and fills a pool of candidates:
 // everything that the summary could say. said.go takes the words of the user and

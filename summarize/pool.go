@@ -119,11 +119,9 @@ type builder struct {
 	agreed   []bool            // by message: the user's next message answers it, and means nothing without it
 	picked   []byte            // by message: the letter or digit of the option that it picks, or 0
 	expanded []bool            // by message: it is the text of the slash command before it
-	// stepsAfter counts, by message, the agent's steps after it in the span.
-	stepsAfter []int
-	progress   map[progressKey]progress
-	seen       map[seenText]struct{} // texts taken, so that nothing is said twice
-	entries    [sections]int         // how many plain entries have a candidate
+	progress map[progressKey]progress
+	seen     map[seenText]struct{} // texts taken, so that nothing is said twice
+	entries  [sections]int         // how many plain entries have a candidate
 }
 
 // outcomeKey is what a call asked for.
@@ -162,7 +160,6 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 		b.countOrigins(of(&in.Context[i]))
 	}
 	b.findAnswers()
-	b.lookAhead()
 	b.findCommandTexts()
 	b.seen = make(map[seenText]struct{}, pieces) // most of them; growing would hash all texts again
 	b.names.learn(b.effort, in, b.facts, of)

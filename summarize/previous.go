@@ -250,8 +250,7 @@ func loggedRecaps(log []thread.Message, of func(*thread.Message) *facts) map[thr
 	return all
 }
 
-// freshSteps is for how many steps the next steps in the agent's own summary are still to be
-// done.
+// freshSteps is for up to how many steps before it a log is not asked whether it holds what a summary sums up.
 const freshSteps = 3
 
 // heading reports whether a line is a heading.

@@ -242,17 +242,6 @@ func idle(s string) bool {
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !idleWords[w] })
 }
 
-// lookAhead counts the agent's steps after each message of the span.
-func (b *builder) lookAhead() {
-	b.stepsAfter = make([]int, len(b.messages))
-	steps := 0
-	for i := range slices.Backward(b.messages) {
-		if b.stepsAfter[i] = steps; b.messages[i].Role == thread.Assistant {
-			steps++
-		}
-	}
-}
-
 // substantial reports whether a piece of the assistant's words is long enough to be of use.
 func (p *piece) substantial() bool {
 	return len(p.text) >= 4 && (!p.code || len(p.text) >= 12 && len(p.idents) > 0)

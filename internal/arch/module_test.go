@@ -286,7 +286,7 @@ var ceilings = &arch.Ceilings{
 	Methods: 25, Types: map[string]int{
 		"summarize/internal/work.fold":   27,
 		"summarize.selection":            28,
-		"summarize.builder":              52,
+		"summarize.builder":              51,
 		"strategy.View":                  68,
 		"store/internal/sqlstore.tenant": 37,
 		"store/internal/sqlstore.DB":     29,

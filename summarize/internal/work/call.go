@@ -71,7 +71,7 @@ func (c *Call) Read(args gjson.Result, line []shell.Command) {
 		c.stops = is("stopping", name)
 	case toolclass.Other:
 		if c.operates = changes(c.Name); c.operates {
-			c.given = plainMembers(args)
+			c.given = membersOf(args.Raw)
 		}
 	}
 }

@@ -54,54 +54,41 @@ const (
 	maxMembers = 64
 )
 
-// member is a plain member of the arguments of an operation or of the answer to it. An answer that is a text has no name.
+// member is a plain member of the arguments of an operation or of the answer to it. A text has no name.
 type member struct {
 	name, value string
-	number      bool
+	order       int // 0 of a number, else 1
 }
 
-// plainMembers are the first members of a JSON object that are no objects or lists, and say something.
-func plainMembers(doc gjson.Result) (all []member) {
-	if !doc.IsObject() {
-		return nil
+// membersOf are the first members of a JSON object that are no objects or lists, numbers first, which may be amounts; of
+// anything else the text.
+func membersOf(text string) (all []member) {
+	s := strings.TrimSpace(text)
+	if !strings.HasPrefix(s, "{") || !rawjson.Valid(s) {
+		return []member{{value: clip.Brief(s, maxAnswer)}}
 	}
-	doc.ForEach(func(k, v gjson.Result) bool {
-		if value := v.String(); value != "" && !v.IsObject() && !v.IsArray() {
-			all = append(all, member{k.Str, value, v.Type == gjson.Number})
+	gjson.Parse(s).ForEach(func(k, v gjson.Result) bool {
+		if value := v.String(); v.Type == gjson.Number {
+			all = append(all, member{k.Str, value, 0})
+		} else if value != "" && !v.IsObject() && !v.IsArray() {
+			all = append(all, member{k.Str, value, 1})
 		}
 		return len(all) < maxMembers
 	})
+	slices.SortStableFunc(all, func(a, b member) int { return a.order - b.order })
 	return all
 }
 
-// readAnswer reads an answer: a JSON object by its members, anything else as a text.
-func readAnswer(text string) []member {
-	s := strings.TrimSpace(text)
-	if strings.HasPrefix(s, "{") && rawjson.Valid(s) {
-		return plainMembers(gjson.Parse(s))
-	}
-	return []member{{value: clip.Brief(s, maxAnswer)}}
-}
-
-// shortAnswer tells on one line what an answer adds to the call, numbers first: they may be amounts.
+// shortAnswer tells on one line what an answer adds to the call.
 func (c *Call) shortAnswer(answer []member) string {
 	var parts []string
 	size := 0
-	for _, numbers := range [...]bool{true, false} {
-		for _, m := range answer {
-			if m.number != numbers {
-				continue
-			}
-			if m.name == "" {
-				return m.value
-			}
-			if slices.ContainsFunc(c.given, func(g member) bool { return g.name == m.name && g.value == m.value }) {
-				continue
-			}
-			part := clip.Brief(m.name+"="+clip.Brief(m.value, maxMember), maxAnswer)
-			if size == 0 || size+len(part) <= maxShown {
-				size, parts = size+len(part)+1, append(parts, part)
-			}
+	for _, m := range answer {
+		if m.name == "" {
+			return m.value
+		}
+		if part := clip.Brief(m.name+"="+clip.Brief(m.value, maxMember), maxAnswer); (size == 0 || size+len(part) <= maxShown) && !slices.Contains(c.given, m) {
+			size, parts = size+len(part)+1, append(parts, part)
 		}
 	}
 	return strings.Join(parts, " ")

@@ -101,7 +101,7 @@ func ReadResult(live *effort.Budget, r *thread.ToolResult, text string) (w Resul
 		w.Unread = saysUnread(head, text)
 	case toolclass.Other:
 		if w.Refusal = refusal(head, text); w.Refusal == "" {
-			w.answer = readAnswer(text)
+			w.answer = membersOf(text)
 		}
 	}
 	return w, text
