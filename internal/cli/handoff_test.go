@@ -84,7 +84,7 @@ func TestHandoff(t *testing.T) {
 func TestHandoffNext(t *testing.T) {
 	sampleFolder(t)
 	about := func(next string) string {
-		made, told := handingOff(t, next, "--budget", "1200")
+		made, told := handingOff(t, next, "--budget", "1500")
 		if made.Session == nil {
 			t.Fatal(told)
 		}
