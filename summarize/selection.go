@@ -338,7 +338,38 @@ func (s *selection) takeBest(limit int) {
 	s.snippetsCapped = true
 	s.fill(rest, limit)
 	s.snippetsCapped = false
+	s.closeGaps(limit)
 	s.fill(slices.DeleteFunc(rest, func(i int) bool { return s.isTaken[i] }), limit)
+}
+
+// shortGap is how many tokens may lie between two told pieces of a message and be told as well: what is left
+// out there would be a mark, and the text around it without what it refers to.
+const shortGap = 100
+
+// closeGaps takes what is short and lies between told pieces of what the assistant said in a message.
+func (s *selection) closeGaps(limit int) {
+	last, cost := -1, 0 // the last told piece, and the cost of those after it
+	for i := range s.pool.candidates {
+		c := &s.pool.candidates[i]
+		switch {
+		case c.section != secSaid || c.dead:
+		case last < 0 || s.pool.candidates[last].entry != c.entry:
+			if last, cost = -1, 0; s.isTaken[i] {
+				last = i
+			}
+		case !s.isTaken[i]:
+			cost += s.cost(c)
+		default:
+			if 0 < cost && cost <= shortGap && s.spent+cost <= limit {
+				for k := last + 1; k < i; k++ {
+					if between := &s.pool.candidates[k]; between.section == secSaid && !between.dead {
+						s.take(k, s.cost(between))
+					}
+				}
+			}
+			last, cost = i, 0
+		}
+	}
 }
 
 // takeAll takes everything, for no budget, except lines of output that are unlikely to be
