@@ -266,7 +266,7 @@ func headAndDefinitions(text string, n int) string {
 // definedShare is the part of a shortened text that may go to lines that define something,
 // as a ratio; maxDefinition bounds such a line, in bytes.
 const (
-	definedShare  = 0.3
+	definedShare  = 0.7
 	maxDefinition = 160
 )
 

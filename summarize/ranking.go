@@ -10,7 +10,7 @@ const (
 	worthSaying = 0.003
 	// worthShowing is the value per token that lines of output must have once they take fewLines tokens: without
 	// the others the prompt is shorter, or has room for messages as they are.
-	worthShowing = 0.0003
+	worthShowing = 0.0006
 	fewLines     = 500
 	// wordsWeight is the weight of the assistant's words and of failures: what a
 	// colleague would tell first.

@@ -33,7 +33,7 @@ const (
 	wordsFinal     = 1.4 // the rest of that message
 	wordsOpening   = 2.1 // the first piece of an earlier message: what was just found, or why it failed
 	wordsOnTheWay  = 1.26
-	wordsAnnounced = 0.02 // an announcement of what follows
+	wordsAnnounced = 0.02 // an announcement of what follows, or what could follow any conversation
 	wordsAsked     = 0.35 // a question whose content the user's answer repeats
 	wordsBlock     = 0.2  // more than maxShort bytes of code, or of a tree
 	wordsCode      = 0.02 // less: a line of an example
@@ -58,6 +58,8 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		}
 		base := float32(wordsOnTheWay)
 		switch {
+		case p.saysNothing():
+			base = wordsAnnounced
 		case p.code && len(p.text) > maxShort:
 			base = wordsBlock
 		case p.code:
@@ -240,6 +242,11 @@ var idleWords = scan.WordSet("ok okay yo hi hello hey thanks thank you thx so mu
 func idle(s string) bool {
 	words := strings.FieldsFunc(strings.ToLower(s[:min(len(s), maxShort)]), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !idleWords[w] })
+}
+
+// saysNothing reports whether a piece could follow any conversation, as thanks and offers of help do.
+func (p *piece) saysNothing() bool {
+	return len(p.idents) == 0 && !slices.ContainsFunc(p.terms, func(w string) bool { return !emptyWords()[w] })
 }
 
 // substantial reports whether a piece of the assistant's words is long enough to be of use.
