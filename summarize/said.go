@@ -13,7 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// lastText reports whether no later assistant message of the turn has text.
+// lastText reports whether no later assistant message of the turn has text, here or in the prompt below.
 func (b *builder) lastText(i int) bool {
 	for j := i + 1; j < len(b.facts); j++ {
 		switch {
@@ -23,7 +23,9 @@ func (b *builder) lastText(i int) bool {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(b.in.Context, func(m thread.Message) bool {
+		return m.Turn == b.messages[i].Turn && m.Author() == thread.ByModel && m.Text() != ""
+	})
 }
 
 // The base value of a piece of the assistant's words.
