@@ -79,7 +79,7 @@ func (b *builder) previousWords(items []summary.Item) {
 					continue
 				}
 				p.line += line
-				base := wordsFinal * min(1, float32(len(p.text))/fullWords)
+				base := wordsOnTheWay * min(1, float32(len(p.text))/fullWords)
 				b.piece(secSaid, &g, -1, base, p).terms = b.terms.add(-1, p.terms)
 			}
 			line += strings.Count(run, "\n") + 2 // a gap follows

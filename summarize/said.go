@@ -32,19 +32,16 @@ func (b *builder) lastText(i int) bool {
 const (
 	wordsQuoted    = 6   // of the user, in a summary of ours: there may be a rule in them, and the log no longer has them
 	wordsClosing   = 2.1 // the first and the last piece of a turn's last message: outcome, open ends
-	wordsFinal     = 1.4 // the rest of that message
-	wordsOpening   = 2.1 // the first piece of an earlier message: what was just found, or why it failed
-	wordsOnTheWay  = 1.26
+	wordsOnTheWay  = 1.3
 	wordsAnnounced = 0.02 // an announcement of what follows, or what could follow any conversation
 	wordsAsked     = 0.35 // a question whose content the user's answer repeats
-	wordsBlock     = 0.2  // more than maxShort bytes of code, or of a tree
-	wordsCode      = 0.02 // less: a line of an example
+	wordsCode      = 0.1  // code, or a tree
 	// wordsOffered is for an option that the user chose among: the answer "B" says nothing
 	// without them.
 	wordsOffered = 3.5
 	// wordsPicked is for the option that the user chose by its letter or its number.
 	wordsPicked = 7
-	// maxShort is the length, in bytes, of a short line of code.
+	// maxShort is how many bytes of a message say whether it is idle.
 	maxShort = 120
 	// fullWords is the length, in bytes, below which a piece is worth less.
 	fullWords = 60
@@ -62,8 +59,6 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		switch {
 		case p.saysNothing():
 			base = wordsAnnounced
-		case p.code && len(p.text) > maxShort:
-			base = wordsBlock
 		case p.code:
 			base = wordsCode
 		case narration(p.text) && (!final || leadsOn(p.text)) && !p.tellsWhy():
@@ -72,10 +67,6 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			base = wordsAsked
 		case final && (n == 0 || n == len(f.said)-1):
 			base = wordsClosing
-		case final:
-			base = wordsFinal
-		case n == 0:
-			base = wordsOpening
 		}
 		base *= min(1, float32(len(p.text))/fullWords)
 		switch {
@@ -135,7 +126,7 @@ func (b *builder) document(i int, m *thread.Message, label string, text []piece)
 		if !p.substantial() || !b.unseen(seenWords, p.text) {
 			continue
 		}
-		base := float32(wordsFinal)
+		base := float32(wordsOnTheWay)
 		switch {
 		case p.code: // it comes last
 			base, p.idents = wordsCode, nil
