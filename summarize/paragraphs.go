@@ -32,14 +32,9 @@ func paragraphs(work *effort.Budget, s string) []piece {
 	line := 0        // counts lines with text
 	add := func(text string, code bool) {
 		p := piece{text: text, code: code, place: place{line: line}}
-		switch last := len(out) - 1; {
-		case glued != "":
+		if glued != "" {
 			p.text = strings.TrimSuffix(glued+"\n"+text, "\n")
 			glued = ""
-		case isLink(text) && last >= 0 && len(out[last].text)+len(text) < maxPassage:
-			p.text, p.line = out[last].text+"\n"+text, out[last].line
-			out = out[:last]
-			line--
 		}
 		line++
 		p.idents, p.terms = mentionsWhile(work, nil, p.text), slices.Collect(stems(p.text))
@@ -84,7 +79,6 @@ func paragraphs(work *effort.Budget, s string) []piece {
 	for _, p := range textLines(work, s) {
 		text := s[p.From:p.To]
 		below, at := lineBelow(s, p.To)
-		said, next := cutAnnouncement(text)
 		fence := strings.HasPrefix(text, "```")
 		switch {
 		case fence && open < 0:
@@ -97,7 +91,7 @@ func paragraphs(work *effort.Budget, s string) []piece {
 			block(strings.TrimRight(s[open:p.From], " \t"))
 			open = -1
 		case open >= 0, ruler(text):
-		case leadsIn(text) && next == "", text[0] == '|' && below != "" && ruler(below), strings.HasPrefix(text, "**") && len(text) <= maxGlued && listItem(below) && below[0] != '|':
+		case leadsIn(text), text[0] == '|' && below != "" && ruler(below), strings.HasPrefix(text, "**") && len(text) <= maxGlued && listItem(below) && below[0] != '|':
 			if head = ""; strings.Count(text, "|") >= wideTable && ruler(below) {
 				head = text
 			}
@@ -108,14 +102,8 @@ func paragraphs(work *effort.Budget, s string) []piece {
 				glued = ""
 				line++ // it is left out
 			}
-		case next == "":
+		default:
 			passage(text)
-		default: // a finding weighs more than the announcement after it
-			if passage(said); leadsIn(next) {
-				glued = next
-			} else {
-				passage(next)
-			}
 		}
 	}
 	if glued != "" && open < 0 { // it leads to a call
@@ -133,24 +121,6 @@ func lineBelow(s string, at int) (line string, from int) {
 	p, _ := scan.NextLine(s, from)
 	p = scan.Trim(s, p)
 	return s[p.From:p.To], from
-}
-
-// cutAnnouncement parts the last of several sentences of a line, if it only announces what will be done next.
-func cutAnnouncement(line string) (said, next string) {
-	last := 0
-	for p := range scan.Sentences(line) {
-		last = p.From
-	}
-	if last > 0 && announcing(line[last:]) {
-		return strings.TrimRight(line[:last], " "), line[last:]
-	}
-	return line, ""
-}
-
-// isLink reports whether a line is only an address, which belongs to the line before it.
-func isLink(s string) bool {
-	s = strings.Trim(s, "<>")
-	return (strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://")) && !strings.Contains(s, " ")
 }
 
 // listItem reports whether a line is an item of a list, or a row of a table.
