@@ -446,11 +446,9 @@ func (b *builder) finish() {
 				at = p
 			}
 		}
-		base, again := float32(1.05), float32(len(f.Sources)-1) // often touched, soon touched again
+		base := float32(1.05)
 		if f.Changed() && !work.Temporary(f.Path) {
-			base += 2.45 + 2*min(again, 12)
-		} else {
-			base += 0.5 * min(again, 4)
+			base = 3
 		}
 		idents := mentions(nil, f.Path)
 		b.entry(secFile, at, base, idents)
