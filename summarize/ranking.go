@@ -19,10 +19,8 @@ const (
 	wordsWithModel = 0.02
 	// besideModel is a factor for files there: what the model tells comes first.
 	besideModel = 0.7
-	// wordsNames is a factor for identifiers in the assistant's words, which say more than
-	// names. wordsFrame is added to the length of words when they are ranked, in tokens: a
+	// wordsFrame is added to the length of words when they are ranked, in tokens: a
 	// whole sentence tells more than two halves.
-	wordsNames = 0.3
 	wordsFrame = 10
 	// turnBytes is how many bytes of the assistant's words of a turn halve the value of more of
 	// them: every turn gets a line before one gets a page.
@@ -100,7 +98,7 @@ func (s *selection) density(c *candidate) float32 {
 	}
 	if c.section == secSaid {
 		told := float32(s.saidBytes[s.group(c).turn]) / turnBytes
-		return (own + names*wordsNames) / (1 + told) / cost
+		cost *= 1 + told
 	}
 	return (own + names) / cost
 }

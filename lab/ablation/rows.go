@@ -53,7 +53,6 @@ var rows = []row{
 	{name: "paragraphs: sentences", why: "long paragraphs are split into sentences", file: paragraphs, old: "len(text) <= maxPassage || text[0] == '|'", by: "OFF || OLD", lines: 16},
 	{name: "recaps: logged", why: "a recap of what the log holds is left out", file: previous, old: "if !b.recaps[m.ID] {", by: "if OFF || !b.recaps[m.ID] {", lines: 20},
 	{name: "before: failures", why: "failures of the summary before may be superseded", file: previous, old: `ok && !strings.Contains(input, "…")`, lines: 6},
-	{name: "rank: names in words", why: "names in words weigh less", file: ranking, old: "names*wordsNames", by: "names*either[float32](OFF, wordsNames, 1)", lines: 3},
 	{name: "rank: frame", why: "whole sentences before halves", file: ranking, old: "\t\tcost += wordsFrame\n", by: "cost += either[float32](OFF, wordsFrame, 0)\n", lines: 2},
 	{name: "rank: turns", why: "every turn gets a line before one gets a page", file: ranking, old: "float32(s.saidBytes[s.group(c).turn]) / turnBytes", by: "either(OFF, OLD, 0)", lines: 5},
 	{name: "rank: terms", why: "words not told yet weigh more", file: ranking, old: "own *= s.newTerms(c)", by: "own *= either(OFF, s.newTerms(c), 1)", lines: 50},
