@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -27,6 +28,7 @@ import (
 // figures are in percent, but for the rules.
 type figures struct {
 	own, sixteen  float64 // words of the keys of exams in prompts of the agent's own size, of 16k
+	told          float64 // of other sessions, words of the agent's own summary in prompts of its size
 	recall, tenth float64 // identifiers, at 8k and at 10 %
 	desk          float64 // of short sessions, at 20 %
 	noise         float64 // of the tokens at 8k, lines of output that name nothing of what the agent wrote later
@@ -37,6 +39,7 @@ type figures struct {
 type measuring struct {
 	exams   []*exam.Session
 	moments []*references.Moment
+	recaps  []*references.Moment // where agents compacted, in other sessions than those of the exams
 	chats   []relay.Chat
 	said    [][]thread.Message // in the chats
 	counter *token.Counter
@@ -52,8 +55,8 @@ func measure(ctx context.Context, shared string, names *regexp.Regexp) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("| off | lines | own words | 16k words | recall 8k | 10 %% | desk 20 %% | noise 8k | rules | what it is for |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
-	fmt.Printf("| nothing | | %.2f | %.2f | %.1f | %.1f | %.1f | %.2f | %d | |\n", base.own, base.sixteen, base.recall, base.tenth, base.desk, base.noise, base.rules)
+	fmt.Printf("| off | lines | own words | 16k words | told | recall 8k | 10 %% | desk 20 %% | noise 8k | rules | what it is for |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
+	fmt.Printf("| nothing | | %.2f | %.2f | %.2f | %.1f | %.1f | %.1f | %.2f | %d | |\n", base.own, base.sixteen, base.told, base.recall, base.tenth, base.desk, base.noise, base.rules)
 	for _, r := range rows {
 		if !names.MatchString(r.name) {
 			continue
@@ -63,7 +66,7 @@ func measure(ctx context.Context, shared string, names *regexp.Regexp) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
-		fmt.Printf("| %s | %d | %+.2f | %+.2f | %+.1f | %+.1f | %+.1f | %+.2f | %+d | %s |\n", r.name, r.lines, f.own-base.own, f.sixteen-base.sixteen, f.recall-base.recall, f.tenth-base.tenth, f.desk-base.desk, f.noise-base.noise, f.rules-base.rules, r.why)
+		fmt.Printf("| %s | %d | %+.2f | %+.2f | %+.2f | %+.1f | %+.1f | %+.1f | %+.2f | %+d | %s |\n", r.name, r.lines, f.own-base.own, f.sixteen-base.sixteen, f.told-base.told, f.recall-base.recall, f.tenth-base.tenth, f.desk-base.desk, f.noise-base.noise, f.rules-base.rules, r.why)
 	}
 	return nil
 }
@@ -97,6 +100,16 @@ func load(ctx context.Context, shared string) (m *measuring, err error) {
 	set, err := references.Load(ctx, []string{filepath.Join(shared, "transcripts")}, m.counter, nil)
 	if err != nil {
 		return nil, err
+	}
+	for _, s := range set.OfSplit(references.All, 0) {
+		asked := slices.ContainsFunc(m.exams, func(e *exam.Session) bool { return strings.HasPrefix(s.Name, e.Name) || strings.HasPrefix(e.Name, s.Name) })
+		for i := range s.Recaps {
+			if step, _ := slices.BinarySearch(s.Steps, s.Recaps[i].At); !asked && 0 < step && step < len(s.Steps) {
+				moment := s.Moment(step)
+				moment.Recap = &s.Recaps[i]
+				m.recaps = append(m.recaps, moment)
+			}
+		}
 	}
 	for _, s := range set.OfSplit(references.Test, 0) {
 		for _, at := range []int{4} {
@@ -206,6 +219,7 @@ func (m *measuring) recall(ctx context.Context, f *figures) error {
 		return err
 	}
 	auto := contenders[slices.IndexFunc(contenders, func(c references.Contender) bool { return c.Name == references.AutoName })]
+	f.told = m.recapWords(auto)
 	var sums, n [3]float64
 	noise, tokens, seen := 0, 0, false
 	for _, moment := range m.moments {
@@ -234,6 +248,38 @@ func (m *measuring) recall(ctx context.Context, f *figures) error {
 	}
 	f.recall, f.tenth, f.desk, f.noise = 100*sums[0]/n[0], 100*sums[1]/n[1], 100*sums[2]/n[2], 100*float64(noise)/float64(tokens)
 	return nil
+}
+
+// recapWords is how many of the words of agents' own summaries, of those that the conversation holds, stand in
+// prompts of the same size.
+func (m *measuring) recapWords(auto references.Contender) float64 {
+	text := func(all []thread.Message) string {
+		var b strings.Builder
+		for i := range all {
+			lines, _ := references.MessageLines(&all[i])
+			b.WriteString(lines + "\n")
+		}
+		return b.String()
+	}
+	sum := 0.0
+	for _, moment := range m.recaps {
+		messages := moment.Session.Thread.Messages()
+		shown := auto.Fit(moment, moment.Recap.Size+moment.Rest)
+		in, held, wanted, found := wordsOf(text(shown.Other)), wordsOf(text(messages[:moment.Tail])), 0, 0
+		for _, i := range shown.Kept {
+			maps.Copy(in, wordsOf(text(messages[i:i+1])))
+		}
+		for w := range wordsOf(moment.Recap.Text.Text()) {
+			if held[w] {
+				wanted++
+				if in[w] {
+					found++
+				}
+			}
+		}
+		sum += float64(found) / float64(max(1, wanted))
+	}
+	return 100 * sum / float64(len(m.recaps))
 }
 
 // linesHeading begins the section of the lines of output.
