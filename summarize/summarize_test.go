@@ -127,7 +127,7 @@ func TestSections(t *testing.T) {
 	if len(s.FailedAttempts) != 1 || !strings.Contains(s.FailedAttempts[0].Text, "--- FAIL: TestEmpty") || strings.Contains(s.FailedAttempts[0].Text, "The test fails.") { // it is told below
 		t.Errorf("failed attempts = %q", texts(s.FailedAttempts))
 	}
-	if len(s.Conclusions) != 2 || s.Conclusions[0].Text != "The test fails.\nI'll use an empty tree instead of an error because callers iterate over it." || !strings.Contains(s.Conclusions[1].Text, "Parse_Tree returns an empty tree now") {
+	if len(s.Conclusions) != 2 || s.Conclusions[0].Text != "The test fails. I'll use an empty tree instead of an error because callers iterate over it." || !strings.Contains(s.Conclusions[1].Text, "Parse_Tree returns an empty tree now") {
 		t.Errorf("conclusions = %q", texts(s.Conclusions))
 	}
 	if all := strings.Join(texts(s.Identifiers), "\n"); !strings.Contains(all, "emptyTree_v2()") {
