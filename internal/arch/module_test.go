@@ -273,7 +273,7 @@ var exceptions = []arch.Exception{
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
 		{Of: "floor 0", Floor: 0, Most: 9917},
-		{Of: "floor 1", Floor: 1, Most: 21104},
+		{Of: "floor 1", Floor: 1, Most: 21103},
 		{Of: "floor 2", Floor: 2, Most: 23416},
 		{Of: "floor 3", Floor: 3, Most: 11213},
 		{Of: "floor 4", Floor: 4, Most: 3093},
