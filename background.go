@@ -84,10 +84,10 @@ func enqueueCompaction(ctx context.Context, s *Session, situation *policy.Situat
 	if s.c.config.Jobs == nil || !s.c.checkDueSoon(situation).isDue {
 		return false
 	}
-	a := compactArgs{Domain: s.c.config.Domain, Thread: s.id, savedStep: newSavedStep(step, cmp.Or(step.Fixed, s.c.tokenMemo.Prompt(situation.Base)))}
+	a := compactArgs{Domain: s.c.config.Domain, Thread: s.id, savedStep: newSavedStep(step, cmp.Or(step.Fixed, s.c.config.Counter.Prompt(situation.Base)))}
 	a.Profile = s.c.profile(step.Profile)
 	if step.Fixed == 0 && situation.Current.Empty() {
-		a.Sent = s.c.tokenMemo.Prompt(situation.SentBase)
+		a.Sent = s.c.config.Counter.Prompt(situation.SentBase)
 	}
 	if u := s.state().calibration.newest; u.Input > 0 {
 		a.Usage = &u

@@ -26,14 +26,11 @@ import (
 // It is safe for concurrent use. It remembers the token counts of messages, so that
 // planning after one more step counts only the new messages.
 type Compactor struct {
-	config Config
-	model  token.Model    // of Config.Model
-	search *recall.Hybrid // nil without an Embedder
-	// tokenMemo remembers the counts of replacements: most of them are the same in the
-	// next plan.
-	tokenMemo *token.Memo
-	signing   signingKey
-	books     store.Documents // the notes of models
+	config  Config
+	model   token.Model    // of Config.Model
+	search  *recall.Hybrid // nil without an Embedder
+	signing signingKey
+	books   store.Documents // the notes of models
 }
 
 // New returns a Compactor. The error says which part of the configuration cannot be used.
@@ -50,6 +47,7 @@ func New(c Config) (*Compactor, error) {
 	c.Store.Log, c.Store.Plans = cmp.Or[store.Log](c.Store.Log, memory), cmp.Or[store.Plans](c.Store.Plans, memory)
 	c.Answers = cmp.Or(c.Answers, llm.NewAnswers(c.Store.Answers))
 	c.Memory = cmp.Or(c.Memory, NewMemory(0))
+	c.Counter = c.Memory.remembering(c.Counter)
 	if c.Summarizer == nil {
 		c.Summarizer = c.Memory.Summarizer(c.Counter)
 	}
@@ -58,7 +56,7 @@ func New(c Config) (*Compactor, error) {
 		c.Now = time.Now
 	}
 	c.Sign = c.Sign && c.Store.Documents != nil
-	out := &Compactor{config: c, model: model, tokenMemo: c.Memory.countingBy(c.Counter).messages, books: cmp.Or[store.Documents](c.Store.Documents, memory)}
+	out := &Compactor{config: c, model: model, books: cmp.Or[store.Documents](c.Store.Documents, memory)}
 	if c.Recall != nil && c.Recall.Embedder != nil {
 		out.search = &recall.Hybrid{Embedder: c.Recall.Embedder}
 	}
@@ -196,7 +194,7 @@ func (c *Compactor) requestSituation(ctx context.Context, q Request) (policy.Sit
 	k := s.state()
 	defer c.config.Memory.updateSize(s.conversation, k)
 	situation, err := c.baseSituation(ctx, q.Thread, &base, q.Profile, k.sizes)
-	situation.SentBase, situation.SentFixed = &sent, c.tokenMemo.Prompt(&sent)
+	situation.SentBase, situation.SentFixed = &sent, c.config.Counter.Prompt(&sent)
 	if q.Fixed > 0 {
 		situation.Fixed, situation.SentFixed = q.Fixed, q.Fixed
 	}

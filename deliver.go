@@ -27,9 +27,9 @@ func deliver(ctx context.Context, s *Session, loaded snapshot, situation *policy
 	if limit > 0 {
 		room = max(limit-f.Tokens, 0)
 	}
-	shown, brought, room := fitContents(rehydrated, situation.Count, room)
+	shown, brought, room := fitContents(rehydrated, situation.Counter.Message, room)
 	emitRehydrated(ctx, s, shown)
-	recalled, more, _ := fitContents(inject(ctx, s, loaded, situation, p, room), situation.Count, room)
+	recalled, more, _ := fitContents(inject(ctx, s, loaded, situation, p, room), situation.Counter.Message, room)
 	emitRecalled(ctx, s, situation, recalled)
 	shown, brought = append(shown, recalled...), brought+more
 	reminded := remind(ctx, s, loaded, f, mark, f.Tokens+brought)
@@ -40,7 +40,7 @@ func deliver(ctx context.Context, s *Session, loaded snapshot, situation *policy
 	if reminded.Text != "" {
 		harness := render.Rehydrated{Content: reminded.Text, At: reminded.At}
 		m := harness.Message()
-		shown, brought = append(shown, harness), brought+situation.Count(&m)
+		shown, brought = append(shown, harness), brought+situation.Counter.Message(&m)
 	}
 	tokens := f.Tokens + brought
 	// The situation may have been counted by an older plan's factor, or by one just measured.
@@ -65,7 +65,7 @@ func deliver(ctx context.Context, s *Session, loaded snapshot, situation *policy
 	if situation.Profile.Reach == render.Told { // no tools come, and the note only with a plan
 		base = situation.SentBase
 	}
-	s.state().saveLastStep(ctx, s.conversation, q.Step, cmp.Or(q.Fixed, s.c.tokenMemo.Prompt(base)))
+	s.state().saveLastStep(ctx, s.conversation, q.Step, cmp.Or(q.Fixed, s.c.config.Counter.Prompt(base)))
 	return out, nil
 }
 

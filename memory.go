@@ -29,13 +29,7 @@ type Memory struct {
 	summarizerMemory *summarize.Memory
 
 	mu       sync.Mutex
-	counting map[*token.Counter]counting
-}
-
-// counting is what compactors share that count alike.
-type counting struct {
-	summarizer *summarize.Extractive
-	messages   *token.Memo
+	counters map[*token.Counter]*token.Counter // those that remember, by those that they count as
 }
 
 // NewMemory returns a Memory of about that many bytes; 0 is DefaultMemory.
@@ -45,7 +39,7 @@ func NewMemory(bytes int) *Memory {
 		conversations:    lru.New[conversation, *sessionState](bytes / 2),
 		indexes:          lru.New[conversation, *removedIndex](bytes / 4),
 		summarizerMemory: summarize.NewMemory(bytes / 4),
-		counting:         map[*token.Counter]counting{},
+		counters:         map[*token.Counter]*token.Counter{},
 	}
 }
 
@@ -58,16 +52,17 @@ func (m *Memory) Bytes() int {
 
 // Summarizer is the extractive summarizer for a counter.
 func (m *Memory) Summarizer(c *token.Counter) *summarize.Extractive {
-	return m.countingBy(c).summarizer
+	return &summarize.Extractive{Counter: m.remembering(c).Lines, Memory: m.summarizerMemory}
 }
 
-func (m *Memory) countingBy(c *token.Counter) counting {
+// remembering is the counter that compactors share that count alike.
+func (m *Memory) remembering(c *token.Counter) *token.Counter {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.counting[c].messages == nil {
-		m.counting[c] = counting{&summarize.Extractive{Counter: c.TextMemo(), Memory: m.summarizerMemory}, token.NewMemo(c, 0)}
+	if m.counters[c] == nil {
+		m.counters[c] = c.Remembering(nil)
 	}
-	return m.counting[c]
+	return m.counters[c]
 }
 
 // updateSize accounts for what k has grown by, if it is still in memory.

@@ -174,7 +174,7 @@ func TestCountsAreShared(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if made[0].tokenMemo != made[1].tokenMemo {
+	if made[0].config.Counter != made[1].config.Counter {
 		t.Error("each has counts of its own")
 	}
 }

@@ -88,7 +88,7 @@ func (s *Session) Undo(ctx context.Context, n int) error {
 	return editPlan(ctx, s, "Undo", func(log *thread.Thread, next *plan.Plan) error {
 		later := func(from int) (tokens int) {
 			for i := from; i < log.Len(); i++ {
-				tokens += s.c.tokenMemo.Message(log.At(i))
+				tokens += s.c.config.Counter.Message(log.At(i))
 			}
 			return tokens
 		}
@@ -156,7 +156,7 @@ func showAgain(c *Compactor, log *thread.Thread, next *plan.Plan, id thread.ID) 
 	record, back := next.Record(ref), 0
 	for _, at := range unit {
 		if record.Covers().Contains(log.At(at).ID) {
-			back += c.tokenMemo.Message(log.At(at))
+			back += c.config.Counter.Message(log.At(at))
 		}
 	}
 	shown := func(id thread.ID) bool {

@@ -91,7 +91,7 @@ func buildSituation(ctx context.Context, s *Session, l snapshot, q planRequest) 
 	if err != nil {
 		return situation, err
 	}
-	situation.SentBase, situation.SentFixed = sent, s.c.tokenMemo.Prompt(sent)
+	situation.SentBase, situation.SentFixed = sent, s.c.config.Counter.Prompt(sent)
 	if q.Fixed > 0 {
 		situation.Fixed, situation.SentFixed = q.Fixed, q.Fixed
 		if l.plan.Empty() {
@@ -184,7 +184,7 @@ func (c *Compactor) baseSituation(ctx context.Context, t *thread.Thread, base *p
 	}
 	return policy.Situation{
 		Thread: t, Memo: &known.memo, Base: base, Profile: profile,
-		Counter: c.config.Counter, Count: c.tokenMemo.Message, CountText: c.config.Memory.Summarizer(c.config.Counter).Counter, Estimates: &known.estimates, Fixed: c.tokenMemo.Prompt(base),
+		Counter: c.config.Counter, Estimates: &known.estimates, Fixed: c.config.Counter.Prompt(base),
 		ChangedSizes: changed, PlainSizes: plain, LogSize: all,
 		Summarizer: c.config.Summarizer, Answers: c.config.Answers, Tools: c.config.Tools, CurrentSource: c.source(t), Now: c.config.Now(),
 	}, nil
@@ -292,10 +292,7 @@ func calibrateSituation(situation policy.Situation, factor float64) policy.Situa
 	if factor == 1 {
 		return situation
 	}
-	count := situation.Count
 	situation.Counter = situation.Counter.Scaled(factor)
-	situation.CountText = situation.Counter.Text
-	situation.Count = func(m *thread.Message) int { return scaled(count(m), factor) }
 	situation.Fixed, situation.SentFixed = scaled(situation.Fixed, factor), scaled(situation.SentFixed, factor)
 	situation.ChangedSizes, situation.PlainSizes = scaledAll(situation.ChangedSizes, factor), scaledAll(situation.PlainSizes, factor)
 	situation.Correction = factor

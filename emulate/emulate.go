@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event"
@@ -30,7 +29,7 @@ type Config struct {
 	APIs []string
 	// Key returns the key that signs what clients are given.
 	Key func(context.Context) ([]byte, error)
-	// Model returns what is known of a model, and the counter of its tokens.
+	// Model returns what is known of a model, and the counter of its tokens: one that remembers.
 	Model func(name string) (token.Model, *token.Counter, error)
 	// Summarizer makes the summaries of the Messages API; nil is summarize.Extractive. Answers are
 	// what models answered it before.
@@ -48,14 +47,11 @@ type Config struct {
 // what is left to send on. It is safe for concurrent use.
 type Emulator struct {
 	Config
-
-	mu    sync.Mutex
-	memos map[*token.Counter]*token.Memo
 }
 
 // New returns an emulator.
 func New(c Config) *Emulator {
-	return &Emulator{Config: c, memos: map[*token.Counter]*token.Memo{}}
+	return &Emulator{c}
 }
 
 // Request is a request as the proxy has read it. It is not changed.
@@ -180,20 +176,6 @@ func (w work) seal(ctx context.Context, t native.Token) (string, error) {
 		return "", err
 	}
 	return native.Seal(key, t), nil
-}
-
-// memo counts as a model does, and remembers its counts.
-func (e *Emulator) memo(model string) (*token.Memo, error) {
-	_, c, err := e.Model(model)
-	if err != nil {
-		return nil, err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.memos[c] == nil {
-		e.memos[c] = token.NewMemo(c, 0)
-	}
-	return e.memos[c], nil
 }
 
 func refusalAnswer(r *http.Request, why *native.Refusal) *http.Response {

@@ -114,18 +114,18 @@ func (n messages) applyEdits(ctx context.Context, m *native.Messages) (Result, e
 	case m.OnDemand:
 		return n.answerWithSummary(ctx, m)
 	}
-	memo, err := n.memo(m.Model)
+	_, counter, err := n.Model(m.Model)
 	if err != nil {
 		return Result{}, err
 	}
-	tokensOf := memo.Counter().Text
+	tokensOf := counter.Text
 	tokens := 0
 	if slices.ContainsFunc(m.Edits, func(e native.Edit) bool { return e.Trigger > 0 && !e.ByUses && m.Size() > e.Trigger }) {
 		p, err := decodedPrompt(m.Body())
 		if err != nil {
 			return n.forUpstream(m), nil // the provider says what is wrong with it
 		}
-		tokens = memo.Prompt(p)
+		tokens = counter.Prompt(p)
 	}
 	add := &addition{managed: true, iterate: namesBetas(n.r.HTTP.Header, native.BetaCompact)}
 	paused := false

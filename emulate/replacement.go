@@ -48,12 +48,11 @@ func (n messages) makeReplacement(ctx context.Context, m *native.Messages, instr
 	if err != nil {
 		return replacement{}, err
 	}
-	memo, err := n.memo(m.Model)
+	_, counter, err := n.Model(m.Model)
 	if err != nil {
 		return replacement{}, err
 	}
 	previous := m.Previous
-	counter := memo.Counter()
 	log, err := thread.New("native").Append(p.Messages...)
 	if err != nil {
 		return replacement{}, err
@@ -67,11 +66,11 @@ func (n messages) makeReplacement(ctx context.Context, m *native.Messages, instr
 	}
 	var out replacement
 	for i := range messages {
-		out.before += memo.Message(&messages[i])
+		out.before += counter.Message(&messages[i])
 	}
 	room := min(max(out.before/replacementShare, minReplacement), maxReplacement)
 	keep := cut.LastTokens{N: room / newestShare, SplitTurns: true}
-	at := keep.Cut(cut.Legal(log, thread.Pair(log)), func(i int) int { return memo.Message(&messages[i]) })
+	at := keep.Cut(cut.Legal(log, thread.Pair(log)), func(i int) int { return counter.Message(&messages[i]) })
 	for i := at; i < len(messages); i++ {
 		if messages[i].Kind == thread.Recap {
 			at = i + 1 // a summary is not quoted word for word

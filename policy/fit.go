@@ -356,7 +356,7 @@ func sentCount(s *Situation) int {
 func (s *Situation) given() strategy.Given {
 	return strategy.Given{
 		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
-		Count: s.Count, CountText: s.CountText, Sizes: s.ChangedSizes,
+		Count: s.Counter.Message, CountText: s.Counter.Lines, Sizes: s.ChangedSizes,
 		Tools: s.Tools, Current: s.CurrentSource, Summarizer: s.Summarizer, Correction: s.Correction, Name: s.Namer,
 		Answers: s.Answers, Instructions: s.Instructions, InstructionsBy: s.InstructionsBy, Sent: cachedRequest(s), Pins: s.pinnedPositions(),
 	}

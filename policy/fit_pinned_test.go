@@ -27,7 +27,7 @@ func TestPinnedBeyondTheBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Counter, s.Count, s.CountText, s.Fixed = counter, counter.Message, counter.Text, counter.Prompt(s.Base)
+	s.Counter, s.Fixed = counter, counter.Prompt(s.Base)
 	for _, m := range th.All() {
 		s.ChangedSizes = append(s.ChangedSizes, counter.Message(m))
 		s.PromptTokens += counter.Message(m)

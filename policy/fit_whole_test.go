@@ -37,7 +37,7 @@ func session(t *testing.T, steps int) *policy.Situation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &policy.Situation{Thread: th, Base: &prompt.Prompt{}, Counter: counter, Count: counter.Message, Now: fixedNow(), Fixed: counter.Prompt(&prompt.Prompt{}), Profile: render.For(wire.Anthropic), Summarizer: &summarize.Extractive{Counter: counter.Text}, CountText: counter.Text}
+	s := &policy.Situation{Thread: th, Base: &prompt.Prompt{}, Counter: counter, Now: fixedNow(), Fixed: counter.Prompt(&prompt.Prompt{}), Profile: render.For(wire.Anthropic), Summarizer: &summarize.Extractive{Counter: counter.Text}}
 	for _, m := range th.All() {
 		bare := *m
 		bare.Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(p thread.Part) bool { _, is := p.(thread.Reasoning); return is })
@@ -78,7 +78,7 @@ func TestSomethingAskedIsLeft(t *testing.T) {
 	}
 	s.Thread, s.ChangedSizes, s.PlainSizes = threadOf(t, messages...), nil, nil
 	for _, m := range s.Thread.All() {
-		s.ChangedSizes, s.PlainSizes = append(s.ChangedSizes, s.Count(m)), append(s.PlainSizes, s.Count(m))
+		s.ChangedSizes, s.PlainSizes = append(s.ChangedSizes, s.Counter.Message(m)), append(s.PlainSizes, s.Counter.Message(m))
 	}
 	for budget := 5; budget < 700; budget += 15 {
 		f, err := policy.Fit(t.Context(), s, "auto", strategy.Auto(), budget, budget)

@@ -239,7 +239,7 @@ func (s *history) planReplacement(name string, o *oldPart, sum summary.Summary, 
 	record.Summary, record.TokensAfter = sum, 0
 	first, _ := s.Thread.Index(o.span.First())
 	for _, m := range s.Profile.Replacement(*s.Thread.At(first), record, false) {
-		record.TokensAfter += s.Count(&m)
+		record.TokensAfter += s.Counter.Message(&m)
 	}
 	p := s.Draft(name)
 	p.Add(record)

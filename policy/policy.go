@@ -123,8 +123,7 @@ var ErrNothing = errors.New("nothing to compact")
 
 // Situation is a session before a model call: everything that a policy may ask. It is
 // built once per step (see Situate) and never changed after, so it may be read from
-// several goroutines. Thread, Base, Counter, Count, ChangedSizes and PlainSizes are
-// required.
+// several goroutines. Thread, Base, Counter, ChangedSizes and PlainSizes are required.
 type Situation struct {
 	Thread *thread.Thread
 	// Memo renders the thread under Current like render.Render, but only what is new; nil
@@ -148,14 +147,11 @@ type Situation struct {
 	// them to the caller.
 	CacheRule *plan.CacheRule
 
+	// Counter counts the same texts again and again, so let it remember them.
 	Counter *token.Counter
 	// Correction is the factor that Counter's figures were multiplied with, since the
 	// provider counts so much more; 0 is none. Summarizers count without it.
 	Correction float64
-	// Count is Counter.Message with a memory.
-	Count func(*thread.Message) int
-	// CountText is Counter.Text with a memory; nil is Counter.Text.
-	CountText func(string) int
 	// Estimates remembers the estimates of Session; nil estimates anew each time.
 	Estimates *Estimates
 	// ChangedSizes are the tokens of the thread's messages as the profile sends them once
@@ -236,9 +232,6 @@ func Situate(given Situation) (*Situation, error) {
 	s.pairs = sync.OnceValue(func() *thread.Pairing { return thread.Pair(t) })
 	if s.SentBase == nil {
 		s.SentBase, s.SentFixed = s.Base, s.Fixed
-	}
-	if s.CountText == nil {
-		s.CountText = s.Counter.Text
 	}
 	s.Rendered = nil
 	f, err := s.Render(s.Current)
@@ -397,13 +390,13 @@ func (s *Situation) Render(p *plan.Plan) (*Fitted, error) {
 		}
 		switch {
 		case !ok || o.Record.Action != plan.Include || o.Synthetic:
-			f.Sizes[n] = s.Count(m)
+			f.Sizes[n] = s.Counter.Message(m)
 		case i < rewritten:
 			f.Sizes[n] = s.ChangedSizes[i]
 		case rewritten == 0 || sameParts(m.Parts, s.Thread.At(i).Parts):
 			f.Sizes[n] = s.PlainSizes[i]
 		default: // the tool loop that was under way lost its reasoning
-			f.Sizes[n] = s.Count(m)
+			f.Sizes[n] = s.Counter.Message(m)
 		}
 		if ok {
 			next = i + 1

@@ -94,7 +94,7 @@ func stateOf(t testing.TB, th *thread.Thread, current *plan.Plan) *policy.Situat
 	}
 	given := policy.Situation{
 		Thread: th, Current: current, Base: &prompt.Prompt{}, Counter: counter,
-		Count: counter.Message, Now: fixedNow(), Fixed: counter.Prompt(&prompt.Prompt{}),
+		Now: fixedNow(), Fixed: counter.Prompt(&prompt.Prompt{}),
 	}
 	for _, m := range th.All() {
 		given.ChangedSizes = append(given.ChangedSizes, counter.Message(m))

@@ -90,6 +90,6 @@ func (l Timeline) placeholder(s *Situation, i int) (r plan.Clearing, saves bool)
 		r.PreservedFields[plan.ReplacementField] = strings.TrimSpace(fmt.Sprintf("[%s: %s]\n%s", blockSaid, hiddenReason, head))
 	}
 	replacement := s.Profile.Replacement(*m, r, true)[0]
-	r.TokensAfter = s.Count(&replacement)
+	r.TokensAfter = s.Counter.Message(&replacement)
 	return r, r.TokensAfter < r.TokensBefore && (len(m.Calls()) == 0 || !slices.Equal(replacement.Calls(), m.Calls()))
 }

@@ -202,7 +202,7 @@ func charsOf(s *Situation, m *thread.Message) int {
 		if part.Text != "" {
 			return utf8.RuneCountInString(part.Text)
 		}
-		return charsPerToken * s.Count(&thread.Message{Role: m.Role, Parts: []thread.Part{*part}})
+		return charsPerToken * s.Counter.Message(&thread.Message{Role: m.Role, Parts: []thread.Part{*part}})
 	})
 }
 

@@ -33,6 +33,7 @@ func (m *Memory) Counter(name string) (*token.Counter, error) {
 	}
 	c, err := token.New(name, nil)
 	if err == nil {
+		c = c.Remembering(nil)
 		m.counters[name] = c
 	}
 	return c, err

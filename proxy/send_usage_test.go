@@ -17,19 +17,18 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // dense is a provider that counts more tokens than our counter does.
 func dense(t testing.TB, factor float64) *proxytest.Upstream {
 	up := strict(t)
-	memo := token.NewMemo(counter(), 0)
+	counting := counter().Remembering(nil)
 	var mu sync.Mutex
 	up.Count = func(p *prompt.Prompt) int {
 		mu.Lock()
 		defer mu.Unlock()
-		return int(factor * float64(memo.Prompt(p)))
+		return int(factor * float64(counting.Prompt(p)))
 	}
 	return up
 }

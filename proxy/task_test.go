@@ -105,12 +105,12 @@ func strict(t testing.TB) *proxytest.Upstream {
 
 // counted counts as the proxy does.
 func counted() func(*prompt.Prompt) int {
-	memo := token.NewMemo(counter(), 0)
+	counting := counter().Remembering(nil)
 	var mu sync.Mutex
 	return func(p *prompt.Prompt) int {
 		mu.Lock()
 		defer mu.Unlock()
-		return memo.Prompt(p)
+		return counting.Prompt(p)
 	}
 }
 

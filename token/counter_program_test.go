@@ -38,8 +38,8 @@ func TestProgramsRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if memo := token.NewMemo(counter, 0).Prompt(p); memo != counter.Prompt(p) {
-				t.Errorf("%s: the memo counts %d, not %d", c.body, memo, counter.Prompt(p))
+			if known := counter.Remembering(nil).Prompt(p); known != counter.Prompt(p) {
+				t.Errorf("%s: %d tokens from memory, not %d", c.body, known, counter.Prompt(p))
 			}
 			return counter.Prompt(p)
 		}

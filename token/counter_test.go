@@ -189,11 +189,11 @@ func genPrompt() *rapid.Generator[*prompt.Prompt] {
 	})
 }
 
-// The law that budget fitting relies on, and the memo against fresh counts.
+// The law that budget fitting relies on, and remembered counts against fresh ones.
 func TestPromptIsTheSumOfItsParts(t *testing.T) { // A13
 	for _, name := range allCounters {
 		c := counter(t, name)
-		memo := NewMemo(c, 3) // so small that it forgets all the time
+		memo := c.Remembering(nil)
 		t.Run(name, property.Test(func(t *rapid.T) {
 			p := genPrompt().Draw(t, "prompt")
 			sum := c.Overhead() + c.System(p.System) + c.Tools(p.Tools)

@@ -438,7 +438,7 @@ func (t *tally) addCall(c thread.ToolCall, size int) {
 	same.Times++
 	same.Tokens += size
 
-	class, path := toolclass.ClassOf(c.Name), describe.Target(c)
+	class, path := toolclass.ClassOf(c.Name), toolclass.Path(c)
 	if path == "" || class != toolclass.Read && class != toolclass.Edit && class != toolclass.Write {
 		return
 	}

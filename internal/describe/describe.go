@@ -3,18 +3,20 @@ package describe
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/toolclass"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // The names of arguments for what a call searches, where, and what it runs.
 var (
 	soughtNames = []string{"pattern", "query", "regex"}
-	placeNames  = []string{"file_path", "path", "filePath", "absolute_path", "filename", "file", "url"}
+	placeNames  = slices.Concat(toolclass.PathArguments, []string{"url"})
 	actionNames = []string{"command", "cmd", "description", "prompt"}
 )
 
@@ -46,9 +48,6 @@ func Call(c thread.ToolCall) string {
 	}
 	return strings.Join(words, " ")
 }
-
-// Target returns the file or page of a call, or "".
-func Target(c thread.ToolCall) string { return argument(gjson.Parse(c.Arguments), placeNames) }
 
 func argument(arguments gjson.Result, names []string) string {
 	for _, name := range names {

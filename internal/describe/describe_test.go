@@ -10,6 +10,7 @@ import (
 func TestCall(t *testing.T) {
 	for _, c := range []struct{ name, arguments, want string }{
 		{"Read", `{"file_path":"/a/b.go","limit":5}`, "Read /a/b.go"},
+		{"NotebookEdit", `{"notebook_path":"/a/b.ipynb","new_source":"x"}`, "NotebookEdit /a/b.ipynb"},
 		{"Bash", `{"command":"go test ./...","description":"Run the tests"}`, "Bash go test ./..."},
 		{"shell", `{"command":["bash","-lc","ls -la"],"workdir":"/w"}`, "shell bash -lc ls -la"},
 		{"Grep", `{"path":"cmd","pattern":"func Run"}`, "Grep func Run in cmd"},

@@ -26,7 +26,7 @@ var argumentFields = []struct {
 	field string
 	names []string
 }{
-	{"path", slices.Concat(pathArguments, []string{"dir_path", "directory"})},
+	{"path", slices.Concat(PathArguments, []string{"dir_path", "directory"})},
 	{"command", []string{"command", "cmd"}},
 	{"pattern", []string{"pattern", "regex", "query", "search_term", "glob"}},
 	{"url", []string{"url", "uri"}},
@@ -221,12 +221,12 @@ func lines(s string) int {
 	return strings.Count(s, "\n") + 1
 }
 
-// pathArguments are the names of arguments that are a file.
-var pathArguments = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "filename", "file", "file_name", "target_file", "notebook_path"}
+// PathArguments are the names of arguments that are a file, the usual ones first.
+var PathArguments = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "filename", "file", "file_name", "target_file", "notebook_path"}
 
 // Path returns the file among the arguments of a call, or "".
 func Path(call thread.ToolCall) string {
-	for _, name := range pathArguments {
+	for _, name := range PathArguments {
 		if v := gjson.Get(call.Arguments, name); v.Type == gjson.String && v.Str != "" {
 			return v.Str
 		}

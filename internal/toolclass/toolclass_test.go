@@ -88,7 +88,7 @@ func TestKeyFields(t *testing.T) {
 // TestSource: whatever an agent calls the argument, a read and a write of a file have one source.
 func TestSource(t *testing.T) {
 	want := Source(thread.ToolCall{Name: "Read", Arguments: `{"file_path":"/a/b.go"}`})
-	for _, name := range pathArguments {
+	for _, name := range PathArguments {
 		call := thread.ToolCall{Name: "edit", Arguments: `{"` + name + `":"/a/b.go","newString":"x"}`}
 		if got := Source(call); got != want || Path(call) != "/a/b.go" {
 			t.Errorf("%s: %q, %q, and not %q", name, got, Path(call), want)

@@ -25,7 +25,7 @@ import (
 type agentLoop struct {
 	*replay
 	ctx       context.Context
-	memo      *token.Memo
+	counter   *token.Counter
 	policy    policy.Policy
 	tools     int // size of the recall tools, in tokens
 	compactor *palimpsest.Compactor
@@ -43,7 +43,7 @@ type agentLoop struct {
 const answerRoom = 20_000
 
 func (r *replay) agentLoop(ctx context.Context, p policy.Policy, counter *token.Counter) (*agentLoop, error) {
-	h := &agentLoop{replay: r, ctx: ctx, policy: p, memo: token.NewMemo(counter, 0), now: references.PlanTime(), base: *r.Base, seed: maphash.MakeSeed()}
+	h := &agentLoop{replay: r, ctx: ctx, policy: p, counter: counter.Remembering(nil), now: references.PlanTime(), base: *r.Base, seed: maphash.MakeSeed()}
 	h.base.Model = r.model.Name
 	var err error
 	h.compactor, err = palimpsest.New(palimpsest.Config{
@@ -116,7 +116,7 @@ func (h *agentLoop) shownHistory(k int, p *plan.Plan) (*references.Shown, error)
 func (h *agentLoop) sizesAfter() ([]int, error) {
 	messages := h.replay.Thread.Messages()
 	out := make([]int, len(h.requests))
-	fresh, err := h.replay.agentLoop(h.ctx, h.policy, h.memo.Counter())
+	fresh, err := h.replay.agentLoop(h.ctx, h.policy, h.counter)
 	if err != nil {
 		return nil, err
 	}
@@ -142,12 +142,12 @@ func (h *agentLoop) block(m *thread.Message) (b ledger.Block, plain bool) {
 			return h.blocks[i], true
 		}
 	}
-	return ledger.Block{Hash: h.hash(m.Role, m.Parts)<<8 | madeBlock, Tokens: h.memo.Message(m)}, false
+	return ledger.Block{Hash: h.hash(m.Role, m.Parts)<<8 | madeBlock, Tokens: h.counter.Message(m)}, false
 }
 
 func (h *agentLoop) requestHead(sent *prompt.Prompt) ledger.Block {
 	whole := prompt.Prompt{System: sent.System, Tools: sent.Tools}
-	return ledger.Block{Hash: h.hash(sent.System, sent.Tools)<<8 | headBlock, Tokens: h.memo.Prompt(&whole)}
+	return ledger.Block{Hash: h.hash(sent.System, sent.Tools)<<8 | headBlock, Tokens: h.counter.Prompt(&whole)}
 }
 
 func (h *agentLoop) hash(what ...any) uint64 {

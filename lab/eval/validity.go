@@ -129,7 +129,7 @@ func (v *ValidityReport) replay(ctx context.Context, s *references.Session, p po
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 		row.Prompts++
-		if h.memo.Prompt(sent.Prompt) > budget {
+		if h.counter.Prompt(sent.Prompt) > budget {
 			row.Over++
 		}
 		if why := references.RefusalReason(codec, sent.Prompt); why != "" {

@@ -60,7 +60,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	memo := token.NewMemo(counter, 0)
+	counter = counter.Remembering(nil)
 	var mu sync.Mutex
 	m := &model{parts: *steps, turn: *turn, vague: *vague, facts: *facts, told: map[int]bool{}, missed: map[int]bool{}}
 	if *steer {
@@ -80,7 +80,7 @@ func run() error {
 	up := &proxytest.Upstream{Window: *window, NoCompaction: *plain, Chains: *holds, Model: think, Count: func(p *prompt.Prompt) int {
 		mu.Lock()
 		defer mu.Unlock()
-		return memo.Prompt(p)
+		return counter.Prompt(p)
 	}}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -40,14 +40,15 @@ func policyContenders(ctx context.Context, counter *token.Counter) ([]Contender,
 			return m.ShownBy(history, res.Prompt, res.Manifest, res.After-res.Fixed)
 		}})
 	}
-	memo, summarizer := token.NewMemo(counter, 0), &summarize.Extractive{Counter: counter.Text}
+	counter = counter.Remembering(nil)
+	summarizer := &summarize.Extractive{Counter: counter.Text}
 	// The others make the plan of a compaction that was asked for, due or not. What it
 	// leaves over the budget is shown, not repaired.
 	for _, p := range []policy.Policy{policy.Ladder{}, policy.Session{}, policy.Timeline{}, policy.Workstream{}, policy.Loop{}} {
 		all = append(all, Contender{p.Name(), func(m *Moment, budget int) *Shown {
 			history, fixed := m.Thread.Prefix(m.At), counter.Overhead()+m.Fixed
 			s, err := policy.Situate(policy.Situation{
-				Thread: history, Base: m.Base, Profile: Profile(), Counter: counter, Count: memo.Message,
+				Thread: history, Base: m.Base, Profile: Profile(), Counter: counter,
 				ChangedSizes: m.Sizes[:m.At], PlainSizes: m.Sizes[:m.At], Fixed: fixed,
 				Window: budget + fixed, Budget: budget + fixed, Forced: true,
 				Summarizer: summarizer, Tools: toolpolicy.New(nil), Now: PlanTime(),
