@@ -205,7 +205,8 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 		b.Model = cmp.Or(first.model, b.Model)
 		messages, err := anthropic.DecodeMessage(u.raw())
 		if err != nil {
-			return Transcript{}, &SyntaxError{Line: first.number, Path: "message", Err: err}
+			s.report.warn(first.number, "a message cannot be read and was left out: %v", err)
+			continue
 		}
 		dropForeignBytes(messages)
 		eachResult(messages, func(r *thread.ToolResult) {

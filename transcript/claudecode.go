@@ -12,18 +12,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
-
-// claudeSilent are the line types of Claude Code without a message.
-var claudeSilent = scan.WordSet(`
-	progress file-history-snapshot file-history-delta queue-operation system summary custom-title ai-title agent-name
-	agent-color agent-setting tag pr-link last-prompt permission-mode mode atis-latch api-request api-request-blob
-	api-request-shape tools-used worktree-state bridge-session cost-state relocated frame-link started result
-	content-replacement marble-origami-commit marble-origami-snapshot attribution-snapshot speculation-accept task-summary
-	api-request-resumed artifact-autoreact-ledger artifact-comment-monitor continued-in data-flow-incomplete data-flow-records derived-from dev-mods
-	ended-by-model history-suppression host-row hybrid-organization isolation-latch memory-mode observer-ref repl-mode resume-head-vouch session-owner`)
 
 // ccLine is a line of a Claude Code session.
 type ccLine struct {
@@ -205,7 +195,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		case kind == "attachment":
 			name += "/" + f.Get("attachment").Get("type").String()
 		}
-		if lost := attached && f.Get("attachment").Get("content").Exists(); kind == "attachment" && !lost || claudeSilent[kind] || virtual {
+		if empty := attached && !f.Get("attachment").Get("content").Exists(); empty || known["claude-code"][name] || virtual {
 			s.report.skip(name)
 		} else {
 			s.report.unknown(name)
@@ -270,7 +260,13 @@ func denialOf(kind string, result gjson.Result, version string) (d ccDenial) {
 // message reads an API message into l.
 func (s *ccSession) message(l *ccLine, message gjson.Result) {
 	content := message.Get("content")
-	l.content = strings.Clone(content.Raw)
+	if l.content = strings.Clone(content.Raw); content.IsObject() { // one block
+		l.content = "[" + l.content + "]"
+		content = gjson.Parse(l.content)
+	}
+	if content.Type != gjson.String && !content.IsArray() {
+		s.report.unknown(l.role + " without message.content")
+	}
 	if l.role == "assistant" {
 		l.messageID = strings.Clone(message.Get("id").Str)
 		l.model = strings.Clone(message.Get("model").Str)
@@ -281,7 +277,7 @@ func (s *ccSession) message(l *ccLine, message gjson.Result) {
 	blank := l.role == "assistant"
 	for block := range rawjson.Items(content) {
 		kind := block.Get("type").Str
-		blank = blank && kind == "text" && strings.TrimSpace(block.Get("text").Str) == ""
+		blank = blank && kind == "text" && block.Get("text").Type == gjson.String && strings.TrimSpace(block.Get("text").Str) == ""
 		switch kind {
 		case "tool_use":
 			l.calls = append(l.calls, strings.Clone(block.Get("id").Str))
@@ -364,27 +360,25 @@ var plainName = lazyregexp.New(`^[a-zA-Z0-9_-]+$`)
 // thinking out.
 func dropForeignBytes(messages []thread.Message) {
 	foreign := false
-	for i := range messages {
-		for k, part := range messages[i].Parts {
+	for _, m := range messages {
+		for k, part := range m.Parts {
 			switch p := part.(type) {
 			case thread.Reasoning:
 				if p.Signature == "" {
 					p.Source, foreign = thread.Source{}, true
-					messages[i].Parts[k] = p
+					m.Parts[k] = p
 				}
 			case thread.ToolCall:
 				if !plainName().MatchString(p.ID) || !plainName().MatchString(p.Name) {
 					p.Source, foreign = thread.Source{}, true
-					messages[i].Parts[k] = p
+					m.Parts[k] = p
 				}
 			case thread.ToolResult:
 				foreign = foreign || !plainName().MatchString(p.CallID)
 			}
 		}
 	}
-	for i := range messages {
-		if foreign {
-			messages[i].Frame = nil // it holds the same bytes
-		}
+	for i := 0; foreign && i < len(messages); i++ {
+		messages[i].Frame = nil // it holds the same bytes
 	}
 }

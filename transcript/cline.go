@@ -8,7 +8,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -35,6 +34,7 @@ func readCline(j *importJob) ([]Transcript, error) {
 			if about := m.Get("modelInfo"); about.Exists() {
 				b.Model, b.Provider = firstText(about, "modelId", "id"), firstText(about, "providerId", "provider")
 			}
+			b.report.expects("message", m, "content")
 			switch role := m.Get("role").Str; {
 			case m.Get("metadata.displayOnly").Bool():
 				b.report.skip("message for the user alone")
@@ -43,16 +43,13 @@ func readCline(j *importJob) ([]Transcript, error) {
 			case role == "user":
 				clineUser(b, m.Get("content"))
 			case role == "assistant":
-				answerBlocks(b, typed(m.Get("content")), answerSilent, false)
+				answerBlocks(b, typed(m.Get("content")), false)
 			default:
 				b.unknownRole(role)
 			}
 		}
 	})
 }
-
-// answerSilent are the blocks of answers that no model sees.
-var answerSilent = scan.WordSet("turn_ended")
 
 // clineWords matches the element in which Cline puts what the user says.
 var clineWords = lazyregexp.New(`(?s)^\s*<(task|user_input|user_message|feedback)\b[^<>]*>\n?(.*?)\n?</(task|user_input|user_message|feedback)>\s*$`)
@@ -69,7 +66,7 @@ func clineUser(b *builder, content gjson.Result) {
 			}
 			b.answer(r)
 		case kind == "file":
-			attached = append(attached, textParts(strings.TrimSpace(p.Get("path").Str+"\n"+p.Get("content").Str))...)
+			attached = append(attached, textParts(strings.TrimSpace(p.Get("path").Str+"\n"+partsText(readParts(p.Get("content")))))...)
 		case strings.HasPrefix(strings.TrimSpace(p.Get("text").Str), "<environment_details>"):
 			added = append(added, clinePart(p)...)
 		default:

@@ -214,6 +214,9 @@ func (j *importJob) readTree(id, parent string, apart func(record) bool, build f
 			return
 		}
 		own, up, last := v.Get(id).Str, v.Get(parent), ""
+		if to := v.Get("targetId"); to.Exists() && v.Get("type").Str == "leaf" { // of pi: the user went there
+			up = to
+		}
 		if n := len(tree.entries); n > 0 {
 			last = tree.entries[n-1].id
 		}

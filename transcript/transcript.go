@@ -142,6 +142,17 @@ func (r *Report) warn(line int, format string, args ...any) {
 	r.Warnings = append(r.Warnings, Warning{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
+// expects tells of a message that has its content, a text or blocks, at none of the paths: it is not empty, but
+// cannot be read.
+func (r *Report) expects(what string, m gjson.Result, paths ...string) {
+	for _, path := range paths {
+		if v := m.Get(path); v.Type == gjson.String || v.Type == gjson.JSON {
+			return
+		}
+	}
+	r.unknown(what + " without " + paths[0])
+}
+
 // warnUnknown says which entries were not recognised: nobody knows whether the model saw them.
 func (r *Report) warnUnknown() {
 	if len(r.Unknown) == 0 {
