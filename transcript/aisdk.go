@@ -150,10 +150,8 @@ func aiInvocation(b *builder, p gjson.Result, name string) {
 		}
 	case "result":
 		r.Structured, r.Content = structuredResult(p.Get("result"))
-	case "output-error":
-		r.Outcome, r.Content = thread.Failure, textParts(p.Get("errorText").Str)
-	case "output-denied":
-		r.Outcome, r.Content = thread.Failure, textParts(p.Get("approval.reason").Str)
+	case "output-error", "output-denied":
+		r.Outcome, r.Content = thread.Failure, firstParts(p, "errorText", "approval.reason")
 	default: // the call is still open
 		return
 	}

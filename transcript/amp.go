@@ -55,9 +55,7 @@ func ampUser(b *builder, content gjson.Result) {
 			continue
 		}
 		run := p.Get("run")
-		if !run.IsObject() {
-			b.report.unknown("result without run")
-		}
+		b.report.expects("result", p, "run")
 		status := run.Get("status").Str
 		r := thread.ToolResult{CallID: b.openCallID(firstText(p, "toolUseID", "tool_use_id")), Outcome: outcomeOf(status != "done")}
 		if status == "rejected-by-user" {

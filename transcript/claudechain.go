@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -305,12 +306,11 @@ func moveResultsUp(all []*ccUnit) []*ccUnit {
 // raw returns the API message that the lines make up, with the bytes of its blocks.
 func (u *ccUnit) raw() string {
 	first := u.lines[0]
-	if first.role != "assistant" {
-		content := first.content
-		if content == "" || content == "null" {
-			content = "[]"
-		}
-		return `{"role":"user","content":` + content + `}`
+	switch c := first.content; {
+	case first.role != "assistant" && first.whole == "":
+		return `{"role":"user","content":` + c + `}`
+	case first.role != "assistant", len(u.lines) == 1 && strings.HasPrefix(c, "[{"):
+		return first.whole
 	}
 	var blocks []string
 	for _, l := range u.lines {

@@ -21,6 +21,7 @@ type ccLine struct {
 	number       int
 	role         string // user, assistant, attachment or boundary
 	content      string // raw JSON of the message's content
+	whole        string // the message as the API has it, in which the content is; empty for others
 	messageID    string // the API's id of an assistant message
 	answer       int    // the number of the answer that the line is part of; 0 for none
 	at           int    // its place in the tree
@@ -140,7 +141,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 	switch {
 	case (kind == "user" || kind == "assistant") && message.IsObject() && !f.Get("isVirtual").Bool():
 		s.name = cmp.Or(s.name, own("sessionId"), own("session_id"))
-		l.role = kind
+		l.role = own("type")
 		if !f.Get("parentUuid").Exists() && !l.side {
 			l.parent = s.newest
 		}
@@ -166,7 +167,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 			s.commands[l.uuid] = true
 		}
 		result := f.Get("toolUseResult")
-		l.partial = result.IsObject() && result.Get("interrupted").Bool()
+		l.partial = strings.Contains(result.Raw, `"interrupted"`) && !strings.Contains(result.Raw, `"interrupted":false`) && result.Get("interrupted").Bool()
 		l.denial = denialOf(f.Str("toolDenialKind"), result, f.Str("version"))
 	case kind == "queue-operation" && s.queued(l, f.Str("operation"), own("content")):
 	case kind == "attachment" && f.Get("attachment").Get("type").Str == "queued_command" && f.Get("attachment").Get("prompt").Exists():
@@ -260,13 +261,12 @@ func denialOf(kind string, result gjson.Result, version string) (d ccDenial) {
 // message reads an API message into l.
 func (s *ccSession) message(l *ccLine, message gjson.Result) {
 	content := message.Get("content")
-	if l.content = strings.Clone(content.Raw); content.IsObject() { // one block
-		l.content = "[" + l.content + "]"
-		content = gjson.Parse(l.content)
-	}
-	if content.Type != gjson.String && !content.IsArray() {
+	if content.Type != gjson.String && content.Type != gjson.JSON {
 		s.report.unknown(l.role + " without message.content")
 	}
+	l.whole = anthropicWhole(l.role, content)
+	l.content = l.whole[len(`{"role":"","content":`)+len(l.role) : len(l.whole)-1]
+	content = gjson.Parse(l.content)
 	if l.role == "assistant" {
 		l.messageID = strings.Clone(message.Get("id").Str)
 		l.model = strings.Clone(message.Get("model").Str)
@@ -289,7 +289,7 @@ func (s *ccSession) message(l *ccLine, message gjson.Result) {
 	}
 	if blank { // the client does not send it, because the API would refuse it
 		s.report.skip("blank text")
-		l.content = ""
+		l.content, l.whole = "", ""
 	}
 }
 

@@ -61,31 +61,21 @@ func clineUser(b *builder, content gjson.Result) {
 		switch kind := p.Get("type").Str; {
 		case kind == "tool_result":
 			r := thread.ToolResult{CallID: b.openCallID(p.Get("tool_use_id").Str), Tool: p.Get("name").Str, Outcome: outcomeOf(p.Get("is_error").Bool())}
-			for block := range geminiParts(p.Get("content")) {
-				r.Content = append(r.Content, clinePart(block)...)
-			}
+			r.Content = readParts(p.Get("content"))
 			b.answer(r)
 		case kind == "file":
 			attached = append(attached, textParts(strings.TrimSpace(p.Get("path").Str+"\n"+partsText(readParts(p.Get("content")))))...)
 		case strings.HasPrefix(strings.TrimSpace(p.Get("text").Str), "<environment_details>"):
-			added = append(added, clinePart(p)...)
+			added = append(added, readParts(p)...)
 		default:
 			if m := clineWords().FindStringSubmatch(p.Get("text").Str); m != nil && m[1] == m[3] {
 				said = append(said, textParts(m[2])...)
 				continue
 			}
-			said = append(said, clinePart(p)...)
+			said = append(said, readParts(p)...)
 		}
 	}
 	b.sayAny(thread.Plain, said)
 	b.sayAny(thread.Attached, attached)
 	b.sayAny(thread.Injected, added)
-}
-
-// clinePart reads a block; of a file it is what stands in it.
-func clinePart(p gjson.Result) []thread.Part {
-	if p.Get("type").Str == "file" && p.Get("content").Type == gjson.String {
-		return textParts(p.Get("content").Str)
-	}
-	return readParts(p)
 }

@@ -144,7 +144,7 @@ func copilotUser(b *builder, data gjson.Result) {
 	var attached []thread.Part
 	for a := range rawjson.Items(data.Get("attachments")) {
 		if a.Get("data").Exists() || a.Get("assetId").Exists() {
-			attached = append(attached, filePart(a))
+			attached = append(attached, fileMedia(a))
 		} else {
 			attached = append(attached, textParts(strings.TrimSpace("Attached "+firstText(a, "path", "displayName", "filePath", "title")+"\n"+firstText(a, "text", "content", "url")))...)
 		}

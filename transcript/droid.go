@@ -78,16 +78,21 @@ func (b *builder) anthropicMessage(role string, kind thread.Kind, content gjson.
 		b.unknownRole(role)
 		return
 	}
-	switch {
-	case content.Type == gjson.Null:
-		content.Raw = "[]"
-	case content.IsObject(): // one block
-		content.Raw = "[" + content.Raw + "]"
-	}
-	messages, err := anthropic.DecodeMessage(`{"role":"` + role + `","content":` + content.Raw + `}`)
+	messages, err := anthropic.DecodeMessage(anthropicWhole(role, content))
 	if err != nil {
 		b.report.warn(b.line, "a message cannot be read and was left out: %v", err)
 	}
 	dropForeignBytes(messages)
 	b.add(kind, messages...)
+}
+
+// anthropicWhole is the message of a content, which may be one block.
+func anthropicWhole(role string, content gjson.Result) string {
+	raw := content.Raw
+	if content.Type == gjson.Null {
+		raw = "[]"
+	} else if content.IsObject() {
+		raw = "[" + raw + "]"
+	}
+	return `{"role":"` + role + `","content":` + raw + `}`
 }

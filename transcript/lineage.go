@@ -3,6 +3,8 @@ package transcript
 import (
 	"slices"
 	"strconv"
+	"strings"
+	"unsafe"
 
 	"github.com/tidwall/gjson"
 )
@@ -171,7 +173,7 @@ type record struct {
 const maxSwapped = 8
 
 // linesInOrder is lines for a session whose lines have an id, and the id of the one that they follow, at these paths.
-// A line that stands before that, as two writers at once leave it, comes behind it.
+// A line that stands before that, as two writers at once leave it, comes behind it. What read gets is valid until it returns.
 func (j *importJob) linesInOrder(id, parent string, known func(id string) bool, read func(v gjson.Result, number int)) error {
 	var waiting []record
 	next := func() {
@@ -191,8 +193,14 @@ func (j *importJob) linesInOrder(id, parent string, known func(id string) bool, 
 			waiting = slices.Insert(waiting, at, first)
 		}
 	}
-	err := j.lines(func(v gjson.Result, number int) {
-		if waiting = append(waiting, record{Result: v, line: number}); len(waiting) > maxSwapped {
+	err := j.in.each(func(line []byte, number int) {
+		if v := gjson.Parse(unsafe.String(unsafe.SliceData(line), len(line))); len(waiting) == 0 { // nearly always
+			if up := v.Get(parent).Str; up == "" || known(up) {
+				read(v, number)
+				return
+			}
+		}
+		if waiting = append(waiting, record{Result: gjson.ParseBytes(line), line: number}); len(waiting) > maxSwapped {
 			next()
 		}
 	})
@@ -209,6 +217,7 @@ func (j *importJob) readTree(id, parent string, apart func(record) bool, build f
 	var tree lineage[record]
 	known := func(id string) bool { return tree.find(id) >= 0 }
 	err := j.linesInOrder(id, parent, known, func(v gjson.Result, number int) {
+		v = gjson.Parse(strings.Clone(v.Raw))
 		r := record{Result: v, line: number, loose: !v.Get(parent).Exists()}
 		if apart(r) {
 			return

@@ -136,7 +136,7 @@ func openCode2Message(b *builder, m gjson.Result) {
 	case "user":
 		b.report.expects(kind, m, "text")
 		for f := range rawjson.Items(m.Get("files")) {
-			text = append(text, filePart(f))
+			text = append(text, readParts(f)...)
 		}
 		b.say(thread.User, thread.Plain, text...)
 	case "synthetic", "system":

@@ -93,20 +93,14 @@ func readParts(v gjson.Result) (all []thread.Part) {
 		return reasoningParts(v, readReasoning(v))
 	case v.Get("image_urls").IsArray():
 		return imageParts(v.Get("image_urls"))
-	case v.Get("resource.text").Exists(), v.Get("source.type").Str == "text": // a resource of the Model Context Protocol, a document
-		return textParts(firstText(v, "resource.text", "source.data"))
-	case isFile[kind], strings.HasSuffix(kind, "_url"), v.Get("inlineData").Exists(), v.Get("fileData").Exists():
-		return []thread.Part{filePart(v)}
+	case v.Get("resource.text").Exists(), v.Get("source.type").Str == "text", kind == "file" && v.Get("content").Type == gjson.String:
+		return textParts(firstText(v, "resource.text", "source.data", "content")) // a resource of the Model Context Protocol, a document, a file of Cline
+	case isFile[kind], strings.HasSuffix(kind, "_url"), v.Get("inlineData").Exists(), v.Get("fileData").Exists(), v.Get("mime").Exists():
+		if m := fileMedia(v); m.Data != "" || m.URL != "" { // else it is known by a name that nobody here knows
+			return []thread.Part{m}
+		}
 	}
 	return []thread.Part{opaquePart(v)}
-}
-
-// filePart reads a block that holds a file. One that holds none stays as it is.
-func filePart(v gjson.Result) thread.Part {
-	if m := fileMedia(v); m.Data != "" || m.URL != "" { // else it is known by a name that nobody here knows
-		return m
-	}
-	return opaquePart(v)
 }
 
 // isFile has the types of blocks that hold a file.

@@ -43,11 +43,8 @@ func readQwenCode(j *importJob) ([]Transcript, error) {
 func qwenRecord(b *builder, r record) {
 	b.at(r.line, parseTime(r.Get("timestamp").Str))
 	subtype, parts := r.Get("subtype").Str, r.Get("message.parts")
-	kind := r.Get("type").Str
-	if kind != "system" {
-		b.report.expects(kind, r.Result, "message.parts")
-	}
-	switch {
+	b.report.expects("record", r.Result, "message.parts", "systemPayload", "subtype")
+	switch kind := r.Get("type").Str; {
 	case kind == "system" && subtype == "chat_compression":
 		qwenCompression(b, r.Get("systemPayload"))
 	case kind == "system" && (subtype == "" || known["qwen-code"][subtype]) && !parts.Exists():

@@ -135,7 +135,7 @@ func count(counts *map[string]int, what string) {
 	if *counts == nil {
 		*counts = map[string]int{}
 	}
-	(*counts)[what]++
+	(*counts)[strings.Clone(what)]++ // it may be a part of a line, which is not kept
 }
 
 func (r *Report) warn(line int, format string, args ...any) {
@@ -249,11 +249,7 @@ type importJob struct {
 }
 
 func (j *importJob) lines(read func(v gjson.Result, number int)) error {
-	_, err := j.eachValue(func(v value) ([]Transcript, error) {
-		read(v.Result, v.line)
-		return nil, nil
-	})
-	return err
+	return j.in.each(func(line []byte, number int) { read(gjson.ParseBytes(line), number) })
 }
 
 var (
