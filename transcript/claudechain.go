@@ -30,7 +30,7 @@ type ccChain struct {
 // chains divides the lines into the main conversation and those beside it, each
 // in file order.
 func (s *ccSession) chains() (main []*ccLine, side []*ccChain) {
-	on := s.tree.path(s.lastMainBefore(len(s.lines)), s.joinRoot)
+	on := s.tree.path(s.lastMainBefore(len(s.lines)), s.report, s.joinRoot)
 	s.addSummaries(on)
 	s.addParallelLines(on)
 	byName := map[string]*ccChain{}

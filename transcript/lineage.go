@@ -51,16 +51,18 @@ func (l *lineage[E]) find(id string) int {
 }
 
 // path marks the entries from one up to the first. Where an entry follows none, join says where
-// the path goes on: -1 ends it, and so does an entry that is on the path.
-func (l *lineage[E]) path(from int, join func(root int, on []bool) int) []bool {
+// the path goes on: -1 ends it, and so does an entry that is on the path: it is told, as there is a circle.
+func (l *lineage[E]) path(from int, report *Report, join func(root int, on []bool) int) []bool {
 	on := make([]bool, len(l.entries))
-	l.extend(on, from, join)
+	if met := l.extend(on, from, join); met >= 0 {
+		report.warn(l.entries[met].line, "the entries follow each other in a circle, which was cut before this one")
+	}
 	return on
 }
 
-// extend marks the entries from one up to the first that is marked, as path does.
-func (l *lineage[E]) extend(on []bool, from int, join func(root int, on []bool) int) {
-	for at := from; at >= 0 && !on[at]; {
+// extend marks the entries from one up to the first that is marked, as path does. It returns that, or -1.
+func (l *lineage[E]) extend(on []bool, from int, join func(root int, on []bool) int) (at int) {
+	for at = from; at >= 0 && !on[at]; {
 		on[at] = true
 		if up := l.parent(at); up >= 0 {
 			at = up
@@ -68,6 +70,7 @@ func (l *lineage[E]) extend(on []bool, from int, join func(root int, on []bool) 
 			at = join(at, on)
 		}
 	}
+	return at
 }
 
 // roots are, for each entry that is not on the path, the highest one that is not: entries of one
@@ -256,7 +259,7 @@ func (j *importJob) readTree(id, parent string, apart func(record) bool, build f
 func (j *importJob) newestPath(tree *lineage[record]) []bool {
 	last := len(tree.entries) - 1
 	list := last < 0 || tree.entries[last].id == ""
-	on := tree.path(last, func(root int, on []bool) int {
+	on := tree.path(last, j.report, func(root int, on []bool) int {
 		e := tree.entries[root]
 		if e.parent == "" {
 			return -1

@@ -179,16 +179,13 @@ func readTool(t gjson.Result) prompt.Tool {
 	return prompt.Tool{Name: t.Get("name").Str, Description: t.Get("description").Str, Schema: t.Get("parameters").Raw}
 }
 
-// thoughts are where the text of thinking stands.
-var thoughts = []string{"text", "thinking", "think", "reasoning"}
-
 func readReasoning(v gjson.Result) thread.Reasoning {
 	if name := v.Get("thinkingSignature").Str; name == "reasoning_content" || name == "reasoning" { // pi: the field of Chat Completions that it came in
 		text := v.Get("thinking").Str
 		return thread.Reasoning{Text: text, Source: thread.Source{API: wire.Chat, Raw: `{"` + name + `":` + rawjson.Quote(text) + "}"}}
 	}
 	return thread.Reasoning{
-		Text: firstText(v, thoughts...),
+		Text: firstText(v, "text", "thinking", "think", "reasoning"),
 		Signature: firstText(v, "providerMetadata.anthropic.signature", "providerOptions.anthropic.signature",
 			"metadata.anthropic.signature", "native.anthropic.signature", "signature", "encrypted", "thinkingSignature"),
 	}
@@ -200,7 +197,7 @@ func reasoningParts(v gjson.Result, r thread.Reasoning) []thread.Part {
 	if r.Text != "" || r.Signature != "" {
 		return []thread.Part{r}
 	}
-	if slices.ContainsFunc(thoughts, func(path string) bool { return v.Get(path).Type == gjson.String }) {
+	if slices.ContainsFunc([]string{"text", "thinking", "think", "reasoning"}, func(path string) bool { return v.Get(path).Type == gjson.String }) {
 		return nil
 	}
 	return []thread.Part{opaquePart(v)}

@@ -88,7 +88,7 @@ agents, and leave projects out. What was read is kept in an index in the data di
 	c.Flags().StringVar(&agent, "agent", "", "only those of one `AGENT`: "+strings.Join(sessions.Agents(), ", "))
 	c.Flags().BoolVar(&index, "index", false, "only complete the index of all sessions")
 	_ = c.Flags().MarkHidden("index") // it is there
-	addMostFlag(c, &most)
+	c.Flags().IntVar(&most, "most", 20, "how many to list, 0 for all")
 	return c
 }
 
@@ -171,10 +171,6 @@ func projectName(s sessions.Session) string {
 		return path.Base(strings.ReplaceAll(s.Dir, `\`, "/")) // it may come from Windows
 	}
 	return s.Project
-}
-
-func addMostFlag(c *cobra.Command, most *int) {
-	c.Flags().IntVar(most, "most", 20, "how many to list, 0 for all")
 }
 
 // printUnlisted says how many more there are.

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -211,8 +212,6 @@ func Within(path, folder string) bool {
 
 // realPath is a path without links; what cannot be followed stays.
 func realPath(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return filepath.Clean(path)
+	real, _ := filepath.EvalSymlinks(path)
+	return cmp.Or(real, filepath.Clean(path))
 }
