@@ -47,10 +47,7 @@ func aiSDKMessage(b *builder, m gjson.Result) {
 	}
 	switch role := thread.Role(m.Get("role").Str); role {
 	case thread.Assistant, thread.Tool:
-		if content.Type == gjson.String {
-			b.addPart(textParts(content.Str)...)
-		}
-		for p := range rawjson.Items(content) {
+		for p := range geminiParts(content) {
 			aiPart(b, p)
 		}
 		if !m.Get("parts").IsArray() {
@@ -64,10 +61,7 @@ func aiSDKMessage(b *builder, m gjson.Result) {
 		b.flush()
 	case thread.System, thread.User:
 		said := thread.Message{Role: role}
-		if content.Type == gjson.String {
-			said.Parts = textParts(content.Str)
-		}
-		for p := range rawjson.Items(content) {
+		for p := range geminiParts(content) {
 			if !aiSilent(b, p.Get("type").Str) {
 				said.Parts = append(said.Parts, readParts(p)...)
 			}
@@ -156,10 +150,8 @@ func aiInvocation(b *builder, p gjson.Result, name string) {
 		}
 	case "result":
 		r.Structured, r.Content = structuredResult(p.Get("result"))
-	case "output-error":
-		r.Outcome, r.Content = thread.Failure, textParts(p.Get("errorText").Str)
-	case "output-denied":
-		r.Outcome, r.Content = thread.Failure, textParts(p.Get("approval.reason").Str)
+	case "output-error", "output-denied":
+		r.Outcome, r.Content = thread.Failure, firstParts(p, "errorText", "approval.reason")
 	default: // the call is still open
 		return
 	}

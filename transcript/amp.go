@@ -28,6 +28,7 @@ func readAmp(j *importJob) ([]Transcript, error) {
 		for m := range rawjson.Items(v.Get("messages")) {
 			b.time = millisTime(m.Get("meta.sentAt").Int())
 			b.Model = cmp.Or(m.Get("usage.model").Str, b.Model)
+			b.report.expects("message", m, "content")
 			switch role := m.Get("role").Str; role {
 			case "user":
 				ampUser(b, m.Get("content"))
@@ -35,7 +36,7 @@ func readAmp(j *importJob) ([]Transcript, error) {
 					b.sayAny(thread.Attached, textParts(strings.TrimSpace(f.Get("uri").Str+"\n"+f.Get("content").Str)))
 				}
 			case "assistant":
-				answerBlocks(b, typed(m.Get("content")), answerSilent, false)
+				answerBlocks(b, typed(m.Get("content")), false)
 			case "info":
 				ampInfo(b, m.Get("content"))
 			default:
@@ -54,6 +55,7 @@ func ampUser(b *builder, content gjson.Result) {
 			continue
 		}
 		run := p.Get("run")
+		b.report.expects("result", p, "run")
 		status := run.Get("status").Str
 		r := thread.ToolResult{CallID: b.openCallID(firstText(p, "toolUseID", "tool_use_id")), Outcome: outcomeOf(status != "done")}
 		if status == "rejected-by-user" {
@@ -68,13 +70,23 @@ func ampUser(b *builder, content gjson.Result) {
 	b.sayAny(thread.Plain, said)
 }
 
-// ampInfo adds the summary that a thread goes on from. No model sees other notes.
+// ampInfo adds the summary that a thread goes on from, and what the model sees in the user's name: commands that the user
+// ran, and notes.
 func ampInfo(b *builder, content gjson.Result) {
-	for p := range rawjson.Items(content) {
-		if text := p.Get("summary.summary").Str; text != "" {
-			b.summarized(Compaction{}, textParts(text)...)
-			continue
+	for p := range geminiParts(content) {
+		switch kind := p.Get("type").Str; {
+		case p.Get("summary").Exists():
+			b.summarized(Compaction{}, firstParts(p, "summary.summary", "summary")...)
+		case p.Get("hidden").Bool():
+			b.report.skip(kind + " kept from the model")
+		case kind == "manual_bash_invocation":
+			result := p.Get("toolRun.result")
+			output := partsText(firstParts(result, "output", "stdout"))
+			b.sayAny(thread.Attached, textParts(shellText(firstText(p, "args.cmd", "args.command"), output, false, result.Get("exitCode"))))
+		case kind == "text":
+			b.sayAny(thread.Injected, readParts(p))
+		default:
+			b.report.unknown("info/" + kind)
 		}
-		b.report.skip("info/" + p.Get("type").Str)
 	}
 }

@@ -65,11 +65,7 @@ func chatMessage(b *builder, m gjson.Result) {
 			b.say(thread.System, thread.Plain, content...)
 			return
 		}
-		for _, p := range content {
-			if t, ok := p.(thread.Text); ok {
-				b.addSystem(role, t.Text)
-			}
-		}
+		b.addSystem(role, partsText(content))
 	case "user":
 		for range rawjson.Items(m.Get("tool_calls")) {
 			b.report.skip("call by the user")

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -23,6 +25,7 @@ type builder struct {
 	format    Format
 	report    *Report
 	keepEmpty bool // keep messages without parts
+	request   bool // the file is one for an API, whose blocks the caller knows
 
 	line int       // of the entry that is being read
 	time time.Time // of that entry
@@ -53,7 +56,7 @@ type step struct {
 
 func (j *importJob) newBuilder(v value) *builder {
 	return &builder{
-		Transcript: Transcript{Name: v.name}, format: j.Format, report: j.report, line: v.line,
+		Transcript: Transcript{Name: v.name}, format: j.Format, report: j.report, request: j.decode != nil, line: v.line,
 		calls: map[string]thread.ToolCall{}, answered: map[string]bool{}, asked: map[string]time.Time{}, denied: map[string]string{},
 	}
 }
@@ -184,6 +187,8 @@ func (b *builder) add(kind thread.Kind, messages ...thread.Message) {
 				m.Kind = kind
 			case b.relayed && m.Role == thread.User && m.Kind == thread.Plain:
 				m.Kind = thread.Relayed
+			case m.StartsTurn() && onlyOpaque(m.Parts) && !b.request:
+				m.Kind = thread.Injected // blocks that nobody knows, such as new ones of results
 			}
 			for _, c := range m.Calls() {
 				if _, twice := b.calls[c.ID]; twice && !b.answered[c.ID] {
@@ -205,18 +210,39 @@ func (b *builder) add(kind thread.Kind, messages ...thread.Message) {
 	}
 }
 
-// otherPart counts a part that is not read. Those of silent are known to hold nothing for a model.
-func (b *builder) otherPart(kind string, silent map[string]bool) {
-	if !silent[kind] {
-		kind = "part/" + kind
-	}
-	b.otherRecord(kind, silent)
+// onlyOpaque reports whether no part is understood, nor a text by its kind.
+func onlyOpaque(parts []thread.Part) bool {
+	return !slices.ContainsFunc(parts, func(p thread.Part) bool {
+		o, opaque := p.(thread.Opaque)
+		return !opaque || strings.Contains(o.Kind, "text")
+	})
 }
 
-// otherRecord counts a record that is not read. Those of silent are known to hold nothing for a model: a kind, or what all
-// of a family begin with, up to the dot.
-func (b *builder) otherRecord(kind string, silent map[string]bool) {
-	if family, _, _ := strings.Cut(kind, "."); silent[kind] || silent[family+"."] {
+// known are, by a format, the records, parts and events that hold nothing for a model, and for events of OpenHands those that
+// are read: each line has the words of one. What is not there is told.
+var known = func() map[Format]map[string]bool {
+	lists := map[Format]map[string]bool{}
+	for line := range strings.Lines(knownLists) {
+		name, words, _ := strings.Cut(line, ":")
+		lists[Format(name)] = scan.WordSet(words)
+	}
+	return lists
+}()
+
+//go:embed known.txt
+var knownLists string
+
+// otherPart counts a part that is not read.
+func (b *builder) otherPart(kind string) {
+	if !known[b.format][kind] {
+		kind = "part/" + kind
+	}
+	b.otherRecord(kind)
+}
+
+// otherRecord counts a record that is not read. Known is a kind, or what all of a family begin with, up to the dot.
+func (b *builder) otherRecord(kind string) {
+	if family, _, _ := strings.Cut(kind, "."); known[b.format][kind] || known[b.format][family+"."] {
 		b.report.skip(kind)
 	} else {
 		b.report.unknown(kind)

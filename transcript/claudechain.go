@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -29,7 +30,7 @@ type ccChain struct {
 // chains divides the lines into the main conversation and those beside it, each
 // in file order.
 func (s *ccSession) chains() (main []*ccLine, side []*ccChain) {
-	on := s.tree.path(s.lastMainBefore(len(s.lines)), s.joinRoot)
+	on := s.tree.path(s.lastMainBefore(len(s.lines)), s.report, s.joinRoot)
 	s.addSummaries(on)
 	s.addParallelLines(on)
 	byName := map[string]*ccChain{}
@@ -205,7 +206,8 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 		b.Model = cmp.Or(first.model, b.Model)
 		messages, err := anthropic.DecodeMessage(u.raw())
 		if err != nil {
-			return Transcript{}, &SyntaxError{Line: first.number, Path: "message", Err: err}
+			s.report.warn(first.number, "a message cannot be read and was left out: %v", err)
+			continue
 		}
 		dropForeignBytes(messages)
 		eachResult(messages, func(r *thread.ToolResult) {
@@ -304,12 +306,11 @@ func moveResultsUp(all []*ccUnit) []*ccUnit {
 // raw returns the API message that the lines make up, with the bytes of its blocks.
 func (u *ccUnit) raw() string {
 	first := u.lines[0]
-	if first.role != "assistant" {
-		content := first.content
-		if content == "" || content == "null" {
-			content = "[]"
-		}
-		return `{"role":"user","content":` + content + `}`
+	switch c := first.content; {
+	case first.role != "assistant" && first.whole == "":
+		return `{"role":"user","content":` + c + `}`
+	case first.role != "assistant", len(u.lines) == 1 && strings.HasPrefix(c, "[{"):
+		return first.whole
 	}
 	var blocks []string
 	for _, l := range u.lines {

@@ -12,18 +12,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
-
-// claudeSilent are the line types of Claude Code without a message.
-var claudeSilent = scan.WordSet(`
-	progress file-history-snapshot file-history-delta queue-operation system summary custom-title ai-title agent-name
-	agent-color agent-setting tag pr-link last-prompt permission-mode mode atis-latch api-request api-request-blob
-	api-request-shape tools-used worktree-state bridge-session cost-state relocated frame-link started result
-	content-replacement marble-origami-commit marble-origami-snapshot attribution-snapshot speculation-accept task-summary
-	api-request-resumed artifact-autoreact-ledger artifact-comment-monitor continued-in data-flow-incomplete data-flow-records derived-from dev-mods
-	ended-by-model history-suppression host-row hybrid-organization isolation-latch memory-mode observer-ref repl-mode resume-head-vouch session-owner`)
 
 // ccLine is a line of a Claude Code session.
 type ccLine struct {
@@ -31,6 +21,7 @@ type ccLine struct {
 	number       int
 	role         string // user, assistant, attachment or boundary
 	content      string // raw JSON of the message's content
+	whole        string // the message as the API has it, in which the content is; empty for others
 	messageID    string // the API's id of an assistant message
 	answer       int    // the number of the answer that the line is part of; 0 for none
 	at           int    // its place in the tree
@@ -150,7 +141,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 	switch {
 	case (kind == "user" || kind == "assistant") && message.IsObject() && !f.Get("isVirtual").Bool():
 		s.name = cmp.Or(s.name, own("sessionId"), own("session_id"))
-		l.role = kind
+		l.role = own("type")
 		if !f.Get("parentUuid").Exists() && !l.side {
 			l.parent = s.newest
 		}
@@ -176,7 +167,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 			s.commands[l.uuid] = true
 		}
 		result := f.Get("toolUseResult")
-		l.partial = result.IsObject() && result.Get("interrupted").Bool()
+		l.partial = strings.Contains(result.Raw, `"interrupted"`) && !strings.Contains(result.Raw, `"interrupted":false`) && result.Get("interrupted").Bool()
 		l.denial = denialOf(f.Str("toolDenialKind"), result, f.Str("version"))
 	case kind == "queue-operation" && s.queued(l, f.Str("operation"), own("content")):
 	case kind == "attachment" && f.Get("attachment").Get("type").Str == "queued_command" && f.Get("attachment").Get("prompt").Exists():
@@ -205,7 +196,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		case kind == "attachment":
 			name += "/" + f.Get("attachment").Get("type").String()
 		}
-		if lost := attached && f.Get("attachment").Get("content").Exists(); kind == "attachment" && !lost || claudeSilent[kind] || virtual {
+		if empty := attached && !f.Get("attachment").Get("content").Exists(); empty || known["claude-code"][name] || virtual {
 			s.report.skip(name)
 		} else {
 			s.report.unknown(name)
@@ -270,7 +261,12 @@ func denialOf(kind string, result gjson.Result, version string) (d ccDenial) {
 // message reads an API message into l.
 func (s *ccSession) message(l *ccLine, message gjson.Result) {
 	content := message.Get("content")
-	l.content = strings.Clone(content.Raw)
+	if content.Type != gjson.String && content.Type != gjson.JSON {
+		s.report.unknown(l.role + " without message.content")
+	}
+	l.whole = anthropicWhole(l.role, content)
+	l.content = l.whole[len(`{"role":"","content":`)+len(l.role) : len(l.whole)-1]
+	content = gjson.Parse(l.content)
 	if l.role == "assistant" {
 		l.messageID = strings.Clone(message.Get("id").Str)
 		l.model = strings.Clone(message.Get("model").Str)
@@ -281,7 +277,7 @@ func (s *ccSession) message(l *ccLine, message gjson.Result) {
 	blank := l.role == "assistant"
 	for block := range rawjson.Items(content) {
 		kind := block.Get("type").Str
-		blank = blank && kind == "text" && strings.TrimSpace(block.Get("text").Str) == ""
+		blank = blank && kind == "text" && block.Get("text").Type == gjson.String && strings.TrimSpace(block.Get("text").Str) == ""
 		switch kind {
 		case "tool_use":
 			l.calls = append(l.calls, strings.Clone(block.Get("id").Str))
@@ -293,7 +289,7 @@ func (s *ccSession) message(l *ccLine, message gjson.Result) {
 	}
 	if blank { // the client does not send it, because the API would refuse it
 		s.report.skip("blank text")
-		l.content = ""
+		l.content, l.whole = "", ""
 	}
 }
 
@@ -364,27 +360,25 @@ var plainName = lazyregexp.New(`^[a-zA-Z0-9_-]+$`)
 // thinking out.
 func dropForeignBytes(messages []thread.Message) {
 	foreign := false
-	for i := range messages {
-		for k, part := range messages[i].Parts {
+	for _, m := range messages {
+		for k, part := range m.Parts {
 			switch p := part.(type) {
 			case thread.Reasoning:
 				if p.Signature == "" {
 					p.Source, foreign = thread.Source{}, true
-					messages[i].Parts[k] = p
+					m.Parts[k] = p
 				}
 			case thread.ToolCall:
 				if !plainName().MatchString(p.ID) || !plainName().MatchString(p.Name) {
 					p.Source, foreign = thread.Source{}, true
-					messages[i].Parts[k] = p
+					m.Parts[k] = p
 				}
 			case thread.ToolResult:
 				foreign = foreign || !plainName().MatchString(p.CallID)
 			}
 		}
 	}
-	for i := range messages {
-		if foreign {
-			messages[i].Frame = nil // it holds the same bytes
-		}
+	for i := 0; foreign && i < len(messages); i++ {
+		messages[i].Frame = nil // it holds the same bytes
 	}
 }

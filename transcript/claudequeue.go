@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -51,11 +52,11 @@ func (s *ccSession) queued(l *ccLine, operation, content string) bool {
 // queuedCommand reads an attachment that holds a text from the queue.
 func (s *ccSession) queuedCommand(l *ccLine, attachment gjson.Result) {
 	prompt := attachment.Get("prompt")
-	l.role, l.content, l.kind = "attachment", prompt.Raw, ccOrigins[attachment.Get("origin.kind").Str]
+	l.role, l.content, l.kind = "attachment", strings.Clone(prompt.Raw), ccOrigins[attachment.Get("origin.kind").Str]
 	if mode := attachment.Get("commandMode").Str; mode != "" && mode != "prompt" {
 		l.kind = thread.Injected
 	}
 	if prompt.Type == gjson.String {
-		s.queue.attached[prompt.Str] = true
+		s.queue.attached[strings.Clone(prompt.Str)] = true
 	}
 }

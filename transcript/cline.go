@@ -8,7 +8,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -35,6 +34,7 @@ func readCline(j *importJob) ([]Transcript, error) {
 			if about := m.Get("modelInfo"); about.Exists() {
 				b.Model, b.Provider = firstText(about, "modelId", "id"), firstText(about, "providerId", "provider")
 			}
+			b.report.expects("message", m, "content")
 			switch role := m.Get("role").Str; {
 			case m.Get("metadata.displayOnly").Bool():
 				b.report.skip("message for the user alone")
@@ -43,16 +43,13 @@ func readCline(j *importJob) ([]Transcript, error) {
 			case role == "user":
 				clineUser(b, m.Get("content"))
 			case role == "assistant":
-				answerBlocks(b, typed(m.Get("content")), answerSilent, false)
+				answerBlocks(b, typed(m.Get("content")), false)
 			default:
 				b.unknownRole(role)
 			}
 		}
 	})
 }
-
-// answerSilent are the blocks of answers that no model sees.
-var answerSilent = scan.WordSet("turn_ended")
 
 // clineWords matches the element in which Cline puts what the user says.
 var clineWords = lazyregexp.New(`(?s)^\s*<(task|user_input|user_message|feedback)\b[^<>]*>\n?(.*?)\n?</(task|user_input|user_message|feedback)>\s*$`)
@@ -64,31 +61,21 @@ func clineUser(b *builder, content gjson.Result) {
 		switch kind := p.Get("type").Str; {
 		case kind == "tool_result":
 			r := thread.ToolResult{CallID: b.openCallID(p.Get("tool_use_id").Str), Tool: p.Get("name").Str, Outcome: outcomeOf(p.Get("is_error").Bool())}
-			for block := range geminiParts(p.Get("content")) {
-				r.Content = append(r.Content, clinePart(block)...)
-			}
+			r.Content = readParts(p.Get("content"))
 			b.answer(r)
 		case kind == "file":
-			attached = append(attached, textParts(strings.TrimSpace(p.Get("path").Str+"\n"+p.Get("content").Str))...)
+			attached = append(attached, textParts(strings.TrimSpace(p.Get("path").Str+"\n"+partsText(readParts(p.Get("content")))))...)
 		case strings.HasPrefix(strings.TrimSpace(p.Get("text").Str), "<environment_details>"):
-			added = append(added, clinePart(p)...)
+			added = append(added, readParts(p)...)
 		default:
 			if m := clineWords().FindStringSubmatch(p.Get("text").Str); m != nil && m[1] == m[3] {
 				said = append(said, textParts(m[2])...)
 				continue
 			}
-			said = append(said, clinePart(p)...)
+			said = append(said, readParts(p)...)
 		}
 	}
 	b.sayAny(thread.Plain, said)
 	b.sayAny(thread.Attached, attached)
 	b.sayAny(thread.Injected, added)
-}
-
-// clinePart reads a block; of a file it is what stands in it.
-func clinePart(p gjson.Result) []thread.Part {
-	if p.Get("type").Str == "file" && p.Get("content").Type == gjson.String {
-		return textParts(p.Get("content").Str)
-	}
-	return readParts(p)
 }

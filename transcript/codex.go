@@ -66,7 +66,7 @@ func (s *codexSession) read(v gjson.Result, number int) {
 			s.Name = payload.Get("id").String()
 			s.relayed = isSubagent(s.format, v)
 			s.Dir, s.Provider = payload.Get("cwd").Str, payload.Get("model_provider").Str
-			s.instructions = firstText(payload, "base_instructions.text", "instructions")
+			s.instructions = partsText(firstParts(payload, "base_instructions.text", "base_instructions", "instructions"))
 			s.inherit(v, number)
 		}
 	case "turn_context":
@@ -106,7 +106,7 @@ func (s *codexSession) read(v gjson.Result, number int) {
 
 func (s *codexSession) event(payload gjson.Result, number int) {
 	kind := payload.Get("type").Str
-	s.report.skip("event_msg/" + kind)
+	s.otherRecord("event_msg/" + kind)
 	switch kind {
 	case "token_count":
 		if n := payload.Get("info.last_token_usage.total_tokens").Int(); n > 0 {
@@ -125,9 +125,16 @@ func (s *codexSession) event(payload gjson.Result, number int) {
 }
 
 func (s *codexSession) item(payload gjson.Result, place codexEntry) {
-	if kind := payload.Get("type").Str; kind == "ghost_snapshot" {
+	kind := payload.Get("type").Str
+	switch {
+	case kind == "ghost_snapshot":
 		s.report.skip("response_item/" + kind)
 		return
+	case !payload.IsObject():
+		s.report.unknown("response_item that is no object")
+		return
+	case kind == "message":
+		s.report.expects("response_item/message", payload, "content")
 	}
 	var item string
 	item, place.output = withoutOutput(payload.Raw)

@@ -7,24 +7,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
-
-// copilotSilent are the events of Copilot CLI that no model sees. Those of a session that are not named may hold something.
-var copilotSilent = scan.WordSet(`abort assistant.idle assistant.intent assistant.message_delta assistant.message_start assistant.reasoning
-	assistant.reasoning_delta assistant.server_tool_progress assistant.streaming_delta assistant.tool_call_delta assistant.turn_end assistant.turn_start
-	assistant.usage auto_mode_switch. capabilities. command. commands. elicitation. exit_plan_mode. external_tool. factory. hook. mcp. mcp_app. model.
-	pending_messages. permission. sampling. session_limits_exhausted. skill. subagent. tool.execution_partial_result tool.execution_progress
-	tool.execution_start tool_search. ui. user_input. session.start session.resume session.model_change session.title_changed
-	session.compaction_start session.compaction_complete session.auto_mode_resolved session.auto_tier_recommendation session.auto_tier_switch_failed
-	session.autopilot_objective_changed session.background_tasks_changed session.completion_receipt session.context_changed
-	session.custom_agents_updated session.error session.extensions_loaded session.idle session.info session.managed_settings_enforced
-	session.managed_settings_resolved session.mcp_server_needs_reconnect session.mcp_server_removed session.mcp_server_status_changed
-	session.mcp_servers_loaded session.mode_changed session.permissions_changed session.plan_changed session.remote_steerable_changed
-	session.schedule_cancelled session.schedule_created session.schedule_rearmed session.session_limits_changed session.shutdown
-	session.skills_loaded session.task_complete session.todos_changed session.tools_updated session.truncation session.usage_checkpoint
-	session.usage_info session.warning session.workspace_file_changed`)
 
 // readCopilot reads a session of Copilot CLI: a list of events. Those of a sub-agent name it. After a
 // rewind the events from one on are gone.
@@ -88,17 +72,18 @@ func copilotEvent(b *builder, kind string, data gjson.Result) {
 	case "session.title_changed":
 		b.Title = cmp.Or(data.Get("title").Str, b.Title)
 	case "session.compaction_complete":
-		if !data.Get("success").Bool() {
+		if data.Get("success").Type == gjson.False {
 			break
 		}
+		b.report.expects(kind, data, "summaryContent")
 		c := Compaction{TokensBefore: int(data.Get("preCompactionTokens").Int()), Trigger: data.Get("trigger").Str}
-		b.summarized(c, textParts(data.Get("summaryContent").Str)...)
+		b.summarized(c, readParts(data.Get("summaryContent"))...)
 		return
 	case "session.context_cleared":
 		b.addCompaction(Compaction{Trigger: "clear"}, false)
 		return
 	case "system.notification", "session.mode_notice_delivered":
-		b.sayAny(thread.Injected, textParts(data.Get("content").Str))
+		b.sayAny(thread.Injected, readParts(data.Get("content")))
 		return
 	case "permission.completed":
 		if result := data.Get("result"); result.Get("kind").Str == "denied-interactively-by-user" && data.Get("decisionSource").Str == "human_response" {
@@ -109,25 +94,28 @@ func copilotEvent(b *builder, kind string, data gjson.Result) {
 		b.calls[call.ID] = call
 		return
 	case "system.message":
-		b.addSystem(cmp.Or(data.Get("role").Str, "system"), data.Get("content").Str)
+		b.report.expects(kind, data, "content")
+		b.addSystem(cmp.Or(data.Get("role").Str, "system"), partsText(readParts(data.Get("content"))))
 		return
 	case "user.message":
+		b.report.expects(kind, data, "content")
 		copilotUser(b, data)
 		return
 	case "assistant.message":
+		b.report.expects(kind, data, "content")
 		copilotAnswer(b, data)
 		return
 	case "tool.execution_complete":
 		copilotResult(b, data)
 		return
 	}
-	b.otherRecord(kind, copilotSilent)
+	b.otherRecord(kind)
 }
 
 // copilotResult adds the result of a call, or what came out of a tool that the user ran.
 func copilotResult(b *builder, data gjson.Result) {
 	r := thread.ToolResult{CallID: data.Get("toolCallId").Str, Outcome: outcomeOf(!data.Get("success").Bool())}
-	r.Content = textParts(cmp.Or(firstText(data, "result.content", "error.message"), data.Get("result").Str))
+	r.Content = firstParts(data, "error.message", "result.content", "error", "result")
 	files := data.Get("result.binaryResultsForLlm")
 	if !files.Exists() {
 		files = data.Get("result.contents")
@@ -152,7 +140,7 @@ func copilotUser(b *builder, data gjson.Result) {
 	if source := data.Get("source").Str; source != "" && source != "user" || data.Get("isAutopilotContinuation").Bool() {
 		kind = thread.Injected
 	}
-	b.say(thread.User, kind, textParts(data.Get("content").Str)...)
+	b.say(thread.User, kind, readParts(data.Get("content"))...)
 	var attached []thread.Part
 	for a := range rawjson.Items(data.Get("attachments")) {
 		if a.Get("data").Exists() || a.Get("assetId").Exists() {
@@ -166,10 +154,10 @@ func copilotUser(b *builder, data gjson.Result) {
 
 func copilotAnswer(b *builder, data gjson.Result) {
 	b.Model = cmp.Or(data.Get("model").Str, b.Model)
-	if text := data.Get("reasoningText").Str; text != "" {
+	if text := partsText(readParts(data.Get("reasoningText"))); text != "" {
 		b.addPart(thread.Reasoning{Text: text})
 	}
-	b.addPart(textParts(data.Get("content").Str)...)
+	b.addPart(readParts(data.Get("content"))...)
 	b.addPart(readParts(data.Get("serverTools.items"))...)
 	for c := range rawjson.Items(data.Get("toolRequests")) {
 		b.addCall(c.Get("toolCallId").Str, c.Get("name").Str, argumentsJSON(c.Get("arguments")))

@@ -8,7 +8,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -33,6 +32,7 @@ func crushMessage(b *builder, m gjson.Result, last string) {
 	}
 	marked := m.Get("is_summary_message").Int() > 0 || last != "" && m.Get("id").Str == last
 	summary := marked && !strings.Contains(m.Get(`parts.#(type=="finish").data.reason`).Str, "error")
+	b.report.expects("message", m, "parts")
 	switch role := m.Get("role").Str; {
 	case role == "user":
 		crushUser(b, m)
@@ -40,20 +40,20 @@ func crushMessage(b *builder, m gjson.Result, last string) {
 		var said []thread.Part
 		for kind, p := range typed(m.Get("parts")) {
 			if kind == "text" {
-				said = append(said, textParts(p.Get("text").Str)...)
+				said = append(said, readParts(p)...)
 			}
 		}
 		b.summarized(Compaction{}, said...)
 	case role == "assistant":
 		b.Model, b.Provider = cmp.Or(m.Get("model").Str, b.Model), cmp.Or(m.Get("provider").Str, b.Provider)
-		answerBlocks(b, typed(m.Get("parts")), crushSilent, true)
+		answerBlocks(b, typed(m.Get("parts")), true)
 	case role == "tool":
 		for kind, p := range typed(m.Get("parts")) {
 			if kind != "tool_result" {
-				b.otherPart(kind, crushSilent)
+				b.otherPart(kind)
 				continue
 			}
-			r := thread.ToolResult{CallID: b.openCallID(p.Get("tool_call_id").Str), Tool: p.Get("name").Str, Outcome: outcomeOf(p.Get("is_error").Bool()), Content: textParts(p.Get("content").Str)}
+			r := thread.ToolResult{CallID: b.openCallID(p.Get("tool_call_id").Str), Tool: p.Get("name").Str, Outcome: outcomeOf(p.Get("is_error").Bool()), Content: readParts(p.Get("content"))}
 			if data := p.Get("data").Str; data != "" {
 				r.Content = append(r.Content, mediaPart(p.Get("mime_type").Str, data))
 			}
@@ -64,16 +64,13 @@ func crushMessage(b *builder, m gjson.Result, last string) {
 	}
 }
 
-// crushSilent are the parts that no model sees.
-var crushSilent = scan.WordSet("finish")
-
 // crushUser adds what the user said, and what was attached to it: texts, and commands that the user ran.
 func crushUser(b *builder, m gjson.Result) {
 	var said, attached []thread.Part
 	for kind, p := range typed(m.Get("parts")) {
 		switch kind {
 		case "text":
-			said = append(said, textParts(p.Get("text").Str)...)
+			said = append(said, readParts(p)...)
 		case "image_url":
 			said = append(said, mediaPart("image", p.Get("url").Str))
 		case "binary":
@@ -82,13 +79,17 @@ func crushUser(b *builder, m gjson.Result) {
 				attached = append(attached, textParts(strings.TrimSpace(p.Get("Path").Str+"\n"+string(text)))...)
 				continue
 			}
+			if data == "" {
+				b.report.unknown("part/binary without data")
+				continue
+			}
 			file := mediaPart(mime, data)
 			file.Name = p.Get("Path").Str
 			said = append(said, file)
 		case "shell_command":
 			attached = append(attached, textParts(shellText(p.Get("command").Str, p.Get("output").Str, false, p.Get("exit_code")))...)
 		default:
-			b.otherPart(kind, crushSilent)
+			b.otherPart(kind)
 		}
 	}
 	if len(said) > 0 || len(attached) == 0 {

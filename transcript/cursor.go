@@ -45,6 +45,8 @@ func readCursor(j *importJob) ([]Transcript, error) {
 		b.line = number
 		content := v.Get("message.content")
 		switch role := v.Get("role").Str; {
+		case role != "" && !content.Exists():
+			b.report.unknown(role + " without message.content")
 		case role == "user":
 			var said []thread.Part
 			parts := slices.Collect(geminiParts(content))
@@ -69,7 +71,7 @@ func readCursor(j *importJob) ([]Transcript, error) {
 			b.sayAny(thread.Plain, said)
 		case role == "assistant":
 			from := len(b.messages)
-			answerBlocks(b, typed(content), answerSilent, false)
+			answerBlocks(b, typed(content), false)
 			for _, m := range b.messages[from:] {
 				for _, c := range m.Calls() {
 					b.answer(thread.ToolResult{CallID: c.ID, Content: textParts(injected.NoResult)})

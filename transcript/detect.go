@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"io"
 	"slices"
@@ -46,36 +47,10 @@ func detect(in *input) (Format, error) {
 }
 
 // unread are files of agents and others that are not read: their blocks are like those of other formats, and
-// most of them would be lost. A document or a first line has all of the paths.
-var unread = []struct {
-	what    string
-	has     []string
-	matches func(gjson.Result) bool // nil for any
-	example string
-}{
-	{"a session of Continue", []string{"sessionId", "workspaceDirectory", "history"}, nil, `{"sessionId":"1","title":"t","workspaceDirectory":"/w","history":[{"message":{"role":"user","content":"Hi."}}]}`},
-	{"a thread of Zed", []string{"messages.0.content.0.Text"}, nil, `{"version":"0.2.0","messages":[{"role":"user","content":[{"Text":"Hi."}]}]}`},
-	{"a thread of Zed", []string{"messages.0.User.content"}, nil, `{"version":"0.3.0","messages":[{"User":{"content":[{"Text":"Hi."}]}}]}`},
-	{"a session of Windsurf", []string{"trajectory.steps.0.type"}, nil, `{"trajectory":{"steps":[{"type":"CORTEX_STEP_TYPE_USER_INPUT"}]}}`},
-	{"a chat of Cody", []string{"interactions.0.humanMessage"}, nil, `{"id":"1","interactions":[{"humanMessage":{"text":"Hi."}}]}`},
-	{"a session of Kiro or Amazon Q", []string{"conversation_id", "history.0"}, nil, `{"conversation_id":"1","history":[[{"content":{"Prompt":{"prompt":"Hi."}}}]]}`},
-	{"a chat of Copilot in VS Code", []string{"requests.0.message", "requests.0.response"}, nil, `{"version":3,"requests":[{"message":{"text":"Hi."},"response":[]}]}`},
-	{"an export of ChatGPT", []string{"mapping", "current_node"}, nil, `{"title":"t","mapping":{},"current_node":"1"}`},
-	{"an export of claude.ai", []string{"chat_messages"}, nil, `{"uuid":"1","chat_messages":[{"sender":"human","text":"Hi."}]}`},
-	{"an export of Open WebUI", []string{"chat.history"}, nil, `{"id":"1","chat":{"messages":[],"history":{}}}`},
-	{"a chat of LM Studio", []string{"messages.0.versions"}, nil, `{"messages":[{"versions":[{"role":"user"}]}]}`},
-	{"what LangChain or LangSmith keeps", []string{"run_type", "inputs"}, nil, `{"id":"1","run_type":"llm","inputs":{}}`},
-	{"what LangChain or LangSmith keeps", []string{"content"}, isLangChain, `{"type":"human","content":"Hi."}`},
-	{"what LangChain or LangSmith keeps", []string{"messages.0.content"}, isLangChain, `{"messages":[{"type":"human","content":"Hi."}]}`},
-	{"the list for the screen of Cline or Roo", []string{"ts", "say"}, nil, `{"ts":1,"type":"say","say":"text","text":"Hi."}`},
-	{"the list of prompts of Claude Code", []string{"display", "pastedContents"}, nil, `{"display":"Hi.","pastedContents":{},"timestamp":1,"project":"/w"}`},
-	{"conversations as ShareGPT has them", []string{"conversations.0.from"}, nil, `{"conversations":[{"from":"human","value":"Hi."}]}`},
-}
-
-// isLangChain recognises a message by its type, which stands in place of a role.
-func isLangChain(v gjson.Result) bool {
-	return !v.Get("role").Exists() && (v.Get("type").Str == "human" || v.Get("messages.0.type").Str == "human")
-}
+// most of them would be lost. Each line says what it is, what a document or a first line has, and an example.
+//
+//go:embed unread.jsonl
+var unread string
 
 // notRead is what a line or a document looks like that is not read, or "". Exports are
 // lists of such documents.
@@ -83,9 +58,13 @@ func notRead(v gjson.Result) string {
 	if first := v.Get("0"); v.IsArray() && first.IsObject() {
 		v = first
 	}
-	for _, u := range unread {
-		if hasAll(v, u.has) && (u.matches == nil || u.matches(v)) {
-			return u.what
+	for line := range strings.Lines(unread) {
+		var all []string
+		for path := range rawjson.Items(gjson.Get(line, "has")) {
+			all = append(all, path.Str)
+		}
+		if hasAll(v, all) {
+			return gjson.Get(line, "what").Str
 		}
 	}
 	return ""
@@ -118,8 +97,14 @@ func sniff(v gjson.Result) Format {
 	return bodyFormat(v)
 }
 
+// hasAll reports whether all of the paths are there; "path=value" wants a value, and "!path" that it is not there.
 func hasAll(v gjson.Result, paths []string) bool {
-	return !slices.ContainsFunc(paths, func(path string) bool { return !v.Get(path).Exists() })
+	return !slices.ContainsFunc(paths, func(path string) bool {
+		path, value, valued := strings.Cut(path, "=")
+		path, absent := strings.CutPrefix(path, "!")
+		found := v.Get(path)
+		return found.Exists() == absent || valued && found.String() != value
+	})
 }
 
 // unwrap reads a body that is kept as a JSON text inside a string.
@@ -172,53 +157,33 @@ func listFormat(v gjson.Result) (format Format) {
 	return format
 }
 
+// shapes are the formats of messages that show it besides their blocks, the first that fits.
+var shapes = []struct {
+	Format
+	has []string
+}{
+	{aiSDKFormat, []string{"parts.0.type"}}, {geminiFormat, []string{"parts.0", "!parts.0.type"}}, {aiSDKFormat, []string{"toolInvocations"}},
+	{chatFormat, []string{"role", "tool_calls.0.function.name"}}, {chatFormat, []string{"role", "tool_calls.0.custom.name"}},
+	{inspectFormat, []string{"role", "tool_calls.0.function"}}, {tau2Format, []string{"role", "tool_calls.0.name", "tool_calls.0.arguments"}},
+	{chatFormat, []string{"role", "function_call.name"}}, {chatFormat, []string{"role=function"}},
+	{inspectFormat, []string{"role=tool", "function", "!content.0"}}, {inspectFormat, []string{"role", "source=generate", "!content.0"}},
+	{responsesFormat, []string{"role", "type=message", "!content.0"}},
+}
+
 // messageFormat recognises the format of a message that shows it.
 func messageFormat(m gjson.Result) Format {
-	if parts := m.Get("parts"); parts.IsArray() {
-		if parts.Get("0.type").Exists() {
-			return aiSDKFormat
-		}
-		if parts.Get("0").IsObject() {
-			return geminiFormat
+	for _, shape := range shapes {
+		if hasAll(m, shape.has) {
+			return shape.Format
 		}
 	}
-	if m.Get("toolInvocations").IsArray() {
-		return aiSDKFormat
-	}
-	kind := m.Get("type").Str
 	if !m.Get("role").Exists() {
-		if isResponseItem(kind) {
+		if isResponseItem(m.Get("type").Str) {
 			return responsesFormat
 		}
 		return ""
 	}
-	if call := m.Get("tool_calls.0"); call.IsObject() {
-		switch {
-		case call.Get("function").IsObject() || call.Get("custom").IsObject():
-			return chatFormat
-		case call.Get("function").Type == gjson.String:
-			return inspectFormat
-		case call.Get("name").Exists() && call.Get("arguments").Exists():
-			return tau2Format
-		}
-	}
-	if m.Get("function_call").IsObject() || m.Get("role").Str == "function" {
-		return chatFormat
-	}
-	content := m.Get("content")
-	if !content.IsArray() {
-		if m.Get("role").Str == "tool" && m.Get("function").Type == gjson.String {
-			return inspectFormat
-		}
-		if m.Get("source").Str == "generate" {
-			return inspectFormat
-		}
-		if kind == "message" {
-			return responsesFormat
-		}
-		return ""
-	}
-	for part := range rawjson.Items(content) {
+	for part := range rawjson.Items(m.Get("content")) {
 		kind := part.Get("type").Str
 		switch {
 		case kind == "reasoning" && part.Get("reasoning").Exists():
@@ -246,30 +211,6 @@ func isResponseItem(kind string) bool {
 		return true
 	}
 	return strings.HasSuffix(kind, "_call") || strings.HasSuffix(kind, "_call_output")
-}
-
-// isClaudeCode recognises a line of a Claude Code session.
-func isClaudeCode(v gjson.Result) bool {
-	kind := v.Get("type").Str
-	switch kind {
-	case "":
-		return false
-	case "system":
-		if v.Get("session_id").Exists() {
-			return true
-		}
-		if v.Get("systemPayload").Exists() { // of Qwen Code
-			return false
-		}
-	case "user", "assistant":
-		return v.Get("message.content").Exists() && (v.Get("uuid").Exists() || v.Get("sessionId").Exists() || v.Get("session_id").Exists())
-	case "summary":
-		return v.Get("leafUuid").Exists()
-	case "file-history-snapshot":
-		return v.Get("snapshot").Exists()
-	}
-	return v.Get("parentUuid").Exists() && v.Get("uuid").Exists() && !v.Get("message.parts").Exists() ||
-		claudeSilent[kind] && v.Get("sessionId").Exists()
 }
 
 // describeValue describes a JSON value in messages about unknown content.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
@@ -25,72 +24,75 @@ func isDroid(v gjson.Result) bool {
 	return false
 }
 
-// droidSilent are the lines of Droid without a message.
-var droidSilent = scan.WordSet("session_start session_end session_settings todo_state agent_turn_outcome")
-
 // readDroid reads a session of Droid: a tree of messages in the form of Anthropic's API.
 func readDroid(j *importJob) ([]Transcript, error) {
 	var head gjson.Result
-	var failed error
-	found, err := j.readTree("id", "parentId", func(r record) bool {
+	return j.readTree("id", "parentId", func(r record) bool {
 		kind := r.Get("type").Str
 		if kind == "session_start" {
 			head = r.Result
 		}
-		if droidSilent[kind] {
+		if known["droid"][kind] {
 			j.report.skip(kind)
 		}
-		return droidSilent[kind]
+		return known["droid"][kind]
 	}, func(entries []record) *builder {
 		b := j.newBuilder(value{name: cmp.Or(head.Get("id").Str, j.name)})
 		b.relayed = isSubagent(b.format, head)
 		b.Title, b.Dir = cmp.Or(head.Get("sessionTitle").Str, head.Get("title").Str), head.Get("cwd").Str
 		for _, e := range entries {
 			b.at(e.line, parseTime(e.Get("timestamp").Str))
-			failed = cmp.Or(failed, droidEntry(b, e))
+			droidEntry(b, e)
 		}
 		return b
 	})
-	return found, cmp.Or(failed, err)
 }
 
-func droidEntry(b *builder, e record) error {
+func droidEntry(b *builder, e record) {
 	switch kind := e.Get("type").Str; kind {
 	case "message":
 		m := e.Get("message")
+		b.report.expects(kind, m, "content")
 		b.Model = cmp.Or(m.Get("model").Str, b.Model)
 		role, kind, seen := m.Get("role").Str, thread.Plain, m.Get("visibility").Str
 		results := strings.Contains(m.Get("content.#.type").Raw, `"tool_result"`)
 		switch {
 		case (seen == "user_only" || m.Get("hookEventName").Exists()) && !results:
 			b.report.skip("message for the user alone")
-			return nil
+			return
 		case role == "system", seen == "llm_only" && role == "user" && !results: // the program's own
 			role, kind = "user", thread.Injected
 		}
-		return b.anthropicMessage(role, kind, m.Get("content"))
+		b.anthropicMessage(role, kind, m.Get("content"))
 	case "compaction_state":
-		b.summarized(Compaction{}, textParts(e.Get("summaryText").Str)...)
+		b.report.expects(kind, e.Result, "summaryText")
+		b.summarized(Compaction{}, readParts(e.Get("summaryText"))...)
 	default:
 		b.report.unknown(kind)
 	}
-	return nil
 }
 
 // anthropicMessage adds a message whose content has the form of Anthropic's API.
-func (b *builder) anthropicMessage(role string, kind thread.Kind, content gjson.Result) error {
+func (b *builder) anthropicMessage(role string, kind thread.Kind, content gjson.Result) {
 	if role != "user" && role != "assistant" {
 		b.unknownRole(role)
-		return nil
+		return
 	}
-	if content.Type == gjson.Null {
-		content.Raw = "[]"
-	}
-	messages, err := anthropic.DecodeMessage(`{"role":"` + role + `","content":` + content.Raw + `}`)
+	messages, err := anthropic.DecodeMessage(anthropicWhole(role, content))
 	if err != nil {
-		return &SyntaxError{Line: b.line, Path: "message", Err: err}
+		b.report.warn(b.line, "a message cannot be read and was left out: %v", err)
 	}
 	dropForeignBytes(messages)
 	b.add(kind, messages...)
-	return nil
+}
+
+// anthropicWhole is the message of a content, which may be one block.
+func anthropicWhole(role string, content gjson.Result) string {
+	raw := content.Raw
+	if content.Type == gjson.Null {
+		raw = "[]"
+	} else if content.IsObject() {
+		raw = "[" + raw + "]"
+	}
+	return `{"role":"` + role + `","content":` + raw + `}`
 }

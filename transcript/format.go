@@ -54,7 +54,16 @@ type sign struct{ kinds, has []string }
 
 // table has a row for each format, in the order in which people should be shown them.
 var table = []row{
-	{Format: "claude-code", codec: anthropic.Codec{}, read: readClaudeCode, matches: isClaudeCode, write: (*writer).claudeCode,
+	{Format: "claude-code", codec: anthropic.Codec{}, read: readClaudeCode, write: (*writer).claudeCode,
+		matches: func(v gjson.Result) bool {
+			return known["claude-code"][v.Get("type").Str] && v.Get("sessionId").Exists() && !v.Get("systemPayload").Exists()
+		},
+		signs: []sign{
+			{[]string{"system"}, []string{"session_id"}}, {[]string{"summary"}, []string{"leafUuid"}}, {[]string{"file-history-snapshot"}, []string{"snapshot"}},
+			{[]string{"user", "assistant"}, []string{"message.content", "uuid"}}, {[]string{"user", "assistant"}, []string{"message.content", "sessionId"}},
+			{[]string{"user", "assistant"}, []string{"message.content", "session_id"}},
+			{nil, []string{"type", "parentUuid", "uuid", "!message.parts", "!systemPayload"}},
+		},
 		resume: "cd DIR && claude --resume ID", // it finds only sessions of the current directory
 		place:  Place{Variable: "CLAUDE_CONFIG_DIR", Home: ".claude", Sub: "projects", Suffixes: []string{".jsonl"}, Project: 1, Flat: true}},
 	{Format: "codex", codec: openai.Responses{}, read: readCodex, write: (*writer).codex, resume: "codex resume ID",

@@ -309,8 +309,10 @@ func (s *geminiSession) conversation(messages []*geminiMessage) *builder {
 func geminiCLIMessage(b *builder, m gjson.Result) {
 	switch kind := m.Get("type").Str; kind {
 	case "user":
+		b.report.expects(kind, m, "content")
 		geminiUser(b, m.Get("content"), thread.Plain)
 	case "gemini":
+		b.report.expects(kind, m, "content", "toolCalls", "thoughts")
 		geminiAnswer(b, m.Get("content"), m)
 	case "info", "error", "warning":
 		b.report.skip(kind)

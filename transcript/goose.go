@@ -7,7 +7,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -47,6 +46,7 @@ func gooseMessage(b *builder, m gjson.Result) {
 	b.time = unixTime(m.Get("created").Int())
 	sees := func(who string) bool { return m.Get("metadata."+who).Type != gjson.False }
 	hidden := !sees("userVisible")
+	b.report.expects("message", m, "content")
 	switch role := m.Get("role").Str; {
 	case hidden && !sees("agentVisible"):
 		b.report.skip("message that nobody sees")
@@ -57,7 +57,7 @@ func gooseMessage(b *builder, m gjson.Result) {
 		}
 		b.say(thread.Assistant, thread.Injected, readParts(m.Get("content"))...)
 	case role == "assistant":
-		answerBlocks(b, typed(m.Get("content")), gooseSilent, false)
+		answerBlocks(b, typed(m.Get("content")), false)
 	case role == "user" && hidden:
 		b.say(thread.User, thread.Injected, readParts(m.Get("content"))...)
 	case role == "user":
@@ -67,9 +67,6 @@ func gooseMessage(b *builder, m gjson.Result) {
 	}
 }
 
-// gooseSilent are the blocks that no model sees.
-var gooseSilent = scan.WordSet("toolConfirmationRequest actionRequired systemNotification conversationCompacted contextLengthExceeded summarizationRequested")
-
 // gooseUser adds results, then what the user said.
 func gooseUser(b *builder, content gjson.Result) {
 	var said []thread.Part
@@ -77,7 +74,7 @@ func gooseUser(b *builder, content gjson.Result) {
 		switch kind := p.Get("type").Str; {
 		case kind == "toolResponse":
 			b.answer(gooseResult(b, p))
-		case gooseSilent[kind]:
+		case known["goose"][kind]:
 			b.report.skip(kind)
 		default:
 			said = append(said, readParts(p)...)
@@ -104,6 +101,8 @@ func gooseResult(b *builder, p gjson.Result) thread.ToolResult {
 			r.Content = append(r.Content, readParts(block)...)
 		}
 	}
-	r.Content = append(r.Content, textParts(got.Get("error").Str)...)
+	if r.Content = append(r.Content, readParts(got.Get("error"))...); !content.Exists() && len(r.Content) == 0 {
+		r.Content = readParts(got)
+	}
 	return r
 }

@@ -349,6 +349,20 @@ func (in *input) next() ([]byte, int, error) {
 	return in.readChecked()
 }
 
+// each calls read with every line, which is valid until it returns.
+func (in *input) each(read func(line []byte, number int)) error {
+	for {
+		line, number, err := in.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		read(line, number)
+	}
+}
+
 // hasMore reports whether another line follows.
 func (in *input) hasMore() bool {
 	if len(in.pending) > 0 {

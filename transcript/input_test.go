@@ -85,7 +85,6 @@ func TestBadInput(t *testing.T) {
 		{"line too long", lineUser + lineReply, &transcript.Options{MaxLine: len(lineUser)}, transcript.ErrTooLong, 2, "over"},
 		{"document too long", "[\n" + strings.Repeat(" {},\n", 100), &transcript.Options{MaxLine: 100}, transcript.ErrTooLong, 1, "over"},
 		{"too deep at once", deep, nil, transcript.ErrTooDeep, 1, "levels"},
-		{"not a message", lineUser + `{"type":"user","uuid":"u2","parentUuid":"u1","message":{"role":"user","content":[7]}}`, nil, nil, 2, "message"},
 		{"not a body", `{"body":{"model":"m","messages":[7]}}`, &transcript.Options{Format: "openai-chat"}, nil, 1, "body"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

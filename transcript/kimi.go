@@ -11,7 +11,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -80,11 +79,6 @@ func (j *importJob) kimiBlob(name string) string {
 	return "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(data)
 }
 
-// kimiSilent are the records of Kimi Code without a message: what the model sees of them stands in messages.
-var kimiSilent = scan.WordSet(`metadata forked agent. cron. file_history. full_compaction. goal. interaction. interruptionReminder. llm.tools_snapshot
-	mcp.tools_discovered permission. plan. plan_mode. plugin.session_start prompt. runtime.set_binding staleGuard. swarm_mode.enter task. token_counting.
-	tools. tower_mode. turn. usage.record`)
-
 func kimiRecord(b *builder, v gjson.Result, number int) {
 	b.at(number, millisTime(v.Get("time").Int()))
 	switch kind := v.Get("type").Str; kind {
@@ -103,13 +97,10 @@ func kimiRecord(b *builder, v gjson.Result, number int) {
 		kimiEvent(b, v.Get("event"))
 	case "context.apply_compaction":
 		b.flush()
-		summary := textParts(firstText(v, "contextSummary", "summary"))
-		if len(summary) == 0 { // before version 1.5 it is a message
-			summary = readParts(v.Get("summary.content"))
-		}
+		summary := firstParts(v, "contextSummary", "summary.content", "summary") // before version 1.5 it is a message
 		b.summarized(Compaction{TokensBefore: int(v.Get("tokensBefore").Int()), TokensAfter: int(v.Get("tokensAfter").Int())}, summary...)
 	default:
-		b.otherRecord(kind, kimiSilent)
+		b.otherRecord(kind)
 	}
 }
 
@@ -135,6 +126,7 @@ func kimiMessage(b *builder, m gjson.Result) {
 	case "compaction_summary":
 		how = thread.Recap
 	}
+	b.report.expects("message", m, "content")
 	parts := readParts(m.Get("content"))
 	switch role := thread.Role(m.Get("role").Str); role {
 	case thread.User, thread.System:
@@ -172,9 +164,13 @@ func kimiEvent(b *builder, e gjson.Result) {
 	case "tool.result":
 		b.flush()
 		r := thread.ToolResult{CallID: b.openCallID(e.Get("toolCallId").Str), Outcome: outcomeOf(e.Get("result.isError").Bool())}
-		if out := e.Get("result.output"); out.IsArray() {
+		switch out := e.Get("result.output"); {
+		case out.IsArray():
 			r.Content = readParts(out)
-		} else {
+		case !out.Exists():
+			b.report.expects(kind, e, "result")
+			r.Content = readParts(e.Get("result"))
+		default:
 			r.Structured, r.Content = structuredResult(out)
 		}
 		r.Content = append(r.Content, textParts(e.Get("result.note").Str)...)

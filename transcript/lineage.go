@@ -3,6 +3,8 @@ package transcript
 import (
 	"slices"
 	"strconv"
+	"strings"
+	"unsafe"
 
 	"github.com/tidwall/gjson"
 )
@@ -49,16 +51,18 @@ func (l *lineage[E]) find(id string) int {
 }
 
 // path marks the entries from one up to the first. Where an entry follows none, join says where
-// the path goes on: -1 ends it, and so does an entry that is on the path.
-func (l *lineage[E]) path(from int, join func(root int, on []bool) int) []bool {
+// the path goes on: -1 ends it, and so does an entry that is on the path: it is told, as there is a circle.
+func (l *lineage[E]) path(from int, report *Report, join func(root int, on []bool) int) []bool {
 	on := make([]bool, len(l.entries))
-	l.extend(on, from, join)
+	if met := l.extend(on, from, join); met >= 0 {
+		report.warn(l.entries[met].line, "the entries follow each other in a circle, which was cut before this one")
+	}
 	return on
 }
 
-// extend marks the entries from one up to the first that is marked, as path does.
-func (l *lineage[E]) extend(on []bool, from int, join func(root int, on []bool) int) {
-	for at := from; at >= 0 && !on[at]; {
+// extend marks the entries from one up to the first that is marked, as path does. It returns that, or -1.
+func (l *lineage[E]) extend(on []bool, from int, join func(root int, on []bool) int) (at int) {
+	for at = from; at >= 0 && !on[at]; {
 		on[at] = true
 		if up := l.parent(at); up >= 0 {
 			at = up
@@ -66,6 +70,7 @@ func (l *lineage[E]) extend(on []bool, from int, join func(root int, on []bool) 
 			at = join(at, on)
 		}
 	}
+	return at
 }
 
 // roots are, for each entry that is not on the path, the highest one that is not: entries of one
@@ -171,7 +176,7 @@ type record struct {
 const maxSwapped = 8
 
 // linesInOrder is lines for a session whose lines have an id, and the id of the one that they follow, at these paths.
-// A line that stands before that, as two writers at once leave it, comes behind it.
+// A line that stands before that, as two writers at once leave it, comes behind it. What read gets is valid until it returns.
 func (j *importJob) linesInOrder(id, parent string, known func(id string) bool, read func(v gjson.Result, number int)) error {
 	var waiting []record
 	next := func() {
@@ -191,8 +196,14 @@ func (j *importJob) linesInOrder(id, parent string, known func(id string) bool, 
 			waiting = slices.Insert(waiting, at, first)
 		}
 	}
-	err := j.lines(func(v gjson.Result, number int) {
-		if waiting = append(waiting, record{Result: v, line: number}); len(waiting) > maxSwapped {
+	err := j.in.each(func(line []byte, number int) {
+		if v := gjson.Parse(unsafe.String(unsafe.SliceData(line), len(line))); len(waiting) == 0 { // nearly always
+			if up := v.Get(parent).Str; up == "" || known(up) {
+				read(v, number)
+				return
+			}
+		}
+		if waiting = append(waiting, record{Result: gjson.ParseBytes(line), line: number}); len(waiting) > maxSwapped {
 			next()
 		}
 	})
@@ -209,11 +220,15 @@ func (j *importJob) readTree(id, parent string, apart func(record) bool, build f
 	var tree lineage[record]
 	known := func(id string) bool { return tree.find(id) >= 0 }
 	err := j.linesInOrder(id, parent, known, func(v gjson.Result, number int) {
+		v = gjson.Parse(strings.Clone(v.Raw))
 		r := record{Result: v, line: number, loose: !v.Get(parent).Exists()}
 		if apart(r) {
 			return
 		}
 		own, up, last := v.Get(id).Str, v.Get(parent), ""
+		if to := v.Get("targetId"); to.Exists() && v.Get("type").Str == "leaf" { // of pi: the user went there
+			up = to
+		}
 		if n := len(tree.entries); n > 0 {
 			last = tree.entries[n-1].id
 		}
@@ -244,7 +259,7 @@ func (j *importJob) readTree(id, parent string, apart func(record) bool, build f
 func (j *importJob) newestPath(tree *lineage[record]) []bool {
 	last := len(tree.entries) - 1
 	list := last < 0 || tree.entries[last].id == ""
-	on := tree.path(last, func(root int, on []bool) int {
+	on := tree.path(last, j.report, func(root int, on []bool) int {
 		e := tree.entries[root]
 		if e.parent == "" {
 			return -1

@@ -1,9 +1,12 @@
 package transcript_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
 // TestSwappedLines: a line that stands before the one that it follows is read behind it.
@@ -35,5 +38,14 @@ func TestSwappedLines(t *testing.T) {
 		for _, circle := range []string{`"parentUuid":"6"`, `"parentUuid":"1"`} { // an end is all that is asked
 			conversations(t, strings.Replace(session, `"parentUuid":null`, circle, 1))
 		}
+	}
+}
+
+// TestCircleIsTold: where entries follow each other in a circle, the reader says where it cut it.
+func TestCircleIsTold(t *testing.T) {
+	const line = `{"uuid":"%d","parentUuid":"%d","sessionId":"s","type":"user","message":{"role":"user","content":"Look."}}` + "\n"
+	f, err := transcript.Read(strings.NewReader(fmt.Sprintf(line+line+line, 1, 3, 2, 1, 3, 2)), nil)
+	if err != nil || f.Transcripts[0].Thread.Len() != 3 || !strings.Contains(warnings(f), "in a circle") {
+		t.Errorf("%v: %v", err, f)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -48,6 +47,7 @@ func readOpenCode(j *importJob) ([]Transcript, error) {
 				openCode2Message(to, m)
 				continue
 			}
+			j.report.expects("message", m, "parts")
 			if message != "" && about.Get("id").Str == message {
 				kept, rest := splitParts(parts, part)
 				if kept.Exists() {
@@ -56,6 +56,9 @@ func readOpenCode(j *importJob) ([]Transcript, error) {
 				to, parts = undone, rest
 			}
 			openCodeMessage(to, about, parts)
+		}
+		if message != "" && to == b {
+			b.report.warn(v.line, "the user went back to the message %s, which is not there; nothing was taken back", message)
 		}
 		return b.transcripts(undone)
 	})
@@ -110,12 +113,10 @@ func openCodeUser(b *builder, parts gjson.Result) {
 			if strings.HasPrefix(p.Get("text").Str, "Called the ") { // for a file that the user mentioned
 				how = thread.Attached
 			}
-		case t == "text":
-			said = append(said, textParts(p.Get("text").Str)...)
-		case t == "file":
-			said = append(said, fileMedia(p))
+		case t == "text", t == "file":
+			said = append(said, readParts(p)...)
 		default:
-			b.otherPart(t, openCodeSilent)
+			b.otherPart(t)
 		}
 	}
 	if len(said) > 0 || len(added) == 0 {
@@ -130,11 +131,12 @@ func openCode2Message(b *builder, m gjson.Result) {
 	if model := m.Get("model"); model.IsObject() {
 		b.Model, b.Provider = model.Get("id").Str, model.Get("providerID").Str
 	}
-	text := textParts(m.Get("text").Str)
+	text := readParts(m.Get("text"))
 	switch kind := m.Get("type").Str; kind {
 	case "user":
+		b.report.expects(kind, m, "text")
 		for f := range rawjson.Items(m.Get("files")) {
-			text = append(text, fileMedia(f))
+			text = append(text, readParts(f)...)
 		}
 		b.say(thread.User, thread.Plain, text...)
 	case "synthetic", "system":
@@ -142,7 +144,8 @@ func openCode2Message(b *builder, m gjson.Result) {
 	case "shell": // the user ran it
 		b.say(thread.User, thread.Attached, textParts(shellText(m.Get("command").Str, firstText(m, "output.output", "output"), false, m.Get("exit")))...)
 	case "compaction":
-		b.summarized(Compaction{Trigger: m.Get("reason").Str}, textParts(m.Get("summary").Str)...)
+		b.report.expects(kind, m, "summary")
+		b.summarized(Compaction{Trigger: m.Get("reason").Str}, readParts(m.Get("summary"))...)
 	case "assistant":
 		for p := range rawjson.Items(m.Get("content")) {
 			if p.Get("type").Str != "tool" && len(b.step.results) > 0 { // what a model says after results is another answer
@@ -162,19 +165,16 @@ func openCode2Message(b *builder, m gjson.Result) {
 func openCodePart(b *builder, p gjson.Result, id, tool string) {
 	switch kind := p.Get("type").Str; kind {
 	case "text":
-		b.addPart(textParts(p.Get("text").Str)...)
+		b.addPart(readParts(p)...)
 	case "reasoning":
-		b.addPart(signedReasoning(p))
+		b.addPart(reasoningParts(p, signedReasoning(p))...)
 	case "tool":
 		state, name := p.Get("state"), p.Get(tool).Str
 		openCodeResult(b, b.addCall(p.Get(id).Str, name, argumentsJSON(state.Get("input"))), name, state)
 	default:
-		b.otherPart(kind, openCodeSilent)
+		b.otherPart(kind)
 	}
 }
-
-// openCodeSilent are the parts that no model sees.
-var openCodeSilent = scan.WordSet("step-start step-finish snapshot patch agent subtask retry compaction")
 
 // openCodeAnswer adds an answer with its calls. Each step of it is a message.
 func openCodeAnswer(b *builder, kind thread.Kind, parts gjson.Result) {
@@ -192,18 +192,20 @@ func openCodeAnswer(b *builder, kind thread.Kind, parts gjson.Result) {
 // openCodeResult adds the result that the state of a call holds; none while it runs.
 func openCodeResult(b *builder, id, tool string, state gjson.Result) {
 	r := thread.ToolResult{CallID: id, Outcome: thread.Success, Completed: millisTime(state.Get("time.end").Int())}
-	switch state.Get("status").Str {
-	case "completed":
-		r.Content = append(textParts(state.Get("output").Str), readParts(state.Get("content"))...)
-		for f := range rawjson.Items(state.Get("attachments")) {
-			r.Content = append(r.Content, mediaPart(f.Get("mime").Str, f.Get("url").Str))
-		}
+	switch status := state.Get("status").Str; status {
+	case "pending", "running", "streaming":
+		return
 	case "error":
-		r.Outcome, r.Content = thread.Failure, textParts(firstText(state, "error", "error.message"))
+		r.Outcome, r.Content = thread.Failure, firstParts(state, "error.message", "error", "output", "content")
 		// No error of these tools begins with what a command or a page says.
 		r.Denied = (tool == "bash" || tool == "webfetch") && injected.ClaimsDenial(r.Text())
 	default:
-		return
+		if status != "completed" {
+			b.report.unknown("result that is " + cmp.Or(status, "without status"))
+		}
+		for _, path := range []string{"output", "content", "attachments"} {
+			r.Content = append(r.Content, readParts(state.Get(path))...)
+		}
 	}
 	b.addResult(r)
 }

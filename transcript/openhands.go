@@ -8,7 +8,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -76,7 +75,7 @@ func isOpenHandsEvent(v gjson.Result) bool {
 	if !v.IsObject() || v.Get("role").Exists() {
 		return false
 	}
-	if kind := v.Get("kind").Str; openHandsKinds[kind] {
+	if kind := v.Get("kind").Str; known["openhands"][kind] {
 		return v.Get("source").Exists() || v.Get("tool_call_id").Exists() || v.Get("timestamp").Exists()
 	}
 	return v.Get("source").Exists() &&
@@ -103,15 +102,6 @@ func isOpenHands(v gjson.Result) bool {
 	}
 	return false
 }
-
-// openHandsKinds are the kinds of events of the agent SDK. No model sees those that the method
-// event does not read.
-var openHandsKinds = scan.WordSet(`
-	SystemPromptEvent MessageEvent ActionEvent ObservationEvent AgentErrorEvent UserRejectObservation Condensation
-	CondensationRequest CondensationSummaryEvent PauseEvent ConversationStateUpdateEvent ConversationErrorEvent
-	LLMCompletionLogEvent TokenEvent InterruptEvent HookExecutionEvent StreamingDeltaEvent ACPToolCallEvent UnknownEvent
-	AskUserRequestEvent AskUserResponseEvent WarningEvent ConversationIterationLimitEvent SecurityAnalysisEvent
-	SecurityAnalyzerConfigurationEvent`)
 
 func (s *openHandsLog) event(line int, e gjson.Result) {
 	stamp := e.Get("timestamp").Str
@@ -151,7 +141,7 @@ func (s *openHandsLog) event(line int, e gjson.Result) {
 		s.addCondensation(e.Get("summary").Str)
 	case kind == "CondensationSummaryEvent" && !s.summarizedAs(e.Get("summary").Str):
 		s.addCondensation(e.Get("summary").Str)
-	case openHandsKinds[kind]:
+	case known["openhands"][kind]:
 		s.report.skip(kind)
 	case kind != "" && !e.Get("action").Exists() && !e.Get("observation").Exists():
 		s.report.unknown(kind)
@@ -232,10 +222,6 @@ func (s *openHandsLog) addCondensation(summary string) {
 	s.summarized(Compaction{}, textParts(summary)...)
 }
 
-// openHandsSilent are the actions and observations from before the agent SDK that no model sees
-// as such.
-var openHandsSilent = scan.WordSet("change_agent_state agent_state_changed recall null condensation_request pause resume stop start initialize loop_recovery")
-
 // action reads an action from before the agent SDK. If it has no call of the provider, the model
 // wrote it as text, and its event's name stands for the tool.
 func (s *openHandsLog) action(e gjson.Result) {
@@ -270,7 +256,7 @@ func (s *openHandsLog) action(e gjson.Result) {
 		s.say(thread.Assistant, thread.Plain, thought...)
 	case kind == "condensation":
 		s.addCondensation(args.Get("summary").Str)
-	case openHandsSilent[kind]:
+	case known["openhands before"][kind]:
 		s.report.skip("action/" + kind)
 	case e.Get("source").Str != "agent":
 		s.report.skip("action/" + kind + " of the " + e.Get("source").Str)
@@ -291,7 +277,7 @@ func (s *openHandsLog) observation(e gjson.Result) {
 	kind, content := e.Get("observation").Str, textParts(e.Get("content").Str)
 	id := cmp.Or(e.Get("tool_call_metadata.tool_call_id").Str, s.causes[e.Get("cause").String()])
 	switch {
-	case openHandsSilent[kind]:
+	case known["openhands before"][kind]:
 		s.report.skip("observation/" + kind)
 	case id != "":
 		failed := kind == "error" || kind == "user_rejected" || e.Get("extras.metadata.exit_code").Int() > 0 || e.Get("extras.exit_code").Int() > 0
@@ -331,14 +317,7 @@ func withoutKey(v gjson.Result, key string) string {
 
 // openHandsThoughts are the blocks of reasoning beside an answer.
 func openHandsThoughts(v gjson.Result) []thread.Part {
-	var thought []thread.Part
-	for block := range rawjson.Items(v.Get("thinking_blocks")) {
-		if block.Get("type").Str == "thinking" {
-			thought = append(thought, signedReasoning(block))
-		} else {
-			thought = append(thought, opaquePart(block))
-		}
-	}
+	thought := readParts(v.Get("thinking_blocks"))
 	// Of an item of the Responses API only the text is of use: it is encrypted for a prompt
 	// that nobody has any more.
 	for _, key := range []string{"reasoning_content", "responses_reasoning_item.summary", "responses_reasoning_item.content"} {

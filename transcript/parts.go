@@ -3,6 +3,7 @@ package transcript
 import (
 	"cmp"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -23,6 +24,19 @@ func textParts(s string) []thread.Part {
 	}
 	return []thread.Part{thread.Text{Text: s}}
 }
+
+// firstParts are the parts of the first member that is there.
+func firstParts(v gjson.Result, paths ...string) []thread.Part {
+	for _, path := range paths {
+		if got := v.Get(path); got.Type != gjson.Null {
+			return readParts(got)
+		}
+	}
+	return nil
+}
+
+// partsText are the texts of parts.
+func partsText(parts []thread.Part) string { return (&thread.Message{Parts: parts}).Text() }
 
 // outcomeOf is how a call ended.
 func outcomeOf(failed bool) thread.Outcome {
@@ -63,19 +77,25 @@ func readParts(v gjson.Result) (all []thread.Part) {
 			all = append(all, readParts(p)...)
 		}
 		return all
-	case !v.IsObject():
+	case v.Type == gjson.Null:
 		return nil
+	case !v.IsObject():
+		return textParts(v.Raw)
 	}
 	switch kind := v.Get("type").Str; {
-	case kind == "text", kind == "" && v.Get("text").Type == gjson.String:
+	case (kind == "text" || kind == "") && v.Get("text").Type == gjson.String:
 		return textParts(v.Get("text").Str)
+	case kind == "text":
+		return []thread.Part{opaquePart(v)}
+	case kind == "thinking":
+		return reasoningParts(v, signedReasoning(v))
 	case kind == "reasoning" || kind == "think":
-		return []thread.Part{readReasoning(v)}
+		return reasoningParts(v, readReasoning(v))
 	case v.Get("image_urls").IsArray():
 		return imageParts(v.Get("image_urls"))
-	case v.Get("resource.text").Exists(), v.Get("source.type").Str == "text": // a resource of the Model Context Protocol, a document
-		return textParts(firstText(v, "resource.text", "source.data"))
-	case isFile[kind], strings.HasSuffix(kind, "_url"), v.Get("inlineData").Exists(), v.Get("fileData").Exists():
+	case v.Get("resource.text").Exists(), v.Get("source.type").Str == "text", kind == "file" && v.Get("content").Type == gjson.String:
+		return textParts(firstText(v, "resource.text", "source.data", "content")) // a resource of the Model Context Protocol, a document, a file of Cline
+	case isFile[kind], strings.HasSuffix(kind, "_url"), v.Get("inlineData").Exists(), v.Get("fileData").Exists(), v.Get("mime").Exists():
 		if m := fileMedia(v); m.Data != "" || m.URL != "" { // else it is known by a name that nobody here knows
 			return []thread.Part{m}
 		}
@@ -118,22 +138,20 @@ var callBlocks = map[string]struct{ tool, arguments string }{
 	"toolRequest": {"toolCall.value.name", "toolCall.value.arguments"}, "frontendToolRequest": {"toolCall.value.name", "toolCall.value.arguments"},
 }
 
-// answerBlocks adds an answer in blocks, by their types. Those of silent are known to hold nothing for a model, and
-// where known is set no others are read than texts, thinking and calls.
-func answerBlocks(b *builder, blocks iter.Seq2[string, gjson.Result], silent map[string]bool, known bool) {
+// answerBlocks adds an answer in blocks, by their types. Where strict is set no others are read than texts, thinking and
+// calls.
+func answerBlocks(b *builder, blocks iter.Seq2[string, gjson.Result], strict bool) {
 	for kind, p := range blocks {
 		call, isCall := callBlocks[kind]
 		switch {
 		case isCall: // without a tool it could not be read
 			b.addCall(firstText(p, "id", "tool_call_id"), cmp.Or(p.Get(call.tool).Str, "unknown"), cmp.Or(argumentsJSON(p.Get(call.arguments)), "{}"))
 		case kind == "thinking", kind == "reasoning":
-			if r := signedReasoning(p); r.Text != "" || r.Signature != "" {
-				b.addPart(r)
-			}
+			b.addPart(reasoningParts(p, signedReasoning(p))...)
 		case kind == "toolResponse":
 			b.addResult(gooseResult(b, p))
-		case silent[kind], known && kind != "text":
-			b.otherPart(kind, silent)
+		case known[b.format][kind], strict && kind != "text":
+			b.otherPart(kind)
 		default:
 			b.addPart(readParts(p)...)
 		}
@@ -173,6 +191,18 @@ func readReasoning(v gjson.Result) thread.Reasoning {
 	}
 }
 
+// reasoningParts are the part of a block of thinking: none if it says that it is empty, and the block as it is where the
+// text stands at no place that is known.
+func reasoningParts(v gjson.Result, r thread.Reasoning) []thread.Part {
+	if r.Text != "" || r.Signature != "" {
+		return []thread.Part{r}
+	}
+	if slices.ContainsFunc([]string{"text", "thinking", "think", "reasoning"}, func(path string) bool { return v.Get(path).Type == gjson.String }) {
+		return nil
+	}
+	return []thread.Part{opaquePart(v)}
+}
+
 // signedReasoning reads a block of thinking, which Anthropic signed if it is signed.
 func signedReasoning(v gjson.Result) thread.Reasoning {
 	r := readReasoning(v)
@@ -191,10 +221,11 @@ func opaquePart(block gjson.Result) thread.Part {
 			break
 		}
 	}
-	return thread.Opaque{
-		Kind: kind, Text: block.Get("text").String(),
-		Source: thread.Source{Raw: block.Raw},
+	text := block.Get("text").String()
+	if kind == "text" || kind == "thinking" { // which stands elsewhere in it
+		text = block.Raw
 	}
+	return thread.Opaque{Kind: kind, Text: text, Source: thread.Source{Raw: block.Raw}}
 }
 
 // argumentsJSON returns the arguments of a call as JSON; some formats have JSON inside a string.

@@ -149,6 +149,7 @@ func (b *builder) piSystem(m gjson.Result) {
 }
 
 func piMessage(b *builder, m gjson.Result) {
+	b.report.expects("message", m, "content", "summary", "command", "sections")
 	said := piParts(m.Get("content"), m.Get("api").Str)
 	if role := m.Get("role").Str; !m.Get("content").Exists() { // else it was edited
 		if said = textParts(m.Get("summary").Str); role == "bashExecution" {
@@ -207,7 +208,7 @@ func piParts(content gjson.Result, api string) []thread.Part {
 	for block := range rawjson.Items(content) {
 		switch block.Get("type").Str {
 		case "thinking":
-			all = append(all, piThinking(block, api))
+			all = append(all, reasoningParts(block, piThinking(block, api))...)
 		case "toolCall":
 			all = append(all, thread.ToolCall{
 				ID: block.Get("id").Str, Name: block.Get("name").Str,

@@ -10,12 +10,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// qwenSilent are the system records of Qwen Code without a message.
-var qwenSilent = scan.WordSet(`slash_command ui_telemetry at_command attribution_snapshot custom_title parent_session session_source
-	session_execution_engine session_model session_approval_mode session_notes rewind file_history_snapshot user_text_elements
-	session_artifact_event session_artifact_snapshot session_sources_snapshot branch_checkpoint goal_state goal_turn_end turn_result
-	agent_retry agent_session_ready background_task_completed`)
-
 // qwenAdded are the records in the user's name that no person wrote.
 var qwenAdded = scan.WordSet("notification cron goal_runtime")
 
@@ -49,10 +43,11 @@ func readQwenCode(j *importJob) ([]Transcript, error) {
 func qwenRecord(b *builder, r record) {
 	b.at(r.line, parseTime(r.Get("timestamp").Str))
 	subtype, parts := r.Get("subtype").Str, r.Get("message.parts")
+	b.report.expects("record", r.Result, "message.parts", "systemPayload", "subtype")
 	switch kind := r.Get("type").Str; {
 	case kind == "system" && subtype == "chat_compression":
 		qwenCompression(b, r.Get("systemPayload"))
-	case kind == "system" && (subtype == "" || qwenSilent[subtype]) && !parts.Exists():
+	case kind == "system" && (subtype == "" || known["qwen-code"][subtype]) && !parts.Exists():
 		b.report.skip("system/" + subtype)
 	case kind == "assistant":
 		geminiAnswer(b, parts, r.Result)

@@ -135,11 +135,22 @@ func count(counts *map[string]int, what string) {
 	if *counts == nil {
 		*counts = map[string]int{}
 	}
-	(*counts)[what]++
+	(*counts)[strings.Clone(what)]++ // it may be a part of a line, which is not kept
 }
 
 func (r *Report) warn(line int, format string, args ...any) {
 	r.Warnings = append(r.Warnings, Warning{Line: line, Text: fmt.Sprintf(format, args...)})
+}
+
+// expects tells of a message that has its content, a text or blocks, at none of the paths: it is not empty, but
+// cannot be read.
+func (r *Report) expects(what string, m gjson.Result, paths ...string) {
+	for _, path := range paths {
+		if v := m.Get(path); v.Type == gjson.String || v.Type == gjson.JSON {
+			return
+		}
+	}
+	r.unknown(what + " without " + paths[0])
 }
 
 // warnUnknown says which entries were not recognised: nobody knows whether the model saw them.
@@ -238,11 +249,7 @@ type importJob struct {
 }
 
 func (j *importJob) lines(read func(v gjson.Result, number int)) error {
-	_, err := j.eachValue(func(v value) ([]Transcript, error) {
-		read(v.Result, v.line)
-		return nil, nil
-	})
-	return err
+	return j.in.each(func(line []byte, number int) { read(gjson.ParseBytes(line), number) })
 }
 
 var (

@@ -245,7 +245,7 @@ func (l *pageSessions) List(ctx context.Context) (items []view.Session, err erro
 		return nil, err
 	}
 	return mapSlice(all, func(f sessions.Session) view.Session {
-		return view.Session{ID: f.ID, Agent: f.Agent, Project: printable(f.Project), Title: firstWords(f), ChangedAt: f.Changed, Bytes: f.Bytes}
+		return view.Session{ID: f.ID, Agent: f.Agent, Project: printable(f.Project), Title: shorten(f.FirstRequest(), maxFirstWords), ChangedAt: f.Changed, Bytes: f.Bytes}
 	}), err
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/dsn"
 	"github.com/palimpsest-ai/palimpsest/internal/install"
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/internal/text"
 )
@@ -182,7 +183,7 @@ func (p *printer) unchanged(err error) error {
 
 // homePath is a path with ~ for the user's home.
 func homePath(path string) string {
-	if home, err := os.UserHomeDir(); err == nil && isWithin(home, path) {
+	if home, err := os.UserHomeDir(); err == nil && sessions.Within(path, home) {
 		return "~" + strings.TrimPrefix(path, home)
 	}
 	return path

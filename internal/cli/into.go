@@ -43,7 +43,7 @@ func (c *conversation) writeSession(res *palimpsest.Result, out string) (*resume
 	if err != nil {
 		return made, err
 	}
-	for what, n := range countUnsent(c.in.Thread, res) {
+	for what, n := range countUnsent(c.in.Thread, res, "") {
 		made.Lost[what] += n
 	}
 	if agent := c.in.file.Format; agent != c.into && agent != "" {
@@ -97,7 +97,7 @@ func (c *conversation) writePrompt(p prompt.Prompt, out string) (*resumedSession
 		return nil, err
 	}
 	expected := filepath.Join(home, filepath.FromSlash(w.Path)) // where the agent looks for it
-	if sameAgent && (c.into == install.ClaudeCode || c.into == "gemini-cli") && dir == c.in.Dir && isWithin(home, c.in.path) {
+	if sameAgent && (c.into == install.ClaudeCode || c.into == "gemini-cli") && dir == c.in.Dir && sessions.Within(c.in.path, home) {
 		expected = filepath.Join(filepath.Dir(c.in.path), filepath.Base(expected)) // beside the original
 	}
 	made := &resumedSession{Agent: string(c.into), ID: w.ID, Path: cmp.Or(out, expected), Lost: w.Lost}
@@ -152,11 +152,6 @@ func checkRequest(api string, p *prompt.Prompt) error {
 		return fmt.Errorf("the %s API would refuse the session: %w", api, broken[0])
 	}
 	return err
-}
-
-func isWithin(folder, file string) bool {
-	rel, err := filepath.Rel(folder, file)
-	return err == nil && filepath.IsLocal(rel)
 }
 
 // resumeLine is the shell command that resumes a session. Files that are not where the agent

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -82,7 +83,7 @@ func TestInto(t *testing.T) {
 			if info, err := os.Stat(made.Path); err != nil || info.Mode().Perm()&0o077 != 0 {
 				t.Fatalf("%s: %v, %v", made.Path, info, err)
 			}
-			if agent != "opencode" && !isWithin(home, made.Path) || agent == "claude-code" && filepath.Dir(made.Path) != filepath.Dir(own) {
+			if agent != "opencode" && !sessions.Within(made.Path, home) || agent == "claude-code" && filepath.Dir(made.Path) != filepath.Dir(own) {
 				t.Errorf("it is at %s", made.Path)
 			}
 			if strings.Contains(strings.Join(made.Notes, " "), "tool names") != (agent != "claude-code") || agent == "codex" && made.Lost["reasoning"] == 0 {

@@ -112,7 +112,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 		all = append(all, mcp.Session{
 			ID: f.ID, Agent: f.Agent, Project: f.Project, Changed: f.Changed, Bytes: int(f.Bytes), Plans: plans,
 			Version:    fmt.Sprint(f.Path, f.Changed.UnixNano(), f.Bytes, plans),
-			FirstWords: func(context.Context) string { return firstWords(f) },
+			FirstWords: func(context.Context) string { return shorten(f.FirstRequest(), maxFirstWords) },
 		})
 	}
 	for _, info := range infos {

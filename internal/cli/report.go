@@ -215,8 +215,8 @@ func countRecord(t *thread.Thread, res *palimpsest.Result, ref plan.Ref) (before
 }
 
 // countUnsent counts the parts that the prompt lacks because the API does not take them, such
-// as another provider's encrypted reasoning.
-func countUnsent(t *thread.Thread, res *palimpsest.Result) map[string]int {
+// as another provider's encrypted reasoning; in results too, if there is an API.
+func countUnsent(t *thread.Thread, res *palimpsest.Result, api string) map[string]int {
 	lost := map[string]int{}
 	for i := range res.Prompt.Messages {
 		at, ok := t.Index(res.Manifest.Messages[i].ID)
@@ -235,6 +235,12 @@ func countUnsent(t *thread.Thread, res *palimpsest.Result) map[string]int {
 		}
 		count(t.At(at), 1)
 		count(&res.Prompt.Messages[i], -1)
+		r, _ := res.Prompt.Messages[i].Result()
+		for _, part := range r.Content { // one with a text is sent as that
+			if o, ok := part.(thread.Opaque); ok && api != "" && o.Text == "" && o.API != api {
+				lost["block of type "+o.Kind]++
+			}
+		}
 	}
 	maps.DeleteFunc(lost, func(_ string, n int) bool { return n <= 0 })
 	return lost
@@ -245,7 +251,7 @@ func (c *conversation) unsentNotes(res *palimpsest.Result) (notes []string) {
 	if c.into != "" {
 		return nil
 	}
-	unsent := countUnsent(c.in.Thread, res)
+	unsent := countUnsent(c.in.Thread, res, c.api)
 	for _, what := range slices.Sorted(maps.Keys(unsent)) {
 		if what != "reasoning" { // which only its own provider reads
 			notes = append(notes, fmt.Sprintf("not carried over: %s (%d): requests of the %s API cannot hold it", what, unsent[what], c.api))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -52,7 +53,8 @@ agents, and leave projects out. What was read is kept in an index in the data di
 				return err
 			}
 			if index {
-				return indexSessions(c.Context(), finder)
+				all, err := finder.Find("")
+				return cmp.Or(describeAll(c.Context(), finder, all), err)
 			}
 			if len(args) == 1 && agent == "" {
 				found, ok, err := finder.Resolve(args[0])
@@ -86,7 +88,7 @@ agents, and leave projects out. What was read is kept in an index in the data di
 	c.Flags().StringVar(&agent, "agent", "", "only those of one `AGENT`: "+strings.Join(sessions.Agents(), ", "))
 	c.Flags().BoolVar(&index, "index", false, "only complete the index of all sessions")
 	_ = c.Flags().MarkHidden("index") // it is there
-	addMostFlag(c, &most)
+	c.Flags().IntVar(&most, "most", 20, "how many to list, 0 for all")
 	return c
 }
 
@@ -159,20 +161,16 @@ func shortIDs(ids []string) func(string) string {
 				need++
 			}
 		}
-		return id[:min(need, len(id))]
+		return strings.ToValidUTF8(id[:min(need, len(id))], "") // it may end within a character
 	}
 }
 
 // projectName is the name of the folder that the agent worked in, or the agent's own name of the project.
 func projectName(s sessions.Session) string {
 	if s.Dir != "" {
-		return filepath.Base(s.Dir)
+		return path.Base(strings.ReplaceAll(s.Dir, `\`, "/")) // it may come from Windows
 	}
 	return s.Project
-}
-
-func addMostFlag(c *cobra.Command, most *int) {
-	c.Flags().IntVar(most, "most", 20, "how many to list, 0 for all")
 }
 
 // printUnlisted says how many more there are.
@@ -180,10 +178,6 @@ func (p *printer) printUnlisted(shown, all int) {
 	if all > shown {
 		p.line("and %s more: --most %d shows all", number(all-shown), all)
 	}
-}
-
-func firstWords(s sessions.Session) string {
-	return shorten(s.FirstRequest(), maxFirstWords)
 }
 
 // maxFirstWords limits the first words of a user, in characters.
@@ -200,12 +194,6 @@ func ageText(d time.Duration) string {
 		return fmt.Sprintf("%d h", d/time.Hour)
 	}
 	return fmt.Sprintf("%d days", d/(24*time.Hour))
-}
-
-// indexSessions reads what sessions are about that the index does not know, the newest first.
-func indexSessions(ctx context.Context, f *sessions.Finder) error {
-	all, err := f.Find("")
-	return cmp.Or(describeAll(ctx, f, all), err)
 }
 
 // describeAll reads what the sessions are about, a few at a time.

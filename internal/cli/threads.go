@@ -61,7 +61,7 @@ it is: an id, the beginning of one (6 characters or more), or the number of a se
 	}
 	store.addFlags(c)
 	c.Flags().Bool("json", false, "write the list as JSON")
-	addMostFlag(c, &most)
+	c.Flags().IntVar(&most, "most", 20, "how many to list, 0 for all")
 	c.AddCommand(deleteThreadCommand(s))
 	return c
 }

@@ -15,7 +15,8 @@ const strange = `{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","v
 {"type":"attachment","uuid":"u3","parentUuid":"u2","sessionId":"s","attachment":{"type":"mcp_resource","content":{"contents":[{"text":"The port is 5544."}]}}}
 {"type":"attachment","uuid":"u4","parentUuid":"u3","sessionId":"s","attachment":{"type":"file","content":{"saw":"JVBERi0="}}}
 {"type":"time-travel","uuid":"u5","parentUuid":"u4","sessionId":"s","to":"u1"}
-{"type":"assistant","uuid":"a1","parentUuid":"u5","sessionId":"s","message":{"role":"assistant","id":"m1","model":"claude-opus-5-5","content":[{"type":"text","text":"Ok."},{"type":"hologram","x":1}]}}
+{"type":"assistant","uuid":"a1","parentUuid":"u5","sessionId":"s","message":{"role":"assistant","id":"m1","model":"claude-opus-5-5","content":[{"type":"text","text":"Ok."},{"type":"hologram","x":1},{"type":"tool_use","id":"c1","name":"Read","input":{}}]}}
+{"type":"user","uuid":"u6","parentUuid":"a1","sessionId":"s","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"Read."},{"type":"mirage","x":1}]}]}}
 `
 
 // TestNothingIsSilent: each command names what it does not know of a session, and what its output cannot hold.
@@ -37,6 +38,7 @@ func TestNothingIsSilent(t *testing.T) {
 		{"explain for another API", block, []string{"explain", file, "--to", "openai", "-o", filepath.Join(dir, "other.html")}},
 		{"compact", left, []string{"compact", file, "--budget", "4000", "-o", filepath.Join(dir, "anthropic.json")}},
 		{"compact for another API", block, []string{"compact", file, "--budget", "4000", "--to", "openai", "-o", filepath.Join(dir, "openai.json")}},
+		{"compact a result for another API", "block of type mirage (1)", []string{"compact", file, "--budget", "4000", "--to", "openai", "-o", filepath.Join(dir, "result.json")}},
 		{"compact into another agent", block, []string{"compact", file, "--budget", "4000", "--into", "codex"}},
 	} {
 		status, out, errs := run(t, tt.args...)

@@ -87,7 +87,7 @@ func (g *generation) list(db *sql.DB, add func(s Session)) error {
 	}
 	subagents := "0"
 	if g.parent != "" {
-		subagents = "(SELECT count(*) FROM " + g.session + " WHERE " + g.parent + " = s.id)"
+		subagents = fmt.Sprintf(`(WITH RECURSIVE below(id) AS (SELECT id FROM %[1]s WHERE %[2]s = s.id UNION SELECT c.id FROM %[1]s c JOIN below b ON c.%[2]s = b.id) SELECT count(*) FROM below)`, g.session, g.parent)
 	}
 	// octet_length does not read the content.
 	query := fmt.Sprintf(`SELECT id, %s, coalesce(%s, 0), (SELECT coalesce(sum(octet_length(%s)), 0) FROM %s WHERE session_id = s.id), %s
@@ -180,12 +180,13 @@ func (f *Finder) findInDatabases(agent transcript.Format) (found []Session, err 
 	all, err := f.databases(agent)
 	for _, file := range all {
 		err = errors.Join(err, withDatabase(file.path, func(db *sql.DB) (err error) {
-			newer := map[string]bool{}
+			newer, known, tables := map[string]bool{}, false, 0
 			for i := range generations {
 				g := &generations[i]
 				if !g.has(db, "") {
 					continue
 				}
+				known = true
 				err = errors.Join(err, g.list(db, func(s Session) {
 					s.Agent, s.Path, s.Project = string(agent), file.path+"#"+s.ID, cmp.Or(s.Project, file.project)
 					if !newer[s.ID] {
@@ -197,7 +198,10 @@ func (f *Finder) findInDatabases(agent transcript.Format) (found []Session, err 
 				err = errors.Join(err, failed, missingError(agent, missing))
 			}
 			if err == nil { // no database at all is told
-				_, err = db.Exec(`SELECT 1 FROM sqlite_master LIMIT 1`)
+				err = db.QueryRow(`SELECT count(*) FROM sqlite_master WHERE type = 'table'`).Scan(&tables)
+			}
+			if err == nil && tables > 0 && !known {
+				err = errors.New("none of its tables is known")
 			}
 			return err
 		}))

@@ -44,10 +44,7 @@ func (f *Finder) folders(agent transcript.Format) (all []string, err error) {
 	}
 	seen := map[string]bool{}
 	for _, folder := range append([]string{own, usual}, f.Folders[string(agent)]...) {
-		real, broken := filepath.EvalSymlinks(folder)
-		if broken != nil {
-			real = filepath.Clean(folder) // what cannot be read is told where it is looked at
-		}
+		real := realPath(folder) // what cannot be read is told where it is looked at
 		if folder != "" && !seen[real] {
 			seen[real] = true
 			all = append(all, folder)
@@ -165,15 +162,10 @@ type part struct {
 // findParts lists the files of sessions below a folder.
 func findParts(f transcript.Format, root string, ix *index) (found []part, err error) {
 	at := f.Place()
-	root, err = filepath.EvalSymlinks(root) // a walk does not follow a link
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("sessions of %s: %w", f, err)
-	}
+	root = realPath(root) // a walk does not follow a link
 	var failures error
-	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+	var visit fs.WalkDirFunc
+	visit = func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -182,10 +174,16 @@ func findParts(f transcript.Format, root string, ix *index) (found []part, err e
 			return fs.SkipDir
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("sessions of %s: %w", f, err)
 		}
 		if e.IsDir() && path != root && strings.HasPrefix(e.Name(), ".") {
 			return fs.SkipDir // such as Amp's of deleted threads
+		}
+		if e.Type()&fs.ModeSymlink != 0 && filepath.Dir(path) == root { // a project may lie elsewhere
+			real := realPath(path)
+			if info, err := os.Stat(real); err == nil && info.IsDir() && !Within(real, root) && !Within(root, real) {
+				return filepath.WalkDir(path+string(filepath.Separator), visit)
+			}
 		}
 		id, ok := idOf(e.Name(), at)
 		project, own := at.Names(path)
@@ -208,7 +206,8 @@ func findParts(f transcript.Format, root string, ix *index) (found []part, err e
 		}
 		found = append(found, part{s, known.Of, known.Part, known.Subagent})
 		return nil
-	})
+	}
+	err = filepath.WalkDir(root, visit)
 	return found, errors.Join(failures, err)
 }
 
@@ -319,7 +318,7 @@ func (f *Finder) Resolve(name string) (s Session, found bool, err error) {
 	if _, err := os.Lstat(name); err == nil || name == "" || name == "-" || strings.ContainsAny(name, `/\`) {
 		return Session{}, false, nil
 	}
-	if number, err := strconv.Atoi(name); err == nil && isNumber(name) && f.Keep != "" {
+	if number, err := strconv.Atoi(name); err == nil && len(name) < suggest.MinID && f.Keep != "" {
 		var list []Session // the one that was shown last
 		if data, err := os.ReadFile(filepath.Join(f.Keep, shownName)); err == nil && json.Unmarshal(data, &list) == nil {
 			return pickNumber(list, number)
@@ -333,9 +332,6 @@ func (f *Finder) Resolve(name string) (s Session, found bool, err error) {
 	return s, found, err
 }
 
-// isNumber reports whether a name is too short for the beginning of an id.
-func isNumber(name string) bool { return len(name) < suggest.MinID }
-
 func pickNumber(list []Session, n int) (s Session, found bool, err error) {
 	if n < 1 || n > len(list) {
 		return Session{}, false, fmt.Errorf("%w: there is no session number %d; the list last shown has %d, and `palimpsest sessions` shows all", ErrName, n, len(list))
@@ -347,7 +343,7 @@ func pickNumber(list []Session, n int) (s Session, found bool, err error) {
 // false if there is none; the error wraps ErrName.
 func Pick(all []Session, name string) (s Session, found bool, err error) {
 	ids := suggest.ByID(all, name, func(s Session) string { return s.ID })
-	if n, err := strconv.Atoi(name); len(ids) == 0 && err == nil && isNumber(name) {
+	if n, err := strconv.Atoi(name); len(ids) == 0 && err == nil && len(name) < suggest.MinID {
 		return pickNumber(all, n)
 	}
 	if len(ids) <= 1 {
@@ -355,9 +351,9 @@ func Pick(all []Session, name string) (s Session, found bool, err error) {
 	}
 	var told []string
 	for _, one := range ids[:min(len(ids), maxTold)] {
-		told = append(told, one.ID+" of "+one.Agent)
+		told = append(told, one.ID+" of "+one.Agent+" ("+one.Path+")")
 	}
-	return Session{}, false, fmt.Errorf("%w: %d ids of sessions begin with %q: %s; give more of it", ErrName, len(ids), name, strings.Join(told, ", "))
+	return Session{}, false, fmt.Errorf("%w: %d ids of sessions begin with %q: %s; give more of it, a path or a number of the list", ErrName, len(ids), name, strings.Join(told, ", "))
 }
 
 // maxTold is how many ids an error names.

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -200,8 +201,17 @@ func (f *Finder) excludes(s *Session) bool {
 }
 
 func (f *Finder) excludesDir(dir string) bool {
-	return slices.ContainsFunc(f.Exclude, func(folder string) bool {
-		rel, err := filepath.Rel(folder, dir)
-		return err == nil && filepath.IsLocal(rel)
-	})
+	return slices.ContainsFunc(f.Exclude, func(folder string) bool { return Within(dir, folder) || Within(realPath(dir), realPath(folder)) })
+}
+
+// Within reports whether a file or folder is a folder, or lies in it.
+func Within(path, folder string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// realPath is a path without links; what cannot be followed stays.
+func realPath(path string) string {
+	real, _ := filepath.EvalSymlinks(path)
+	return cmp.Or(real, filepath.Clean(path))
 }

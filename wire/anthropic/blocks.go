@@ -83,6 +83,9 @@ func (d *decoder) result(b *block, id string) thread.ToolResult {
 	if content.Type == gjson.String {
 		r.Content = []thread.Part{thread.Text{Text: content.Str, Source: source(content.Raw, "")}}
 	}
+	if content.IsObject() { // which the API refuses
+		r.Content = []thread.Part{d.part(content, thread.Tool)}
+	}
 	for v := range rawjson.Items(content) {
 		r.Content = append(r.Content, d.part(v, thread.Tool))
 	}

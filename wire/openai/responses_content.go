@@ -41,7 +41,11 @@ func responsesContentPart(part gjson.Result, source thread.Source) thread.Part {
 	kind, text := f.Str("type"), f.Str("text")
 	switch kind {
 	case "input_text", "output_text", "text", "summary_text", "reasoning_text":
-		return thread.Text{Text: text, Source: source}
+		if v := f.Get("text"); v.Type == gjson.String {
+			return thread.Text{Text: text, Source: source}
+		} else {
+			text = v.Raw
+		}
 	case "refusal":
 		return thread.Text{Text: f.Str("refusal"), Source: source}
 	case "input_image", "computer_screenshot":
