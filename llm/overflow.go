@@ -42,6 +42,8 @@ var overflowMessages = []string{
 	"reduce the length of the messages",                // OpenAI, Groq
 	"reduce your message size",                         // Groq, as a 413 on tokens per minute
 	"request too large for",                            // OpenAI and Groq, disguised as 429: above the limit of a whole minute
+	"invalid 'messages': array too long",               // OpenAI: more than 2,048 messages
+	"invalid 'input': array too long",                  // OpenAI, of Responses
 	"request body too large for",                       // GitHub Models
 	"prompt token count*exceeds the limit",             // GitHub Copilot
 	"input token count*exceeds the maximum",            // Gemini
