@@ -156,12 +156,9 @@ func weigh(m *thread.Message) (size wire.Size, inMedia int) {
 	for _, part := range parts {
 		switch part := part.(type) {
 		case thread.Media:
-			switch {
-			case part.Type == thread.Image:
+			if part.Type == thread.Image || part.Type == thread.Document && part.Text == "" { // pages are read as pictures
 				w, h, _ := media.Size(part.Data)
 				size.Pictures, size.Side = size.Pictures+1, max(size.Side, w, h)
-			case part.Type == thread.Document && part.Text == "":
-				size.Pictures++ // its pages are read as pictures
 			}
 			inMedia += len(part.Data) + len(part.URL) + len(part.Text)
 		case thread.Text:

@@ -34,8 +34,7 @@ var overflowMessages = []string{
 	"input is too long",                                // Bedrock
 	"too many input tokens",                            // Bedrock
 	"prompt contains*tokens*too large for model",       // Mistral
-	"exceeds the context window",                       // OpenAI Responses
-	"exceed the context window",                        //
+	"exceed*context window",                            // OpenAI Responses, gateways
 	"input tokens exceed the configured limit",         // OpenAI: input limit below the window
 	"maximum context length",                           // OpenAI Chat, vLLM, DeepSeek, OpenRouter, Mistral, SGLang
 	"maximum prompt length is",                         // xAI
@@ -74,8 +73,6 @@ var overflowMessages = []string{
 	"number of tokens in the prompt cannot exceed",     // Cohere
 	"context window exceeded",                          // gateways
 	"context window limit",                             // gateways
-	"exceeds model context window",                     // gateways
-	"exceeds the model's context window",               // gateways
 	"too many tokens in the prompt",                    // gateways
 	"token limit exceeded",                             // gateways
 	"tokens exceeds the model limit",                   // gateways
