@@ -137,6 +137,7 @@ it is that of the newest session. Of a conversation that is stored, the plan in 
 				found.Stored = kept
 			}
 			found = cmp.Or(found, kept)
+			in.printWarnings(newPrinter(s.Err))
 			return writeResult(s.Out, c, found, func(p *printer) {
 				p.compaction(found, "The session was not compacted. What a compaction would take: palimpsest plan "+in.commandArguments())
 				if found != nil && found.Stored != nil {
@@ -190,9 +191,7 @@ func (p *printer) compaction(c *compaction, none string) {
 // lossColumns head a table of losses.
 var lossColumns = []string{"", ">turn", "~what", "why"}
 
-func lossRow(l lost.Loss) []string {
-	return []string{string(l.Kind), strconv.Itoa(l.Turn), l.Text, l.Why}
-}
+func lossRow(l lost.Loss) []string { return []string{string(l.Kind), strconv.Itoa(l.Turn), l.Text, l.Why} }
 
 // short says in a few words what a compaction of a session in the list lost.
 func (c *compaction) short() string {
