@@ -103,9 +103,7 @@ func lastCompaction(ctx context.Context, t *transcript.Transcript, format transc
 		return nil, err
 	}
 	at := t.Thread.At(b.At)
-	c := &compaction{Turn: at.Turn, Time: at.Time, Lost: append([]lost.Loss{}, found...)}
-	c.Quality = lost.Judge(ctx, t.Thread, b, counter.Until(ctx).Message)
-	return c, ctx.Err()
+	return &compaction{Turn: at.Turn, Time: at.Time, Lost: append([]lost.Loss{}, found...), Quality: lost.Judge(ctx, t.Thread, b, counter.Until(ctx).Message)}, ctx.Err()
 }
 
 func lostCommand(s Streams) *cobra.Command {
@@ -136,8 +134,8 @@ it is that of the newest session. Of a conversation that is stored, the plan in 
 			if found != nil {
 				found.Stored = kept
 			}
-			found = cmp.Or(found, kept)
 			in.printWarnings(newPrinter(s.Err))
+			found = cmp.Or(found, kept)
 			return writeResult(s.Out, c, found, func(p *printer) {
 				p.compaction(found, "The session was not compacted. What a compaction would take: palimpsest plan "+in.commandArguments())
 				if found != nil && found.Stored != nil {
@@ -191,7 +189,9 @@ func (p *printer) compaction(c *compaction, none string) {
 // lossColumns head a table of losses.
 var lossColumns = []string{"", ">turn", "~what", "why"}
 
-func lossRow(l lost.Loss) []string { return []string{string(l.Kind), strconv.Itoa(l.Turn), l.Text, l.Why} }
+func lossRow(l lost.Loss) []string {
+	return []string{string(l.Kind), strconv.Itoa(l.Turn), l.Text, l.Why}
+}
 
 // short says in a few words what a compaction of a session in the list lost.
 func (c *compaction) short() string {
