@@ -1,6 +1,7 @@
 package palimpsest_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -82,5 +83,47 @@ func TestCleared(t *testing.T) {
 	plans, err := s.Plans(t.Context())
 	if err != nil || len(plans) != 4 || plans[0].Clearings[0].Action() != plan.Clear {
 		t.Errorf("%d plans, %v", len(plans), err)
+	}
+}
+
+// TestClearedStaysCleared: a compaction shows nothing again that the client had cleared by itself. G4
+func TestClearedStaysCleared(t *testing.T) {
+	for _, p := range allPolicies() {
+		c, err := palimpsest.New(palimpsest.Config{Policy: p, Recall: &palimpsest.Recall{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := c.Session("c")
+		list := []thread.Message{plain(thread.User, "Read the bays.")}
+		for n := range 5 {
+			call, result := work(n)
+			list = append(list, call, result)
+		}
+		step := palimpsest.Step{Messages: list, Profile: render.For(wire.Chat), Window: loopBudget + 1000, Output: 1000}
+		all, err := s.PrepareStep(t.Context(), step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cleared := all.Messages[len(all.Messages)-3]
+		was, ok := cleared.Result()
+		for round := 0; ok && round < 3; round++ {
+			step.Messages, step.Cleared = nil, []thread.ID{cleared.ID}
+			made, err := s.PrepareStep(t.Context(), step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range made.Messages {
+				if r, ok := made.Messages[i].Result(); ok && r.CallID == was.CallID && r.Text() == was.Text() {
+					t.Errorf("%s: after %d compactions what the client has cleared is shown", p.Name(), round)
+				}
+			}
+			call, result := work(100 + round)
+			if _, err = s.Append(t.Context(), call, result); err == nil {
+				_, err = s.Compact(t.Context(), step, "")
+			}
+			if err != nil && !errors.Is(err, policy.ErrNothing) {
+				t.Fatalf("%s: %v", p.Name(), err)
+			}
+		}
 	}
 }

@@ -72,7 +72,7 @@ func roundOf(p *plan.Plan, version int) int {
 	switch {
 	case p == nil:
 		return 0
-	case p.Round == 0 && !p.Empty() && p.Policy != policyCleared:
+	case p.Round == 0 && !p.Empty() && p.Policy != injected.ByClient:
 		return version
 	}
 	return p.Round

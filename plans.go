@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -219,28 +220,22 @@ func editLoaded(ctx context.Context, s *Session, l snapshot, change planChange) 
 // policyUndo names the plan that holds nothing because somebody undid all.
 const policyUndo = "undo"
 
-// policyCleared names the plan that holds only what a client has cleared by itself.
-const policyCleared = "cleared"
-
 // takeCleared clears the results that the client has cleared by itself while no plan of a policy or a person is in
-// force: they count as little as they take, and can be searched and read as anything that was removed.
+// force, and in every plan after it: they count as little as they take, and can be searched and read as anything removed.
 func takeCleared(ctx context.Context, s *Session, l snapshot, ids []thread.ID) (snapshot, error) {
 	inForce := cmp.Or(l.plan, &plan.Plan{})
-	if len(ids) == 0 || inForce.Policy != "" && inForce.Policy != policyCleared {
-		return l, nil
-	}
 	actions := inForce.Actions()
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id thread.ID) bool { return actions[id].Action != plan.Include })
-	if len(ids) == 0 {
+	if len(ids) == 0 || inForce.Policy != "" && inForce.Policy != injected.ByClient {
 		return l, nil
 	}
 	err := editLoaded(ctx, s, l, func(log *thread.Thread, next *plan.Plan) error {
 		for _, id := range ids {
 			if i, ok := log.Index(id); ok && log.At(i).Role == thread.Tool {
-				next.Clearings = append(slices.Clip(next.Clearings), plan.Clearing{Span: log.Range(i, i+1), Origin: plan.Origin{Strategy: "clear", Reason: "the client has cleared it"}})
+				next.Clearings = append(slices.Clip(next.Clearings), plan.Clearing{Span: log.Range(i, i+1), Origin: plan.Origin{Strategy: injected.ByClient, Reason: "the client has cleared it"}})
 			}
 		}
-		next.Policy, next.ThreadVersion = policyCleared, log.Version()
+		next.Policy, next.ThreadVersion = injected.ByClient, log.Version()
 		return nil
 	})
 	if err != nil {

@@ -156,7 +156,7 @@ func weigh(m *thread.Message) (size wire.Size, inMedia int) {
 	for _, part := range parts {
 		switch part := part.(type) {
 		case thread.Media:
-			if part.Type == thread.Image {
+			if part.Type == thread.Image || part.Type == thread.Document && part.Text == "" { // pages are read as pictures
 				w, h, _ := media.Size(part.Data)
 				size.Pictures, size.Side = size.Pictures+1, max(size.Side, w, h)
 			}

@@ -34,14 +34,15 @@ var overflowMessages = []string{
 	"input is too long",                                // Bedrock
 	"too many input tokens",                            // Bedrock
 	"prompt contains*tokens*too large for model",       // Mistral
-	"exceeds the context window",                       // OpenAI Responses
-	"exceed the context window",                        //
+	"exceed*context window",                            // OpenAI Responses, gateways
 	"input tokens exceed the configured limit",         // OpenAI: input limit below the window
 	"maximum context length",                           // OpenAI Chat, vLLM, DeepSeek, OpenRouter, Mistral, SGLang
 	"maximum prompt length is",                         // xAI
 	"reduce the length of the messages",                // OpenAI, Groq
 	"reduce your message size",                         // Groq, as a 413 on tokens per minute
 	"request too large for",                            // OpenAI and Groq, disguised as 429: above the limit of a whole minute
+	"invalid 'messages': array too long",               // OpenAI: more than 2,048 messages
+	"invalid 'input': array too long",                  // OpenAI, of Responses
 	"request body too large for",                       // GitHub Models
 	"prompt token count*exceeds the limit",             // GitHub Copilot
 	"input token count*exceeds the maximum",            // Gemini
@@ -72,8 +73,6 @@ var overflowMessages = []string{
 	"number of tokens in the prompt cannot exceed",     // Cohere
 	"context window exceeded",                          // gateways
 	"context window limit",                             // gateways
-	"exceeds model context window",                     // gateways
-	"exceeds the model's context window",               // gateways
 	"too many tokens in the prompt",                    // gateways
 	"token limit exceeded",                             // gateways
 	"tokens exceeds the model limit",                   // gateways

@@ -23,6 +23,7 @@ var sizeRefusals = []sizeRefusal{
 	{"anthropic", 400, "too many images", ErrPictures, `{"type":"error","error":{"type":"invalid_request_error","message":"Too many images and documents: 102 + 0 > 100"}}`},
 	{"anthropic", 400, "image*exceeds*maximum", ErrPictures, `{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0.image.source.base64: image exceeds 5 MB maximum: 7000000 bytes > 5242880 bytes"}}`},
 	{"anthropic", 400, "image dimensions exceed", ErrPictures, `{"type":"error","error":{"type":"invalid_request_error","message":"At least one of the image dimensions exceed max allowed size: 8000 pixels"}}`},
+	{"anthropic", 400, "pdf pages may be provided", ErrPictures, `{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.2.pdf.source.base64.data: A maximum of 100 PDF pages may be provided."}}`},
 	{"openai", 400, "maximum number of images", ErrPictures, `{"error":{"message":"Exceeded the maximum number of images per request: 500.","type":"invalid_request_error"}}`},
 	{"vllm", 400, "at most*image(s) may be provided", ErrPictures, `{"object":"error","message":"At most 4 image(s) may be provided in one prompt.","code":400}`},
 	{"anthropic", 413, "request exceeds the maximum size", ErrBytes, `{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}`},

@@ -401,6 +401,7 @@ func (c *fitter) fit(ctx context.Context, one candidate) (*Fitted, error) {
 			for _, record := range v.Records() {
 				p.Add(record)
 			}
+			s.keepCleared(p)
 			p.Arrived = arrivedCount(s, p)
 			f, err := s.Render(p)
 			if err != nil {

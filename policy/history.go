@@ -248,6 +248,7 @@ func (s *history) planReplacement(name string, o *oldPart, sum summary.Summary, 
 
 // renderCounted renders a plan and notes its size in it.
 func (s *history) renderCounted(p *plan.Plan) (*Fitted, error) {
+	s.keepCleared(p)
 	f, err := s.Render(p)
 	if err == nil {
 		f.Plan.CompactedTokens = f.Tokens

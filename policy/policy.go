@@ -19,6 +19,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
@@ -287,6 +288,16 @@ func (s *Situation) Draft(policy string) *plan.Plan {
 		p.Notes = s.Notes
 	}
 	return p
+}
+
+// keepCleared takes over what the client has cleared by itself, as far as the plan leaves it alone.
+func (s *Situation) keepCleared(p *plan.Plan) {
+	actions := p.Actions()
+	for _, record := range s.Current.Records() {
+		if r, ok := record.(plan.Clearing); ok && r.Strategy == injected.ByClient && actions[r.Span.First()].Action == plan.Include {
+			p.Add(r)
+		}
+	}
 }
 
 // pinnedPositions are the positions of the messages that the user has pinned, or that Keep names.

@@ -57,28 +57,31 @@ func TestOutputOverflowCase(t *testing.T) {
 	}
 }
 
-// TestPicturesBelowTheMark: more pictures than the API takes go before it refuses them, and once. G5
+// TestPicturesBelowTheMark: more pictures than the API takes go before it refuses them, and once; documents,
+// which count with them, too. G5
 func TestPicturesBelowTheMark(t *testing.T) {
-	up := proxytest.New(t)
-	up.Model = func(*proxytest.Request) proxytest.Answer { return proxytest.Answer{Text: "well"} }
-	url, p := start(t, up, proxy.Options{Window: 1_000_000, Config: palimpsest.Config{Counter: counter()}})
-	a := newAgent(t, wire.Anthropic, url, false)
-	a.user("Look at all of them.")
-	for n := range 120 {
-		a.history = append(a.history, shot(n)...)
-	}
-	for range 2 {
-		if s := a.peek(); s.status != 200 {
-			t.Fatalf("status %d: %.300s", s.status, s.raw)
+	for kind, item := range map[string]func(int) []string{"image": shot, "document": paper} {
+		up := proxytest.New(t)
+		up.Model = func(*proxytest.Request) proxytest.Answer { return proxytest.Answer{Text: "well"} }
+		url, p := start(t, up, proxy.Options{Window: 10_000_000, Config: palimpsest.Config{Counter: counter()}})
+		a := newAgent(t, wire.Anthropic, url, false)
+		a.user("Look at all of them.")
+		for n := range 120 {
+			a.history = append(a.history, item(n)...)
 		}
-	}
-	for _, sent := range up.Requests() {
-		if n := strings.Count(string(sent.Body), `"type":"image"`); n != 50 || strings.Count(string(sent.Body), "left out; call read_file again") != 70 {
-			t.Errorf("%d pictures", n)
+		for range 2 {
+			if s := a.peek(); s.status != 200 {
+				t.Fatalf("status %d: %.300s", s.status, s.raw)
+			}
 		}
-	}
-	if n := p.Totals().Compactions; n != 1 {
-		t.Errorf("%d compactions", n)
+		for _, sent := range up.Requests() {
+			if n := strings.Count(string(sent.Body), `"type":"`+kind+`"`); n != 50 || strings.Count(string(sent.Body), "left out; call read_file again") != 70 {
+				t.Errorf("%d of type %s", n, kind)
+			}
+		}
+		if n := p.Totals().Compactions; n != 1 {
+			t.Errorf("%s: %d compactions", kind, n)
+		}
 	}
 }
 
@@ -88,6 +91,15 @@ func shot(n int) []string {
 		fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"shot_%d","name":"read_file","input":{"path":"%d.png"}}]}`, n, n),
 		fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"shot_%d","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAADwAAAA8"}}]}]}`, n),
 	}
+}
+
+// paper is a call that a document answers.
+func paper(n int) (all []string) {
+	const picture = `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAADwAAAA8"}}`
+	for _, message := range shot(n) {
+		all = append(all, strings.Replace(message, picture, `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0xLjQK"}}`, 1))
+	}
+	return all
 }
 
 // TestPictureRefusal: a refusal for pictures is cured by taking old ones out, and by nothing else.

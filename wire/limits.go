@@ -7,8 +7,8 @@ import (
 
 // Size is what a request takes beside its tokens.
 type Size struct {
-	// Bytes are those of the body, Pictures is how many images it holds, and Side is the longest
-	// side of one, in pixels; 0 where none can be read.
+	// Bytes are those of the body, Pictures is how many images and documents of pages it holds, and Side is the
+	// longest side of an image, in pixels; 0 where none can be read.
 	Bytes, Pictures, Side int
 }
 

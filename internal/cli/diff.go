@@ -41,6 +41,7 @@ on this machine.`,
 			var log *thread.Thread
 			if err = in.open(c.Context(), append(args, a.ThreadID)[2], Streams{In: s.In}); err == nil {
 				log = in.Thread
+				in.printWarnings(newPrinter(s.Err))
 			} else if len(args) > 2 {
 				return err
 			}

@@ -103,9 +103,7 @@ func lastCompaction(ctx context.Context, t *transcript.Transcript, format transc
 		return nil, err
 	}
 	at := t.Thread.At(b.At)
-	c := &compaction{Turn: at.Turn, Time: at.Time, Lost: append([]lost.Loss{}, found...)}
-	c.Quality = lost.Judge(ctx, t.Thread, b, counter.Until(ctx).Message)
-	return c, ctx.Err()
+	return &compaction{Turn: at.Turn, Time: at.Time, Lost: append([]lost.Loss{}, found...), Quality: lost.Judge(ctx, t.Thread, b, counter.Until(ctx).Message)}, ctx.Err()
 }
 
 func lostCommand(s Streams) *cobra.Command {
@@ -136,6 +134,7 @@ it is that of the newest session. Of a conversation that is stored, the plan in 
 			if found != nil {
 				found.Stored = kept
 			}
+			in.printWarnings(newPrinter(s.Err))
 			found = cmp.Or(found, kept)
 			return writeResult(s.Out, c, found, func(p *printer) {
 				p.compaction(found, "The session was not compacted. What a compaction would take: palimpsest plan "+in.commandArguments())

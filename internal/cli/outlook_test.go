@@ -163,3 +163,21 @@ func TestInspectCountsHostedCalls(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownIsNamed: each command that reads a session names its records of types that nobody knows. G6
+func TestUnknownIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	file, made := filepath.Join(dir, "session.jsonl"), filepath.Join(dir, "plan.json")
+	const lines = `{"type":"user","uuid":"a","sessionId":"s","message":{"role":"user","content":"Count the shelves."}}
+{"type":"hologram","uuid":"b","payload":{"text":"Shelf 77."}}
+{"type":"assistant","uuid":"c","parentUuid":"a","sessionId":"s","message":{"role":"assistant","content":[{"type":"text","text":"I do."}]}}
+`
+	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"inspect", file}, {"compact", file}, {"plan", file, "-o", made}, {"explain", file}, {"handoff", file}, {"lost", file}, {"diff", made, made, file}} {
+		if status, out, stderr := run(t, args...); status != 0 || !strings.Contains(out+stderr, "hologram (1)") {
+			t.Errorf("%s: status %d: %s%s", args[0], status, out, stderr)
+		}
+	}
+}

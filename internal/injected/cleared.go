@@ -7,6 +7,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 )
 
+// ByClient names the plan, and the strategy, of what a client has cleared by itself.
+const ByClient = "cleared"
+
 // clearingMarks are what agents write over old results of tools to save room; a pattern is of all of the text.
 var clearingMarks = []struct {
 	agent   string
