@@ -109,15 +109,6 @@ func (g *group) apart(a, b int) bool {
 	return b != a+1 || !g.places[b].follows(g.places[a])
 }
 
-// shortenLabels shortens the labels that name a file, since the list of files has its path.
-func (s *selection) shortenLabels(path string) {
-	for _, k := range s.pathed[path] {
-		g := &s.groups[k.section][k.entry]
-		before, after, _ := strings.Cut(g.group.label, g.path)
-		g.label = before + lastParts(g.path) + after
-	}
-}
-
 // lastParts shortens a path to its last two parts.
 func lastParts(path string) string {
 	if i := strings.LastIndexByte(path, '/'); i > 0 {

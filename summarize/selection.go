@@ -446,7 +446,11 @@ func (s *selection) take(i, cost int) {
 	case secSnippet:
 		s.snippets += cost
 	case secFile:
-		s.shortenLabels(s.pool.Files[c.entry].Path)
+		for _, k := range s.pathed[s.pool.Files[c.entry].Path] { // the list has its path
+			g := &s.groups[k.section][k.entry]
+			before, after, _ := strings.Cut(g.group.label, g.path)
+			g.label = before + lastParts(g.path) + after
+		}
 	}
 	s.spent += cost
 	s.cover(c.idents...)

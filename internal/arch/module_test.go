@@ -273,14 +273,14 @@ var exceptions = []arch.Exception{
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
 		{Of: "floor 0", Floor: 0, Most: 9917},
-		{Of: "floor 1", Floor: 1, Most: 21103},
+		{Of: "floor 1", Floor: 1, Most: 21113},
 		{Of: "floor 2", Floor: 2, Most: 23416},
 		{Of: "floor 3", Floor: 3, Most: 11213},
 		{Of: "floor 4", Floor: 4, Most: 3093},
-		{Of: "floor 5", Floor: 5, Most: 10178},
+		{Of: "floor 5", Floor: 5, Most: 10186},
 		{Of: "floor 6", Floor: 6, Most: 12034},
 		{Of: "floor 7", Floor: 7, Most: 21480},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13750},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13740},
 	},
 	Packages: 101, Public: 45, Names: 748,
 	Methods: 25, Types: map[string]int{

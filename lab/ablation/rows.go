@@ -27,7 +27,7 @@ var rows = []row{
 	{name: "failures: told", why: "why an attempt failed is told once", file: "summarize/build.go", old: "ok && told[whyFailed(then)]", lines: 10},
 	{name: "gaps: closed", why: "what is short and lies between told pieces is told", file: selection, old: "\ts.closeGaps(limit)\n", by: "if !OFF {\nOLD}\n", lines: 34},
 	{name: "gaps", why: "gaps between pieces are marked", file: "summarize/build.go", old: "last >= 0 && g.apart(last, c.piece)", lines: 12},
-	{name: "labels: shorter", why: "a label names a listed file in short", file: selection, old: "\t\ts.shortenLabels(s.pool.Files[c.entry].Path)\n", by: "if !OFF {\nOLD}\n", lines: 22},
+	{name: "labels: shorter", why: "a label names a listed file in short", file: selection, old: "range s.pathed[s.pool.Files[c.entry].Path]", by: "range either(OFF, s.pathed[s.pool.Files[c.entry].Path], nil)", lines: 22},
 	{name: "results: quotes", why: "text of files proves no failure", file: facts, old: "if f.quotes() {", by: "if f.quotes() && !OFF {", lines: 4},
 	{name: "results: records", why: "records of a JSON document are lines", file: facts, old: "jsonrows.Lines(live, s, false)", by: "either(OFF, OLD, nil)", lines: 14},
 	{name: "results: plain", why: "lines that report a failure are told by the attempts", file: facts, old: "!f.Failing || f.quotes()", by: "OFF || OLD", lines: 6},
