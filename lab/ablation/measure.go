@@ -102,7 +102,9 @@ func load(ctx context.Context, shared string) (m *measuring, err error) {
 		return nil, err
 	}
 	for _, s := range set.OfSplit(references.All, 0) {
-		asked := slices.ContainsFunc(m.exams, func(e *exam.Session) bool { return strings.HasPrefix(s.Name, e.Name) || strings.HasPrefix(e.Name, s.Name) })
+		asked := slices.ContainsFunc(m.exams, func(e *exam.Session) bool {
+			return strings.HasPrefix(s.Name, e.Name) || strings.HasPrefix(e.Name, s.Name)
+		})
 		for i := range s.Recaps {
 			if step, _ := slices.BinarySearch(s.Steps, s.Recaps[i].At); !asked && 0 < step && step < len(s.Steps) {
 				moment := s.Moment(step)
