@@ -50,6 +50,8 @@ func (s *selection) bytesFor(i, each int) int {
 		return 4 * each
 	case i == newest, i == s.pool.task:
 		return 3 * each
+	case i == 0:
+		return 2 * each
 	}
 	return each
 }

@@ -280,7 +280,7 @@ var ceilings = &arch.Ceilings{
 		{Of: "floor 5", Floor: 5, Most: 10186},
 		{Of: "floor 6", Floor: 6, Most: 12034},
 		{Of: "floor 7", Floor: 7, Most: 21480},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13740},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13742},
 	},
 	Packages: 101, Public: 45, Names: 748,
 	Methods: 25, Types: map[string]int{

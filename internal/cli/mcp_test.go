@@ -75,7 +75,7 @@ func TestMCP(t *testing.T) {
 	call(c, "sessions", nil, "1 session", id+" · claude-code · -src-shipq", `"We had a bad night`)
 	call(c, "recall", map[string]any{"query": "never touch the public API of package store", "role": "user"}, "turn 2, user", "session "+id+" (claude-code, -src-shipq", "never touch")
 	call(c, "explain", map[string]any{"session": "91bfef"}, "239 messages", "No plan is in force")
-	call(c, "compact", map[string]any{"session": id}, "Nothing was changed. For a budget of 50,000", "\nsummarize · turns 1 to 8 · 121 messages, the first is ")
+	call(c, "compact", map[string]any{"session": id}, "Nothing was changed. For a budget of 50,000", "\nsummarize · turns 1 to 7 · 116 messages, the first is ")
 	call(c, "compact", map[string]any{"session": id, "budget": 9000}, "Nothing was changed. For a budget of 9,000", "\nsummarize · ", "palimpsest compact "+id+" --budget 9000")
 	call(c, "compact", map[string]any{"session": "latest"}, id+" · claude-code", "Nothing was changed")
 	call(c, "compact", map[string]any{"session": id, "budget": 9000, "keep": true}, "keep")

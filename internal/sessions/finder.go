@@ -162,7 +162,9 @@ type part struct {
 // findParts lists the files of sessions below a folder.
 func findParts(f transcript.Format, root string, ix *index) (found []part, err error) {
 	at := f.Place()
-	root = realPath(root) // a walk does not follow a link
+	if root, err = filepath.EvalSymlinks(root); err != nil && !errors.Is(err, fs.ErrNotExist) { // a walk does not follow a link
+		return nil, fmt.Errorf("sessions of %s: %w", f, err)
+	}
 	var failures error
 	var visit fs.WalkDirFunc
 	visit = func(path string, e fs.DirEntry, err error) error {
@@ -180,8 +182,7 @@ func findParts(f transcript.Format, root string, ix *index) (found []part, err e
 			return fs.SkipDir // such as Amp's of deleted threads
 		}
 		if e.Type()&fs.ModeSymlink != 0 && filepath.Dir(path) == root { // a project may lie elsewhere
-			real := realPath(path)
-			if info, err := os.Stat(real); err == nil && info.IsDir() && !Within(real, root) && !Within(root, real) {
+			if info, err := os.Stat(path); err == nil && info.IsDir() && !Within(realPath(path), root) && !Within(root, realPath(path)) {
 				return filepath.WalkDir(path+string(filepath.Separator), visit)
 			}
 		}
@@ -201,10 +202,9 @@ func findParts(f transcript.Format, root string, ix *index) (found []part, err e
 			known.Of, known.Part, known.Subagent = f.PartOf(path)
 			ix.note(&s, known)
 		}
-		if folder := filepath.Dir(path); at.Flat && !known.Subagent && folder != root && filepath.Dir(folder) != root {
-			return nil
+		if folder := filepath.Dir(path); !at.Flat || known.Subagent || folder == root || filepath.Dir(folder) == root {
+			found = append(found, part{s, known.Of, known.Part, known.Subagent})
 		}
-		found = append(found, part{s, known.Of, known.Part, known.Subagent})
 		return nil
 	}
 	err = filepath.WalkDir(root, visit)

@@ -64,6 +64,7 @@ var rows = []row{
 	{name: "rank: snippets' share", why: "lines of output first up to their share", file: selection, old: "\ts.snippetsCapped = true\n", by: "\ts.snippetsCapped = !OFF\n", lines: 8},
 	{name: "rank: worth showing", why: "lines that are hardly worth it are left out", file: selection, old: "density < worthShowing && s.snippets", by: "!OFF && OLD", lines: 6},
 	{name: "requests: age and length", why: "newer and longer requests stay longer", file: requests, old: "0.6*float32(i)/float32(n) + min(1, float32(len(text))/160)", by: "either(OFF, OLD, 0)", lines: 1},
+	{name: "requests: first", why: "the first gets twice as much", file: requests, old: "return 2 * each", by: "return either(OFF, 2, 1) * each", lines: 2},
 	{name: "requests: kept", why: "a usual request is not trimmed", file: requests, old: "each < keptRequest && most > limit", lines: 5},
 	{name: "requests: more room", why: "room left goes to fuller requests", file: selection, old: "n >= budget*95/100 || !s.requestsTrimmed()", by: "OFF || OLD", lines: 12},
 	{name: "fit: more", why: "room left after counting is filled", file: selection, old: "for range 4 {", by: "for range either(OFF, 4, 0) {", lines: 14},
