@@ -91,7 +91,7 @@ func (s *selection) join(chosen []int) summary.Item {
 		if n > 0 {
 			b.WriteByte('\n')
 		}
-		if c.section != secSnippet && last >= 0 && g.apart(last, c.piece) {
+		if last >= 0 && g.apart(last, c.piece) {
 			b.WriteString(gap)
 		}
 		text := c.text

@@ -78,7 +78,7 @@ func (x *Excerpts) Shorten(text, beside string, n int, full bool) string {
 	return out.String() + clip.OmittedNote(max(0, utf8.RuneCountInString(text)-kept))
 }
 
-// gap begins a line that does not follow the one before it; lines of output are single ones as their heading says.
+// gap begins a line that does not follow the one before it.
 const gap = "… "
 
 // choose takes the first line and then the densest that fit into room, in bytes; with full also
