@@ -29,7 +29,7 @@ func kept(t *testing.T) (*daemon, string) {
 	if err := os.WriteFile(filepath.Join(dir, "91bfefb2-9533-4bcc-8bfc-f00dd138f269.jsonl"), data, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := d.command("compact", session, "--budget", "20000", "--store", filepath.Join(d.home, "p.db"), "-o", os.DevNull).CombinedOutput(); err != nil {
+	if out, err := d.command("compact", session, "--budget", "16000", "--store", filepath.Join(d.home, "p.db"), "-o", os.DevNull).CombinedOutput(); err != nil {
 		t.Fatalf("%s%v", out, err)
 	}
 	d.start()
