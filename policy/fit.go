@@ -282,12 +282,12 @@ func (c *fitter) findNeed(ctx context.Context, e *BudgetError) {
 }
 
 // What the model has not seen may take maxUnseenShare of the room, as a ratio, and
-// maxStepShare together with the calls that asked for it. In a window, which is more
+// the calls that asked for it maxCallShare. In a window, which is more
 // than a compaction aims at, it may take more if minRoomLeft tokens, or minShareLeft
 // of a small window, are left for what the user said and for a summary of the rest.
 const (
 	maxUnseenShare = 0.35
-	maxStepShare   = 0.4
+	maxCallShare   = 0.2
 	minRoomLeft    = 16_000
 	minShareLeft   = 0.25
 )
@@ -305,7 +305,7 @@ func leavesRoom(s *Situation, positions []int, room int, window bool) bool {
 		}
 	}
 	left := min(minRoomLeft, int(minShareLeft*float64(room)))
-	fits := float64(unseen) <= maxUnseenShare*float64(room) && float64(unseen+calls) <= maxStepShare*float64(room)
+	fits := float64(unseen) <= maxUnseenShare*float64(room) && float64(calls) <= maxCallShare*float64(room)
 	return fits || window && room-unseen-calls >= left
 }
 

@@ -94,7 +94,11 @@ func (v *View) Protect(level Protection, whole ...int) {
 		if step > last && step < n && v.Sizes[step] <= most {
 			v.pin(step)
 		}
-		if words >= 0 && v.Sizes[words] <= v.part(pinTask) {
+		since := 0 // the model's last words and all that came after them, in tokens
+		for _, size := range v.Sizes[max(words, 0):] {
+			since += size
+		}
+		if words >= 0 && v.Sizes[words] <= v.part(pinTask) && since <= v.part(v.parts().words) {
 			v.pin(words) // calls without a word may follow them
 		}
 	}

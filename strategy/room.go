@@ -52,12 +52,14 @@ type parts struct {
 	// step: the last step of the model, as far as it is pinned. A larger one, such as a file written,
 	// would take the room of all that was said.
 	step float64
+	// words: the model's last words, with all that came after them.
+	words float64
 }
 
 var (
-	largeParts = parts{lasting: 0.1, tail: 0.3, pointers: 0.25, newest: 0.3, step: 0.4}
+	largeParts = parts{lasting: 0.1, tail: 0.3, pointers: 0.25, newest: 0.3, step: 0.4, words: 1}
 	// smallParts are those of a small room: the summary needs what there is.
-	smallParts = parts{lasting: 0, tail: 0.15, pointers: 0.125, newest: 0.15, step: 0.15}
+	smallParts = parts{lasting: 0, tail: 0.15, pointers: 0.125, newest: 0.15, step: 0.15, words: 0.45}
 )
 
 // smallRoom is the size below which a room is small, in tokens.
