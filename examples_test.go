@@ -118,9 +118,9 @@ func ExampleConfig() {
 		must(s.FinishStep(context.Background(), p, wire.Usage{}, thread.NewMessage(thread.Assistant, strings.Repeat("It is tidy. ", 100))))
 	}
 	// Output:
-	// level=INFO msg=compaction_completed thread_id=tidy policy=requests-only tokens_before=2454 tokens_after=1101 budget_limit=2500 tokens_freed=1353 details.round=1
-	// level=INFO msg=compaction_completed thread_id=tidy policy=requests-only tokens_before=2529 tokens_after=1129 budget_limit=2500 tokens_freed=1400 details.round=2
-	// level=INFO msg=compaction_completed thread_id=tidy policy=requests-only tokens_before=2557 tokens_after=1157 budget_limit=2500 tokens_freed=1400 details.round=3
+	// level=INFO msg=compaction_completed thread_id=tidy policy=requests-only tokens_before=2454 tokens_after=1239 budget_limit=2500 tokens_freed=1215 details.round=1
+	// level=INFO msg=compaction_completed thread_id=tidy policy=requests-only tokens_before=2667 tokens_after=1019 budget_limit=2500 tokens_freed=1648 details.round=2
+	// level=INFO msg=compaction_completed thread_id=tidy policy=requests-only tokens_before=2447 tokens_after=1047 budget_limit=2500 tokens_freed=1400 details.round=3
 }
 
 // requests is a summarizer of your own: it keeps the first words of each request.
