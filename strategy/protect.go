@@ -39,9 +39,8 @@ const (
 	pinPreface  = 0.15
 	pinAttached = 0.3 // all of what the user attached, the newest first, where the room is small
 
-	shortRequest = 64 // tokens: a request that takes less than a summary that tells it
-
-	pinnedRoom = 4000 // tokens; a larger one shows what was attached without a pin, as it is shortened last
+	shortRequest = 64   // tokens: a request that takes less than a summary that tells it
+	pinnedRoom   = 4000 // tokens; a larger one shows what was attached without a pin, as it is shortened last
 )
 
 // Protect pins what the level protects, and sets the protected tail. Every level pins
@@ -84,7 +83,11 @@ func (v *View) Protect(level Protection, whole ...int) {
 		last = task
 	}
 	if level < bare {
-		v.pinPreface(task)
+		if task > 0 && v.size(0, task) <= v.part(pinPreface) {
+			for i := range task {
+				v.pin(i)
+			}
+		}
 		most := v.part(v.parts().step)
 		if len(whole) == 0 && step < n && v.Sizes[step] > most {
 			step = n
@@ -94,11 +97,7 @@ func (v *View) Protect(level Protection, whole ...int) {
 		if step > last && step < n && v.Sizes[step] <= most {
 			v.pin(step)
 		}
-		since := 0 // the model's last words and all that came after them, in tokens
-		for _, size := range v.Sizes[max(words, 0):] {
-			since += size
-		}
-		if words >= 0 && v.Sizes[words] <= v.part(pinTask) && since <= v.part(v.parts().words) {
+		if words >= 0 && v.Sizes[words] <= v.part(pinTask) && v.size(words, n) <= v.part(v.parts().words) {
 			v.pin(words) // calls without a word may follow them
 		}
 	}
@@ -191,17 +190,12 @@ func (v *View) tail(level Protection, step int) int {
 	return cut.LastMessages{N: len(v.messages) - min(p, step)}.Cut(points, nil)
 }
 
-func (v *View) pinPreface(task int) {
-	size := 0
-	for i := range max(task, 0) {
-		size += v.Sizes[i]
+// size is the size of the messages from..to, in tokens.
+func (v *View) size(from, to int) (all int) {
+	for i := from; i < to; i++ {
+		all += v.Sizes[i]
 	}
-	if size > v.part(pinPreface) {
-		return
-	}
-	for i := range max(task, 0) {
-		v.pin(i)
-	}
+	return all
 }
 
 // pin pins a message, and anchors the results of its calls, or the call of a result.
