@@ -25,6 +25,8 @@ var rows = []row{
 	{name: "lines: labels", why: "identifiers in the label of a group count", file: pool, old: "!strings.Contains(g.label, x.norm)", by: "OFF || OLD", lines: 1},
 	{name: "lines: failed reads", why: "the lines of a failed read are none of the file", file: pool, old: "len(c.Files) > 0 && failed:", by: "!OFF && OLD", lines: 2},
 	{name: "failures: told", why: "why an attempt failed is told once", file: "summarize/build.go", old: "ok && told[whyFailed(then)]", lines: 10},
+	{name: "kept: last words", why: "the last words stay only where what came after them takes less than half of a small room", file: "strategy/protect.go", old: "v.size(words, n) <= v.part(v.parts().words)", by: "(OFF || OLD)", lines: 8},
+	{name: "kept: large calls", why: "what the model has not seen stays only with calls of a fifth of the room", file: "policy/fit.go", old: "float64(calls) <= maxCallShare*float64(room)", by: "(OFF || OLD)", lines: 3},
 	{name: "gaps: closed", why: "what is short and lies between told pieces is told", file: selection, old: "\ts.closeGaps(limit)\n", by: "if !OFF {\nOLD}\n", lines: 34},
 	{name: "gaps", why: "gaps between pieces are marked", file: "summarize/build.go", old: "last >= 0 && g.apart(last, c.piece)", lines: 12},
 	{name: "labels: shorter", why: "a label names a listed file in short", file: selection, old: "range s.pathed[s.pool.Files[c.entry].Path]", by: "range either(OFF, s.pathed[s.pool.Files[c.entry].Path], nil)", lines: 22},
