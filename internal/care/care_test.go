@@ -83,6 +83,7 @@ func TestImportOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	const head, end = `{"palimpsest_export":1}` + "\n", `{"end":{"tenants":1,"threads":1,"events":1}}` + "\n"
+	const message = `{"tenant":"mine","thread":"t","message":{"v":2,"id":"m1","role":"user","parts":[{"type":"text","text":"hello"}]}}` + "\n"
 	mine, empty := "mine", ""
 	for name, test := range map[string]struct {
 		export string
@@ -94,6 +95,8 @@ func TestImportOfOthers(t *testing.T) {
 		"an artifact of another tenant":   {head + `{"tenant":"mine","artifact":{"artifact_id":"art_0123456789abcdef","thread_id":"t","tenant_id":"other"},"content":"eA=="}` + "\n" + end, nil, `tenant "other"`},
 		"its own event":                   {head + `{"tenant":"mine","thread":"t","event":{"type":"x","thread_id":"t","tenant_id":"mine"}}` + "\n" + end, &mine, ""},
 		"a tenant that was not asked for": {head + `{"tenant":"other","thread":"t","event":{"type":"x"}}` + "\n" + end, &mine, `line 2: a record of tenant "other", and only those of "mine"`},
+		"a plan of another thread":        {head + message + `{"tenant":"mine","thread":"t","plan":{"schema_version":1,"thread_id":"u","thread_version":1}}` + "\n" + end, nil, `it was made for thread "u"`},
+		"a plan of other messages":        {head + message + `{"tenant":"mine","thread":"t","plan":{"schema_version":1,"thread_id":"t","thread_version":1,"drops":[{"span":{"message_ids":["m9"]},"reason":"x"}]}}` + "\n" + end, nil, "m9"},
 		"one of several":                  {from.String(), &empty, "and only those of"},
 		"all of several":                  {from.String(), nil, ""},
 	} {

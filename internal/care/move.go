@@ -270,6 +270,8 @@ type importer struct {
 	batch         []thread.Message
 	newEvents     []event.Event
 	plans, events int
+	log           *thread.Thread // nil until a plan is read
+	pairs         *thread.Pairing
 }
 
 // batchSize is about how many messages are appended at once. Messages that share a frame
@@ -335,7 +337,7 @@ func (i *importer) take(ctx context.Context, x record) error {
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		i.info, i.last, i.frames, i.plans, i.events = info, "", nil, 0, 0
+		i.info, i.last, i.frames, i.plans, i.events, i.log = info, "", nil, 0, 0, nil
 	}
 	switch {
 	case x.Message != nil:
@@ -415,6 +417,15 @@ func (i *importer) plan(ctx context.Context, s store.Tenant, data []byte) error 
 	}
 	p, err := plan.Parse(data)
 	if err != nil {
+		return fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	if i.log == nil { // an export has the messages first
+		if i.log, err = s.Log.Load(ctx, i.thread); err != nil {
+			return err
+		}
+		i.pairs = thread.Pair(i.log)
+	}
+	if err := p.ValidatePairs(i.log, i.pairs); err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	i.plans++

@@ -227,6 +227,7 @@ func (h *deferredLines) print(_ event.Event, line string) {
 	if h.masks {
 		line = secret.Mask(line)
 	}
+	line = printable(line) // it names models
 	if h.hold {
 		h.lines = append(h.lines, line)
 		return

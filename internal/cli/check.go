@@ -50,7 +50,7 @@ Without --to it is the API that the body looks like one of.`,
 					if problem.Advice {
 						kind = "advice"
 					}
-					p.line("%s  %s: %s (%s)", kind, printable(cmp.Or(problem.Path, "the body")), printable(problem.Message), problem.Rule)
+					p.line("%s  %s: %s (%s)", kind, cmp.Or(problem.Path, "the body"), problem.Message, problem.Rule)
 				}
 				if broken == 0 {
 					p.line("valid for the %s API", to)

@@ -109,7 +109,7 @@ func (c *conversation) open(ctx context.Context, path string, s Streams) error {
 		return err
 	}
 	if c.assumed != "" && !c.asJSON {
-		fmt.Fprintf(s.Err, "palimpsest: warning: %s\n", c.assumed)
+		fmt.Fprintf(s.Err, "palimpsest: warning: %s\n", printable(c.assumed))
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ contents, damaged pages and indexes of a SQLite file. Nothing is changed.`,
 		err = writeResult(s.Out, c, r, func(p *printer) {
 			p.counts(r.Counts)
 			for _, problem := range r.Problems {
-				p.line("%s", printable(problem))
+				p.line("%s", problem)
 			}
 			if len(r.Problems) == 0 {
 				p.line("everything fits together")

@@ -193,7 +193,7 @@ func editText(ctx context.Context, text string) (string, error) {
 // print shows the text, and says how to go on.
 func (h *handedOff) print(p *printer) {
 	for line := range strings.Lines(strings.TrimRight(h.Text, "\n") + "\n\n" + h.Next) {
-		p.line("%s", printable(strings.TrimRight(line, "\n")))
+		p.line("%s", strings.TrimRight(line, "\n"))
 	}
 	p.line("")
 	p.text("%s tokens; nothing was started.", number(h.Tokens))

@@ -183,7 +183,7 @@ func (p *printer) compaction(c *compaction, none string) {
 		return
 	}
 	p.text("It made a request of %s tokens one of %s; what it removed is kept.", number(c.Quality.Before), number(c.Quality.After))
-	p.line("to search it: palimpsest recall WORDS --thread %s", printable(shellQuote(c.Thread)))
+	p.line("to search it: palimpsest recall WORDS --thread %s", shellQuote(c.Thread))
 }
 
 // lossColumns head a table of losses.

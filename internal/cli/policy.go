@@ -3,7 +3,6 @@ package cli
 import (
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +39,9 @@ func policyListCommand(s Streams) *cobra.Command {
 			}
 			return writeResult(s.Out, c, rows, func(p *printer) {
 				for _, r := range rows {
-					p.line("%-18s %s", r.Name, strings.Join(clip.Wrap(r.Line, 78, ""), "\n"+strings.Repeat(" ", 19)))
+					for i, line := range clip.Wrap(r.Line, 78, "") {
+						p.line("%-18s %s", map[bool]string{true: r.Name}[i == 0], line)
+					}
 				}
 			})
 		},

@@ -194,7 +194,7 @@ func recallCommand(s Streams) *cobra.Command {
 // printHits prints hits, and how to read one with the flags that name the store.
 func printHits(p *printer, hits []recall.Hit, flags string) {
 	if miss := rehydrate.MissNote(hits); miss != "" {
-		p.line("%s", printable(miss))
+		p.line("%s", miss)
 	}
 	beside := func(where string, n *recall.Neighbor) {
 		if n != nil {
@@ -206,7 +206,7 @@ func printHits(p *printer, hits []recall.Hit, flags string) {
 			p.line("")
 		}
 		p.title(fmt.Sprintf("%s · turn %d · %s%s", cmp.Or(h.ArtifactID, shortID(h.MessageID)), h.Turn, speakerOf(h.Role, h.Author, h.Tool), positionOf(h)))
-		p.line("thread %s", printable(h.ThreadID))
+		p.line("thread %s", h.ThreadID)
 		if h.Call != "" { // a result says little without what was asked
 			p.line("call %s", shorten(h.Call, 160))
 		}

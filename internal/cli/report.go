@@ -410,7 +410,8 @@ func toolName(name string) string {
 
 func (r *report) printRecords(p *printer, maxRecords int) {
 	if len(r.Records) == 0 {
-		p.line("\nnothing had to be changed")
+		p.line("")
+		p.line("nothing had to be changed")
 		return
 	}
 	count := map[plan.Action]int{}

@@ -49,7 +49,10 @@ func isTerminal(w io.Writer) bool {
 // width is how many columns a line may take.
 func (p *printer) width() int { return cmp.Or(p.columns, width) }
 
-func (p *printer) line(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
+// line writes one line: a name in it may hold anything.
+func (p *printer) line(format string, args ...any) {
+	p.styled("", printable(fmt.Sprintf(format, args...)))
+}
 
 // heading is a title after an empty line.
 func (p *printer) heading(text string) {
@@ -57,12 +60,17 @@ func (p *printer) heading(text string) {
 	p.title(text)
 }
 
+// styled writes what is printable as a line, in a style where there are colours; "" is none.
+func (p *printer) styled(style, text string) {
+	if p.colour && style != "" {
+		text = "\x1b[" + style + "m" + text + "\x1b[0m"
+	}
+	fmt.Fprintln(p.w, text)
+}
+
 // title writes a line in bold.
 func (p *printer) title(text string) {
-	if p.colour {
-		text = "\x1b[1m" + text + "\x1b[0m"
-	}
-	p.line("%s", text)
+	p.styled("1", printable(text))
 }
 
 // section writes a heading and a table, unless there are no rows.
@@ -116,10 +124,7 @@ func (p *printer) table(columns []string, rows [][]string) {
 			b.WriteString(cell + pad + "  ")
 		}
 		text := strings.TrimRight(b.String(), " ")
-		if n == 0 && p.colour {
-			text = "\x1b[2m" + text + "\x1b[0m"
-		}
-		p.line("%s", text)
+		p.styled(map[bool]string{true: "2"}[n == 0], text)
 	}
 }
 

@@ -9,8 +9,19 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
 )
+
+// TestLine: what a name holds ends no line of a report, and steers no terminal.
+func TestLine(t *testing.T) {
+	var b bytes.Buffer
+	newPrinter(&b).line("%s is off", "a\x1b[2J\n\u202eb")
+	(&deferredLines{w: &b}).print(event.Event{}, "the model \x1b[2J")
+	if got, want := b.String(), `a\x1b[2J \u202eb is off`+"\npalimpsest: the model \\x1b[2J\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
 
 func TestShorten(t *testing.T) {
 	for _, c := range []struct {

@@ -99,7 +99,7 @@ func (f *storeFlag) printPlans(c *cobra.Command, name string, most int, s Stream
 	shown := firstN(rows, most)
 	return writeResult(s.Out, c, shown, func(p *printer) {
 		if len(rows) == 0 {
-			p.line("%s has no plan: its prompts show the whole conversation", printable(id))
+			p.line("%s has no plan: its prompts show the whole conversation", id)
 			return
 		}
 		p.table([]string{">plan", "made", "by", ">before", ">after", ">records"}, mapSlice(shown, func(r planRow) []string {
@@ -107,7 +107,7 @@ func (f *storeFlag) printPlans(c *cobra.Command, name string, most int, s Stream
 		}))
 		p.printUnlisted(len(shown), len(rows))
 		p.line("to see them: %s", f.explainCommand(id))
-		p.line("to bring one back: palimpsest undo %s --plan NUMBER%s", printable(shellQuote(id)), f.arguments())
+		p.line("to bring one back: palimpsest undo %s --plan NUMBER%s", shellQuote(id), f.arguments())
 	})
 }
 

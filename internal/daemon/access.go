@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/api"
@@ -177,13 +178,30 @@ func (a *access) identifyToken(ctx context.Context, token string) (identity, err
 // recheckInterval is how often the key of a request that is still being answered is checked again.
 const recheckInterval = 2 * time.Second
 
-// whileValid returns the request of a caller with a context that ends when the key is revoked or has
-// expired. A store that cannot be asked ends nothing. end must be called.
-func (a *access) whileValid(r *http.Request, who identity) (_ *http.Request, end func()) {
+// whileValid returns the request of a caller with a context that ends when the key is revoked, has expired or
+// opens something else, and what is being read or written of it with it. A store that cannot be asked ends
+// nothing. end must be called.
+func (a *access) whileValid(w http.ResponseWriter, r *http.Request, who identity) (_ *http.Request, end func()) {
 	if who.key == "" {
 		return r, func() {}
 	}
 	ctx, cancel := context.WithCancel(r.Context())
+	var answering sync.Mutex // afterwards the connection is that of other requests
+	end = func() {
+		answering.Lock()
+		defer answering.Unlock()
+		cancel()
+	}
+	cutOff := func() {
+		answering.Lock()
+		defer answering.Unlock()
+		if ctx.Err() == nil {
+			cancel()
+			control := http.NewResponseController(w) // only the writers of tests have no deadlines
+			_ = control.SetReadDeadline(longAgo)
+			_ = control.SetWriteDeadline(longAgo)
+		}
+	}
 	go func() {
 		tick := time.NewTicker(recheckInterval)
 		defer tick.Stop()
@@ -192,13 +210,13 @@ func (a *access) whileValid(r *http.Request, who identity) (_ *http.Request, end
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				if _, err := a.identifyToken(ctx, who.token); api.IsKind(err, api.Unauthorized) {
-					cancel()
+				if now, err := a.identifyToken(ctx, who.token); api.IsKind(err, api.Unauthorized) || err == nil && now != who {
+					cutOff()
 				}
 			}
 		}
 	}()
-	return r.WithContext(ctx), cancel
+	return r.WithContext(ctx), end
 }
 
 // checkLocalOrigin refuses what a web page could send to a daemon without keys: a request

@@ -102,7 +102,7 @@ func (c *call) admit() (err error) {
 	if c.who, err = c.s.access.authenticate(c.r, c.s.access.byBearer); err != nil {
 		return err
 	}
-	c.r, c.endChecks = c.s.access.whileValid(c.r, c.who)
+	c.r, c.endChecks = c.s.access.whileValid(c.w, c.r, c.who)
 	if err := c.who.require(c.op.Right); err != nil {
 		return err
 	}

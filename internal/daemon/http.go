@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -56,8 +57,9 @@ func withDeadlines(next http.Handler, arrivalTimeout time.Duration) http.Handler
 			own.Body = &deadlineBody{ReadCloser: r.Body, control: control}
 			r = &own
 		}
-		next.ServeHTTP(&deadlineWriter{ResponseWriter: w, control: control, timeout: arrivalTimeout}, r)
-		_ = control.SetWriteDeadline(time.Now().Add(arrivalTimeout)) // for what is still buffered
+		timed := &deadlineWriter{ResponseWriter: w, control: control, timeout: arrivalTimeout}
+		next.ServeHTTP(timed, r)
+		_ = control.SetWriteDeadline(timed.deadline()) // for what is still buffered
 	})
 }
 
@@ -81,6 +83,18 @@ type deadlineWriter struct {
 	control             *http.ResponseController
 	timeout             time.Duration
 	handlerSetsDeadline bool // the handler sets deadlines of its own, and lifts them
+	cutOff              atomic.Bool
+}
+
+// longAgo is the deadline of what is cut off. It is none of the handler's own, and may come while that writes.
+var longAgo = time.Unix(1, 0)
+
+// deadline is that of what is written now: an answer that was cut off has a second to end well.
+func (w *deadlineWriter) deadline() time.Time {
+	if w.cutOff.Load() {
+		return time.Now().Add(time.Second)
+	}
+	return time.Now().Add(w.timeout)
 }
 
 func (w *deadlineWriter) Write(p []byte) (int, error) {
@@ -99,13 +113,20 @@ func (w *deadlineWriter) startDeadline() (lift func()) {
 	if w.handlerSetsDeadline {
 		return func() {}
 	}
-	_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout))
+	_ = w.control.SetWriteDeadline(w.deadline())
 	return func() { _ = w.control.SetWriteDeadline(time.Time{}) }
 }
 
 // SetWriteDeadline is for http.ResponseController.
 func (w *deadlineWriter) SetWriteDeadline(t time.Time) error {
-	w.handlerSetsDeadline = true
+	if t != longAgo {
+		w.handlerSetsDeadline = true
+	} else {
+		w.cutOff.Store(true)
+	}
+	if w.cutOff.Load() {
+		t = w.deadline()
+	}
 	return w.control.SetWriteDeadline(t)
 }
 

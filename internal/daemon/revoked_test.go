@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,6 +94,48 @@ var streams = map[string]func(t *testing.T, c *http.Client, token string) func()
 	"an answer on a WebSocket": func(t *testing.T, c *http.Client, token string) func() {
 		return socket(t, c, token, `{"type":"response.create","model":"m","input":"Go on."}`)
 	},
+	"a body that comes slowly": func(t *testing.T, c *http.Client, token string) func() {
+		return unread(t, c, "POST /v1/threads HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100000\r\nAuthorization: Bearer "+token+"\r\n\r\n")
+	},
+}
+
+// unread begins a request and reads nothing; the function goes on with it, a byte a second, until the daemon ends it.
+func unread(t *testing.T, c *http.Client, begins string) func() {
+	t.Helper()
+	conn, err := c.Transport.(*http.Transport).DialContext(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var drops sync.WaitGroup
+	t.Cleanup(func() {
+		conn.Close()
+		drops.Wait()
+	})
+	if _, err := io.WriteString(conn, begins); err != nil {
+		t.Fatal(err)
+	}
+	drops.Add(1)
+	return func() {
+		defer drops.Done()
+		for err := error(nil); err == nil; time.Sleep(time.Second) {
+			_, err = io.WriteString(conn, " ")
+		}
+	}
+}
+
+// narrowing are keys of which one loses a right at a time.
+type narrowing struct {
+	daemon.Keys
+	of string
+	at time.Time
+}
+
+func (n *narrowing) Check(ctx context.Context, token string) (apikey.Key, error) {
+	k, err := n.Keys.Check(ctx, token)
+	if token == n.of && !time.Now().Before(n.at) {
+		k.Rights = apikey.Write
+	}
+	return k, err
 }
 
 func opened(t *testing.T, c *http.Client, method, path, body string, header http.Header) *http.Response {
@@ -148,23 +191,23 @@ func socket(t *testing.T, c *http.Client, token, says string) func() {
 	return func() { _, _ = io.Copy(io.Discard, reader) }
 }
 
-// TestRevokedStreams: what is open when its key is revoked, or expires, ends within five seconds, and
-// nothing else ends with it.
+// TestRevokedStreams: what is open when its key is revoked, expires, or loses a right ends within five seconds,
+// and nothing else ends with it.
 func TestRevokedStreams(t *testing.T) {
 	for name, open := range streams {
-		for _, expires := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
+		for _, how := range []string{"revoked", "expires", "narrowed"} {
+			t.Run(name+"/"+how, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					keys := apikey.New(&apikeytest.Memory{}, nil)
 					grant := apikey.Grant{Tenant: "a", Rights: apikey.Read | apikey.Write}
-					if expires {
+					if how == "expires" {
 						grant.Expires = time.Now().Add(time.Minute)
 					}
 					token, revoked, err := keys.Add(t.Context(), grant)
 					if err != nil {
 						t.Fatal(err)
 					}
-					c := streaming(t, keys)
+					c := streaming(t, &narrowing{keys, map[bool]string{true: token}[how == "narrowed"], time.Now().Add(time.Minute)})
 					ended, other := make(chan struct{}), make(chan struct{})
 					read := open(t, c, token)
 					go func() {
@@ -185,7 +228,7 @@ func TestRevokedStreams(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 					began := time.Now()
-					if !expires {
+					if how == "revoked" {
 						if err := keys.Revoke(t.Context(), revoked.ID); err != nil {
 							t.Fatal(err)
 						}

@@ -216,7 +216,7 @@ func (s *Server) serveProxied(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer end()
-	r, endChecks := s.access.whileValid(r, who)
+	r, endChecks := s.access.whileValid(w, r, who)
 	defer endChecks()
 	r.Header.Del(KeyHeader)
 	// These say what the provider says.

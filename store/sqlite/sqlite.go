@@ -276,8 +276,8 @@ func ready(ctx context.Context, db *sql.DB) error {
 	for {
 		err := db.PingContext(ctx)
 		var e *sqlite.Error
-		if err == nil || !errors.As(err, &e) || e.Code()&0xff != codes.SQLITE_BUSY {
-			return err
+		if err == nil || !errors.As(err, &e) || e.Code()&0xff != codes.SQLITE_BUSY || limited.Err() != nil {
+			return err // SQLite may have waited all of the time for another lock
 		}
 		select {
 		case <-tick.C:
