@@ -122,33 +122,6 @@ func TestWriteKeepsModes(t *testing.T) {
 	}
 }
 
-// A link is not followed, and not replaced, where it leads to a file as where it leads to nothing.
-func TestWriteFollowsNoLink(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"kept", "none"} {
-		target, link := filepath.Join(dir, name), filepath.Join(dir, "link to "+name)
-		if err := os.Symlink(target, link); err != nil {
-			t.Skip("no links here: ", err)
-		}
-		if name == "kept" {
-			putFile(t, target, "old", 0o600)
-		}
-		before := filesBelow(t, dir)
-		for _, args := range [][]string{
-			{"compact", "../../testdata/sessions/small.openai-chat.json", "--budget", "3000", "-o", link},
-			{"plan", "../../testdata/sessions/small.openai-chat.json", "--budget", "3000", "--plan-out", link},
-			{"explain", "../../testdata/sessions/small.openai-chat.json", "--budget", "3000", "-o", link},
-		} {
-			if status, _, errs := run(t, args...); status != exitFailed || !strings.Contains(errs, target) {
-				t.Errorf("%s: status %d: %s", args[0], status, errs)
-			}
-		}
-		if after := filesBelow(t, dir); after != before {
-			t.Errorf("the files were\n%s\nand are\n%s", before, after)
-		}
-	}
-}
-
 // A name that the disk refuses leaves nothing behind, and says so.
 func TestWriteFails(t *testing.T) {
 	dir := t.TempDir()
