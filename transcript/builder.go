@@ -196,6 +196,7 @@ func (b *builder) add(kind thread.Kind, messages ...thread.Message) {
 			continue
 		}
 		m.Time = cmp.Or(m.Time, b.time)
+		b.report.unknownBlocks(m.Parts)
 		switch m.Role {
 		case thread.User, thread.Assistant:
 			switch {
@@ -223,6 +224,20 @@ func (b *builder) add(kind thread.Kind, messages ...thread.Message) {
 			eachResult([]thread.Message{m}, func(r *thread.ToolResult) { b.completeResult(r, m.Time) })
 		}
 		b.messages = append(b.messages, m)
+	}
+}
+
+// unknownBlocks counts the blocks that nobody knows; those of requests are also at home in sessions.
+func (r *Report) unknownBlocks(parts []thread.Part) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case thread.ToolResult:
+			r.unknownBlocks(p.Content)
+		case thread.Opaque:
+			if p.Call == "" && !p.Instruction && !known["block"][p.Kind] {
+				count(&r.blocks, cmp.Or(p.Kind, "without a type"))
+			}
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 // ccLine is a line of a Claude Code session.
 type ccLine struct {
 	uuid, parent string
+	session      string
 	number       int
 	role         string // user, assistant, attachment or boundary
 	content      string // raw JSON of the message's content
@@ -81,6 +82,7 @@ func readClaudeCode(j *importJob) ([]Transcript, error) {
 
 type ccSession struct {
 	name     string
+	last     string // the id of the session that the last line names
 	named    string // the title that the user gave
 	titles   []ccTitle
 	dir      string            // of the first line that says one
@@ -126,6 +128,10 @@ func (s *ccSession) read(v gjson.Result, number int) {
 	if asked := own("parent_tool_use_id"); asked != "" { // of the stream that the client prints
 		l.side, l.agent = true, asked
 	}
+	if id := cmp.Or(f.Str("sessionId"), f.Str("session_id"), s.last); id != s.last {
+		s.last = strings.Clone(id)
+	}
+	l.session = s.last
 	s.dir = cmp.Or(s.dir, own("cwd"))
 	l.relayed = l.side && f.Get("origin").Get("kind").Str != "human"
 	switch kind {
