@@ -111,8 +111,10 @@ func (c *conversation) shown(ctx context.Context, path string, s Streams) (*web.
 	if err != nil {
 		return nil, err
 	}
-	for _, note := range c.unsentNotes(res) {
-		c.warn(note)
+	for _, line := range repairLines(res.Manifest.Repairs) {
+		if strings.Contains(line, "it is left out") { // the others lose nothing
+			c.warn(line)
+		}
 	}
 	shown := &web.Input{
 		Thread: c.in.Thread, Result: res, Counter: c.counter, Model: c.model, Title: c.in.Title, Agent: string(c.in.file.Format),
