@@ -153,9 +153,7 @@ func (b *builder) say(role thread.Role, kind thread.Kind, parts ...thread.Part) 
 	if len(said) > 0 || len(others) == 0 {
 		b.add(kind, thread.Message{Role: role, Parts: said})
 	}
-	if len(others) > 0 {
-		b.add(thread.Injected, thread.Message{Role: role, Parts: others})
-	}
+	b.sayAny(thread.Injected, others)
 }
 
 // sayAny adds what was said in the user's name, if that is anything.

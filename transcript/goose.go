@@ -58,7 +58,7 @@ func gooseMessage(b *builder, m gjson.Result) {
 		}
 		b.say(thread.Assistant, thread.Injected, readParts(m.Get("content"))...)
 	case role == "assistant":
-		answerBlocks(b, b.typed(m.Get("content")), false)
+		answerBlocks(b, typed(b, m.Get("content")), false)
 	case role == "user" && hidden:
 		b.say(thread.User, thread.Injected, readParts(m.Get("content"))...)
 	case role == "user":
@@ -71,7 +71,7 @@ func gooseMessage(b *builder, m gjson.Result) {
 // gooseUser adds results, then what the user said.
 func gooseUser(b *builder, content gjson.Result) {
 	var said []thread.Part
-	for kind, p := range b.typed(content) {
+	for kind, p := range typed(b, content) {
 		switch {
 		case kind == "toolResponse":
 			b.answer(gooseResult(b, p))

@@ -161,7 +161,7 @@ func answerBlocks(b *builder, blocks iter.Seq2[string, gjson.Result], strict boo
 
 // typed are the blocks of a content, with their types. What a block says may stand in an object of its own, as in
 // Crush's database.
-func (b *builder) typed(content gjson.Result) iter.Seq2[string, gjson.Result] {
+func typed(b *builder, content gjson.Result) iter.Seq2[string, gjson.Result] {
 	return func(yield func(string, gjson.Result) bool) {
 		for p := range geminiParts(content) {
 			kind := p.Get("type").Str

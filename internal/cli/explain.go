@@ -111,9 +111,9 @@ func (c *conversation) shown(ctx context.Context, path string, s Streams) (*web.
 	if err != nil {
 		return nil, err
 	}
-	for _, line := range repairLines(res.Manifest.Repairs) {
-		if strings.Contains(line, "it is left out") { // the others lose nothing
-			c.warn(line)
+	for _, made := range res.Manifest.Repairs {
+		if strings.Contains(made.What, "it is left out") { // the others lose nothing
+			c.warn(made.What + " (message " + string(made.ID) + ")")
 		}
 	}
 	shown := &web.Input{

@@ -239,11 +239,6 @@ func countUnsent(t *thread.Thread, res *palimpsest.Result) map[string]int {
 	return lost
 }
 
-// repairLines say what of the log could not be sent as it is.
-func repairLines(repairs []render.Repair) []string {
-	return mapSlice(repairs, func(made render.Repair) string { return fmt.Sprintf("%s (message %s)", made.What, made.ID) })
-}
-
 // notes are what the user should know before sending the prompt.
 func (c *conversation) notes(res *palimpsest.Result) []string {
 	var notes []string
@@ -366,7 +361,7 @@ func (r *report) print(p *printer, maxRecords int) {
 	if len(r.Repairs)+len(r.Notes) > 0 || r.Output != "" || r.Plan != "" || r.Store != "" || r.Session != nil {
 		p.line("")
 	}
-	p.kinds("repaired", repairLines(r.Repairs))
+	p.kinds("repaired", mapSlice(r.Repairs, func(made render.Repair) string { return fmt.Sprintf("%s (message %s)", made.What, made.ID) }))
 	for _, note := range r.Notes {
 		p.text("note: %s", note)
 	}

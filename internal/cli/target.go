@@ -206,9 +206,7 @@ func didYouMean(name string) string {
 // printTaken names the session or the stored conversation that the name means, unless it is its whole id.
 func (in *target) printTaken(w io.Writer) {
 	s := in.taken
-	if s != nil {
-		printTwins(w, s)
-	}
+	printTwins(w, s)
 	switch {
 	case in.stored != "" && in.stored != in.named:
 		fmt.Fprintf(w, "palimpsest: %s is the stored conversation %s\n", printable(in.named), printable(in.stored))
@@ -224,7 +222,7 @@ func (in *target) printTaken(w io.Writer) {
 
 // printTwins names the older sessions with the id of one that was taken.
 func printTwins(w io.Writer, s *sessions.Session) {
-	if len(s.Twins) > 0 {
+	if s != nil && len(s.Twins) > 0 {
 		fmt.Fprintf(w, "palimpsest: %s is the newest session with its id; older are %s\n", printable(s.Path), printable(strings.Join(s.Twins, ", ")))
 	}
 }
