@@ -18,6 +18,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
@@ -407,8 +408,19 @@ func (r *renderer) setOrphansApart() {
 	}
 }
 
-// translate adapts the message at i to the profile.
+// translate adapts the message at i to the profile. What no request of the API can hold, and has no text, is told.
 func (r *renderer) translate(m thread.Message, i int) thread.Message {
+	left := func(parts []thread.Part) {
+		for _, part := range parts {
+			if o, ok := part.(thread.Opaque); ok && r.profile.API != "" && strings.TrimSpace(o.Text) == "" && !r.profile.admits(o) {
+				r.repair(m.ID, "a block of type "+o.Kind+" cannot be sent to this provider; it is left out")
+			}
+		}
+	}
+	left(m.Parts)
+	if result, ok := m.Result(); ok {
+		left(result.Content)
+	}
 	return r.profile.Translate(m, i < r.rewritten)
 }
 

@@ -36,7 +36,7 @@ func readAmp(j *importJob) ([]Transcript, error) {
 					b.sayAny(thread.Attached, textParts(strings.TrimSpace(f.Get("uri").Str+"\n"+f.Get("content").Str)))
 				}
 			case "assistant":
-				answerBlocks(b, typed(m.Get("content")), false)
+				answerBlocks(b, typed(b, m.Get("content")), false)
 			case "info":
 				ampInfo(b, m.Get("content"))
 			default:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -138,8 +139,21 @@ func (b *builder) flush() {
 	b.at(line, now)
 }
 
+// say adds what was said. Blocks beside the user's words that nobody knows, such as new ones of results, are no words of
+// the user's.
 func (b *builder) say(role thread.Role, kind thread.Kind, parts ...thread.Part) {
-	b.add(kind, thread.Message{Role: role, Parts: parts})
+	var said, others []thread.Part
+	for _, p := range parts {
+		if role == thread.User && kind == thread.Plain && onlyOpaque([]thread.Part{p}) {
+			others = append(others, p)
+		} else {
+			said = append(said, p)
+		}
+	}
+	if len(said) > 0 || len(others) == 0 {
+		b.add(kind, thread.Message{Role: role, Parts: said})
+	}
+	b.sayAny(thread.Injected, others)
 }
 
 // sayAny adds what was said in the user's name, if that is anything.
@@ -180,6 +194,7 @@ func (b *builder) add(kind thread.Kind, messages ...thread.Message) {
 			continue
 		}
 		m.Time = cmp.Or(m.Time, b.time)
+		b.report.unknownBlocks(m.Parts)
 		switch m.Role {
 		case thread.User, thread.Assistant:
 			switch {
@@ -210,6 +225,20 @@ func (b *builder) add(kind thread.Kind, messages ...thread.Message) {
 	}
 }
 
+// unknownBlocks counts the blocks that nobody knows; those of requests are also at home in sessions.
+func (r *Report) unknownBlocks(parts []thread.Part) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case thread.ToolResult:
+			r.unknownBlocks(p.Content)
+		case thread.Opaque:
+			if p.Call == "" && !p.Instruction && !known["block"][p.Kind] {
+				count(&r.blocks, cmp.Or(p.Kind, "without a type"))
+			}
+		}
+	}
+}
+
 // onlyOpaque reports whether no part is understood, nor a text by its kind.
 func onlyOpaque(parts []thread.Part) bool {
 	return !slices.ContainsFunc(parts, func(p thread.Part) bool {
@@ -219,7 +248,7 @@ func onlyOpaque(parts []thread.Part) bool {
 }
 
 // known are, by a format, the records, parts and events that hold nothing for a model, and for events of OpenHands those that
-// are read: each line has the words of one. What is not there is told.
+// are read: each line has the words of one. What is not there is told. Behind a slash they are the members of a record.
 var known = func() map[Format]map[string]bool {
 	lists := map[Format]map[string]bool{}
 	for line := range strings.Lines(knownLists) {
@@ -246,6 +275,36 @@ func (b *builder) otherRecord(kind string) {
 		b.report.skip(kind)
 	} else {
 		b.report.unknown(kind)
+	}
+}
+
+// members counts, by their paths, the members of a record that nobody here knows and that hold a text, a list or an object:
+// a new name of what is read looks so. A list of known.txt with the record's path has those that are known; without
+// one all are. What is in them is looked at in the same way.
+func (r *Report) members(path string, v gjson.Result) {
+	names := known[Format(path)]
+	if names == nil {
+		return
+	}
+	if v.IsArray() {
+		for item := range rawjson.Items(v) {
+			r.members(path, item)
+		}
+	}
+	for name, m := range rawjson.Members(v) {
+		if !names[name] {
+			r.member(path, name, m)
+		} else if m.Type == gjson.JSON {
+			r.members(path+"."+name, m)
+		}
+	}
+}
+
+// member counts one that is not known, unless it is empty.
+func (r *Report) member(path, name string, m gjson.Result) {
+	if m.Type == gjson.String && m.Str != "" || m.Type == gjson.JSON && len(m.Raw) > len("{}") {
+		_, path, _ = strings.Cut(path, "/")
+		r.unknown(path + "." + name)
 	}
 }
 

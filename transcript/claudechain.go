@@ -79,6 +79,9 @@ func (s *ccSession) joinRoot(at int, on []bool) int {
 	switch {
 	case before < 0 || on[before]:
 		return -1
+	case n < len(s.lines) && s.lines[n].session != s.tree.entries[before].value.session:
+		s.report.warn(root.line, "another session, %s, begins here; what stands before it, of %s, was kept before it", s.lines[n].session, s.tree.entries[before].value.session)
+		s.restarts = append(s.restarts, root.line)
 	case root.parent != "":
 		s.report.warn(root.line, "its parent %s is not in the file; it was joined to the message before it", root.parent)
 	case root.value != nil && root.value.role == "boundary":

@@ -18,6 +18,7 @@ import (
 // ccLine is a line of a Claude Code session.
 type ccLine struct {
 	uuid, parent string
+	session      string
 	number       int
 	role         string // user, assistant, attachment or boundary
 	content      string // raw JSON of the message's content
@@ -81,6 +82,7 @@ func readClaudeCode(j *importJob) ([]Transcript, error) {
 
 type ccSession struct {
 	name     string
+	last     string // the id of the session that the last line names
 	named    string // the title that the user gave
 	titles   []ccTitle
 	dir      string            // of the first line that says one
@@ -126,6 +128,10 @@ func (s *ccSession) read(v gjson.Result, number int) {
 	if asked := own("parent_tool_use_id"); asked != "" { // of the stream that the client prints
 		l.side, l.agent = true, asked
 	}
+	if id := cmp.Or(f.Str("sessionId"), f.Str("session_id"), s.last); id != s.last {
+		s.last = strings.Clone(id)
+	}
+	l.session = s.last
 	s.dir = cmp.Or(s.dir, own("cwd"))
 	l.relayed = l.side && f.Get("origin").Get("kind").Str != "human"
 	switch kind {
@@ -136,6 +142,9 @@ func (s *ccSession) read(v gjson.Result, number int) {
 	case "custom-title":
 		s.named = cmp.Or(own("customTitle"), s.named)
 	}
+	if kind == "user" || kind == "assistant" || kind == "attachment" {
+		s.unread("line", kind, f)
+	}
 	how, attached := ccAttached[f.Get("attachment").Get("type").Str]
 	attached = attached && kind == "attachment"
 	switch {
@@ -145,9 +154,11 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		if !f.Get("parentUuid").Exists() && !l.side {
 			l.parent = s.newest
 		}
-		s.message(l, message)
+		said := rawjson.FieldsOf(message, make(rawjson.Fields, 0, 16))
+		s.unread("message", kind+".message", said)
+		s.message(l, said)
 		if b := s.boundary; b != nil && b.left == 0 && kind == "assistant" && !l.side {
-			used := message.Get("usage")
+			used := said.Get("usage")
 			b.left = int(used.Get("input_tokens").Int() + used.Get("cache_creation_input_tokens").Int() + used.Get("cache_read_input_tokens").Int())
 		}
 		switch {
@@ -163,7 +174,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		if l.model == "<synthetic>" {
 			l.model = ""
 		}
-		if content := message.Get("content"); content.Type == gjson.String && injected.Command(content.Str) != "" {
+		if content := said.Get("content"); content.Type == gjson.String && injected.Command(content.Str) != "" {
 			s.commands[l.uuid] = true
 		}
 		result := f.Get("toolUseResult")
@@ -207,6 +218,16 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		return
 	}
 	s.keep(l, cmp.Or(own("requestId"), own("requestRef")))
+}
+
+// unread counts the members of a line, or of its message, that are not known.
+func (s *ccSession) unread(list Format, path string, all rawjson.Fields) {
+	names := known["claude-code/"+list]
+	for _, f := range all {
+		if !names[f.Name] {
+			s.report.member("/"+path, f.Name, f.Value)
+		}
+	}
 }
 
 // ccAttached are the attachments that the user made: files and the like that were mentioned, and selections;
@@ -259,7 +280,7 @@ func denialOf(kind string, result gjson.Result, version string) (d ccDenial) {
 }
 
 // message reads an API message into l.
-func (s *ccSession) message(l *ccLine, message gjson.Result) {
+func (s *ccSession) message(l *ccLine, message rawjson.Fields) {
 	content := message.Get("content")
 	if content.Type != gjson.String && content.Type != gjson.JSON {
 		s.report.unknown(l.role + " without message.content")
@@ -268,8 +289,8 @@ func (s *ccSession) message(l *ccLine, message gjson.Result) {
 	l.content = l.whole[len(`{"role":"","content":`)+len(l.role) : len(l.whole)-1]
 	content = gjson.Parse(l.content)
 	if l.role == "assistant" {
-		l.messageID = strings.Clone(message.Get("id").Str)
-		l.model = strings.Clone(message.Get("model").Str)
+		l.messageID = strings.Clone(message.Str("id"))
+		l.model = strings.Clone(message.Str("model"))
 	}
 	if !content.IsArray() {
 		return

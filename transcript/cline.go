@@ -35,6 +35,7 @@ func readCline(j *importJob) ([]Transcript, error) {
 				b.Model, b.Provider = firstText(about, "modelId", "id"), firstText(about, "providerId", "provider")
 			}
 			b.report.expects("message", m, "content")
+			b.report.members("cline/message", m)
 			switch role := m.Get("role").Str; {
 			case m.Get("metadata.displayOnly").Bool():
 				b.report.skip("message for the user alone")
@@ -43,7 +44,7 @@ func readCline(j *importJob) ([]Transcript, error) {
 			case role == "user":
 				clineUser(b, m.Get("content"))
 			case role == "assistant":
-				answerBlocks(b, typed(m.Get("content")), false)
+				answerBlocks(b, typed(b, m.Get("content")), false)
 			default:
 				b.unknownRole(role)
 			}
@@ -57,8 +58,8 @@ var clineWords = lazyregexp.New(`(?s)^\s*<(task|user_input|user_message|feedback
 // clineUser adds what the user said, the results before it, and what was attached or added to it.
 func clineUser(b *builder, content gjson.Result) {
 	var said, attached, added []thread.Part
-	for p := range geminiParts(content) {
-		switch kind := p.Get("type").Str; {
+	for kind, p := range typed(b, content) {
+		switch {
 		case kind == "tool_result":
 			r := thread.ToolResult{CallID: b.openCallID(p.Get("tool_use_id").Str), Tool: p.Get("name").Str, Outcome: outcomeOf(p.Get("is_error").Bool())}
 			r.Content = readParts(p.Get("content"))

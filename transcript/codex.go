@@ -136,6 +136,7 @@ func (s *codexSession) item(payload gjson.Result, place codexEntry) {
 	case kind == "message":
 		s.report.expects("response_item/message", payload, "content")
 	}
+	s.report.members("codex/"+kind, payload)
 	var item string
 	item, place.output = withoutOutput(payload.Raw)
 	s.addItem(apiItem(item), place)

@@ -63,6 +63,7 @@ func (side *subagentSides) copilotEvents(events []record) *builder {
 }
 
 func copilotEvent(b *builder, kind string, data gjson.Result) {
+	b.report.members("copilot-cli/"+kind, data)
 	switch kind {
 	case "session.start", "session.resume":
 		b.Name = cmp.Or(data.Get("sessionId").Str, b.Name)

@@ -33,12 +33,13 @@ func crushMessage(b *builder, m gjson.Result, last string) {
 	marked := m.Get("is_summary_message").Int() > 0 || last != "" && m.Get("id").Str == last
 	summary := marked && !strings.Contains(m.Get(`parts.#(type=="finish").data.reason`).Str, "error")
 	b.report.expects("message", m, "parts")
+	b.report.members("crush/message", m)
 	switch role := m.Get("role").Str; {
 	case role == "user":
 		crushUser(b, m)
 	case role == "assistant" && summary:
 		var said []thread.Part
-		for kind, p := range typed(m.Get("parts")) {
+		for kind, p := range typed(b, m.Get("parts")) {
 			if kind == "text" {
 				said = append(said, readParts(p)...)
 			}
@@ -46,9 +47,9 @@ func crushMessage(b *builder, m gjson.Result, last string) {
 		b.summarized(Compaction{}, said...)
 	case role == "assistant":
 		b.Model, b.Provider = cmp.Or(m.Get("model").Str, b.Model), cmp.Or(m.Get("provider").Str, b.Provider)
-		answerBlocks(b, typed(m.Get("parts")), true)
+		answerBlocks(b, typed(b, m.Get("parts")), true)
 	case role == "tool":
-		for kind, p := range typed(m.Get("parts")) {
+		for kind, p := range typed(b, m.Get("parts")) {
 			if kind != "tool_result" {
 				b.otherPart(kind)
 				continue
@@ -67,7 +68,7 @@ func crushMessage(b *builder, m gjson.Result, last string) {
 // crushUser adds what the user said, and what was attached to it: texts, and commands that the user ran.
 func crushUser(b *builder, m gjson.Result) {
 	var said, attached []thread.Part
-	for kind, p := range typed(m.Get("parts")) {
+	for kind, p := range typed(b, m.Get("parts")) {
 		switch kind {
 		case "text":
 			said = append(said, readParts(p)...)

@@ -71,7 +71,7 @@ func readCursor(j *importJob) ([]Transcript, error) {
 			b.sayAny(thread.Plain, said)
 		case role == "assistant":
 			from := len(b.messages)
-			answerBlocks(b, typed(content), false)
+			answerBlocks(b, typed(b, content), false)
 			for _, m := range b.messages[from:] {
 				for _, c := range m.Calls() {
 					b.answer(thread.ToolResult{CallID: c.ID, Content: textParts(injected.NoResult)})

@@ -52,6 +52,7 @@ func droidEntry(b *builder, e record) {
 	switch kind := e.Get("type").Str; kind {
 	case "message":
 		m := e.Get("message")
+		b.report.members("droid/message", m)
 		b.report.expects(kind, m, "content")
 		b.Model = cmp.Or(m.Get("model").Str, b.Model)
 		role, kind, seen := m.Get("role").Str, thread.Plain, m.Get("visibility").Str

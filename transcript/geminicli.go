@@ -307,6 +307,7 @@ func (s *geminiSession) conversation(messages []*geminiMessage) *builder {
 }
 
 func geminiCLIMessage(b *builder, m gjson.Result) {
+	b.report.members("gemini-cli/message", m)
 	switch kind := m.Get("type").Str; kind {
 	case "user":
 		b.report.expects(kind, m, "content")

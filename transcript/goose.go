@@ -47,6 +47,7 @@ func gooseMessage(b *builder, m gjson.Result) {
 	sees := func(who string) bool { return m.Get("metadata."+who).Type != gjson.False }
 	hidden := !sees("userVisible")
 	b.report.expects("message", m, "content")
+	b.report.members("goose/message", m)
 	switch role := m.Get("role").Str; {
 	case hidden && !sees("agentVisible"):
 		b.report.skip("message that nobody sees")
@@ -57,7 +58,7 @@ func gooseMessage(b *builder, m gjson.Result) {
 		}
 		b.say(thread.Assistant, thread.Injected, readParts(m.Get("content"))...)
 	case role == "assistant":
-		answerBlocks(b, typed(m.Get("content")), false)
+		answerBlocks(b, typed(b, m.Get("content")), false)
 	case role == "user" && hidden:
 		b.say(thread.User, thread.Injected, readParts(m.Get("content"))...)
 	case role == "user":
@@ -70,8 +71,8 @@ func gooseMessage(b *builder, m gjson.Result) {
 // gooseUser adds results, then what the user said.
 func gooseUser(b *builder, content gjson.Result) {
 	var said []thread.Part
-	for p := range rawjson.Items(content) {
-		switch kind := p.Get("type").Str; {
+	for kind, p := range typed(b, content) {
+		switch {
 		case kind == "toolResponse":
 			b.answer(gooseResult(b, p))
 		case known["goose"][kind]:

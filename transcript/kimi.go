@@ -127,6 +127,7 @@ func kimiMessage(b *builder, m gjson.Result) {
 		how = thread.Recap
 	}
 	b.report.expects("message", m, "content")
+	b.report.members("kimi-code/message", m)
 	parts := readParts(m.Get("content"))
 	switch role := thread.Role(m.Get("role").Str); role {
 	case thread.User, thread.System:
@@ -151,6 +152,7 @@ func kimiMessage(b *builder, m gjson.Result) {
 }
 
 func kimiEvent(b *builder, e gjson.Result) {
+	b.report.members("kimi-code/"+e.Get("type").Str, e)
 	switch kind := e.Get("type").Str; kind {
 	case "step.begin", "step.end":
 		b.report.skip(kind)

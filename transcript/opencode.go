@@ -105,6 +105,7 @@ func openCodeUser(b *builder, parts gjson.Result) {
 	var said, added []thread.Part
 	how := thread.Injected
 	for p := range rawjson.Items(parts) {
+		b.report.members("opencode/"+p.Get("type").Str, p)
 		switch t := p.Get("type").Str; {
 		case t == "text" && p.Get("ignored").Bool():
 			b.report.skip("text kept from the model")
@@ -131,6 +132,7 @@ func openCode2Message(b *builder, m gjson.Result) {
 	if model := m.Get("model"); model.IsObject() {
 		b.Model, b.Provider = model.Get("id").Str, model.Get("providerID").Str
 	}
+	b.report.members("opencode/message."+m.Get("type").Str, m)
 	text := readParts(m.Get("text"))
 	switch kind := m.Get("type").Str; kind {
 	case "user":
@@ -163,6 +165,7 @@ func openCode2Message(b *builder, m gjson.Result) {
 
 // openCodePart adds what a model said, or a call with its result: the members say its id and its tool.
 func openCodePart(b *builder, p gjson.Result, id, tool string) {
+	b.report.members("opencode/"+p.Get("type").Str, p)
 	switch kind := p.Get("type").Str; kind {
 	case "text":
 		b.addPart(readParts(p)...)

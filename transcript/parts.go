@@ -161,13 +161,14 @@ func answerBlocks(b *builder, blocks iter.Seq2[string, gjson.Result], strict boo
 
 // typed are the blocks of a content, with their types. What a block says may stand in an object of its own, as in
 // Crush's database.
-func typed(content gjson.Result) iter.Seq2[string, gjson.Result] {
+func typed(b *builder, content gjson.Result) iter.Seq2[string, gjson.Result] {
 	return func(yield func(string, gjson.Result) bool) {
 		for p := range geminiParts(content) {
 			kind := p.Get("type").Str
 			if data := p.Get("data"); data.IsObject() {
 				p = data
 			}
+			b.report.members(string(b.format)+"/"+kind, p)
 			if !yield(kind, p) {
 				return
 			}

@@ -150,6 +150,7 @@ func (b *builder) piSystem(m gjson.Result) {
 
 func piMessage(b *builder, m gjson.Result) {
 	b.report.expects("message", m, "content", "summary", "command", "sections")
+	b.report.members("pi/message", m)
 	said := piParts(m.Get("content"), m.Get("api").Str)
 	if role := m.Get("role").Str; !m.Get("content").Exists() { // else it was edited
 		if said = textParts(m.Get("summary").Str); role == "bashExecution" {

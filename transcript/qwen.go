@@ -43,6 +43,7 @@ func readQwenCode(j *importJob) ([]Transcript, error) {
 func qwenRecord(b *builder, r record) {
 	b.at(r.line, parseTime(r.Get("timestamp").Str))
 	subtype, parts := r.Get("subtype").Str, r.Get("message.parts")
+	b.report.members("qwen-code/record", r.Result)
 	b.report.expects("record", r.Result, "message.parts", "systemPayload", "subtype")
 	switch kind := r.Get("type").Str; {
 	case kind == "system" && subtype == "chat_compression":

@@ -110,7 +110,8 @@ type Report struct {
 	// that is the first.
 	Warnings []Warning
 
-	cutOff *Warning // nil if the file is whole
+	blocks map[string]int // those that nobody knows and that are in messages, by type
+	cutOff *Warning       // nil if the file is whole
 }
 
 // Warning is something doubtful that did not stop the reading.
@@ -153,20 +154,27 @@ func (r *Report) expects(what string, m gjson.Result, paths ...string) {
 	r.unknown(what + " without " + paths[0])
 }
 
-// warnUnknown says which entries were not recognised: nobody knows whether the model saw them.
+// warnUnknown says what was not recognised: nobody knows whether the model saw it.
 func (r *Report) warnUnknown() {
-	if len(r.Unknown) == 0 {
-		return
+	if len(r.Unknown) > 0 {
+		r.warn(0, "not known and left out: %s", countsText(r.Unknown))
 	}
+	if len(r.blocks) > 0 {
+		r.warn(0, "blocks of types that are not known stay as they are: %s", countsText(r.blocks))
+	}
+}
+
+// countsText names what was counted, as far as maxUnknown.
+func countsText(counts map[string]int) string {
 	var all []string
-	for _, what := range slices.Sorted(maps.Keys(r.Unknown)) {
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		if len(all) == maxUnknown {
-			all = append(all, fmt.Sprintf("and %d more types", len(r.Unknown)-maxUnknown))
+			all = append(all, fmt.Sprintf("and %d more types", len(counts)-maxUnknown))
 			break
 		}
-		all = append(all, fmt.Sprintf("%s (%d)", clip.Line(what, 60), r.Unknown[what]))
+		all = append(all, fmt.Sprintf("%s (%d)", clip.Line(what, 60), counts[what]))
 	}
-	r.warn(0, "not known and left out: %s", strings.Join(all, ", "))
+	return strings.Join(all, ", ")
 }
 
 // maxUnknown limits how many types of unknown entries are named.

@@ -111,8 +111,10 @@ func (c *conversation) shown(ctx context.Context, path string, s Streams) (*web.
 	if err != nil {
 		return nil, err
 	}
-	for _, note := range c.unsentNotes(res) {
-		c.warn(note)
+	for _, made := range res.Manifest.Repairs {
+		if strings.Contains(made.What, "it is left out") { // the others lose nothing
+			c.warn(made.What + " (message " + string(made.ID) + ")")
+		}
 	}
 	shown := &web.Input{
 		Thread: c.in.Thread, Result: res, Counter: c.counter, Model: c.model, Title: c.in.Title, Agent: string(c.in.file.Format),

@@ -43,7 +43,7 @@ func (c *conversation) writeSession(res *palimpsest.Result, out string) (*resume
 	if err != nil {
 		return made, err
 	}
-	for what, n := range countUnsent(c.in.Thread, res, "") {
+	for what, n := range countUnsent(c.in.Thread, res) {
 		made.Lost[what] += n
 	}
 	if agent := c.in.file.Format; agent != c.into && agent != "" {

@@ -167,7 +167,7 @@ func (l *localSessions) Open(ctx context.Context, id string) (*mcp.Conversation,
 	if err != nil {
 		return nil, userError(err)
 	}
-	c := &mcp.Conversation{Log: in.Thread}
+	c := &mcp.Conversation{Log: in.Thread, Warnings: in.warnings()}
 	for _, own := range in.Compactions {
 		made := mcp.OwnCompaction{Trigger: own.Trigger, Summary: own.Summary}
 		if own.At < in.Thread.Len() {
@@ -210,7 +210,7 @@ func (l *localSessions) compact(ctx context.Context, id string, budget int, keep
 	if err := conv.resolve(); err != nil {
 		return nil, err
 	}
-	made := &mcp.Compaction{}
+	made := &mcp.Compaction{Warnings: in.warnings()}
 	var res *palimpsest.Result
 	if keep {
 		var kept *saved

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -215,8 +214,8 @@ func countRecord(t *thread.Thread, res *palimpsest.Result, ref plan.Ref) (before
 }
 
 // countUnsent counts the parts that the prompt lacks because the API does not take them, such
-// as another provider's encrypted reasoning; in results too, if there is an API.
-func countUnsent(t *thread.Thread, res *palimpsest.Result, api string) map[string]int {
+// as another provider's encrypted reasoning.
+func countUnsent(t *thread.Thread, res *palimpsest.Result) map[string]int {
 	lost := map[string]int{}
 	for i := range res.Prompt.Messages {
 		at, ok := t.Index(res.Manifest.Messages[i].ID)
@@ -235,29 +234,9 @@ func countUnsent(t *thread.Thread, res *palimpsest.Result, api string) map[strin
 		}
 		count(t.At(at), 1)
 		count(&res.Prompt.Messages[i], -1)
-		r, _ := res.Prompt.Messages[i].Result()
-		for _, part := range r.Content { // one with a text is sent as that
-			if o, ok := part.(thread.Opaque); ok && api != "" && o.Text == "" && o.API != api {
-				lost["block of type "+o.Kind]++
-			}
-		}
 	}
 	maps.DeleteFunc(lost, func(_ string, n int) bool { return n <= 0 })
 	return lost
-}
-
-// unsentNotes name the blocks that the prompt lacks; none for a session, whose report has its own.
-func (c *conversation) unsentNotes(res *palimpsest.Result) (notes []string) {
-	if c.into != "" {
-		return nil
-	}
-	unsent := countUnsent(c.in.Thread, res, c.api)
-	for _, what := range slices.Sorted(maps.Keys(unsent)) {
-		if what != "reasoning" { // which only its own provider reads
-			notes = append(notes, fmt.Sprintf("not carried over: %s (%d): requests of the %s API cannot hold it", what, unsent[what], c.api))
-		}
-	}
-	return notes
 }
 
 // notes are what the user should know before sending the prompt.
@@ -275,7 +254,6 @@ func (c *conversation) notes(res *palimpsest.Result) []string {
 	if lost > 0 {
 		notes = append(notes, fmt.Sprintf("%s dropped without a summary, because the kept messages left no room for one: raise the budget or keep less", plural(lost, "message")))
 	}
-	notes = append(notes, c.unsentNotes(res)...)
 	if foreign {
 		notes = append(notes, fmt.Sprintf("%s is a model of %s: add --to %s to write for its own API", c.model.Name, c.model.Provider, own))
 	}

@@ -127,6 +127,7 @@ func printPicked(s Streams, name string, found sessions.Session, ok bool, err er
 		err = fmt.Errorf("%w: %q is neither the number nor the id of a session; `palimpsest sessions` lists them", sessions.ErrName, name)
 	}
 	if err == nil {
+		printTwins(s.Err, &found)
 		_, err = fmt.Fprintln(s.Out, found.Path)
 	}
 	return err

@@ -206,6 +206,7 @@ func didYouMean(name string) string {
 // printTaken names the session or the stored conversation that the name means, unless it is its whole id.
 func (in *target) printTaken(w io.Writer) {
 	s := in.taken
+	printTwins(w, s)
 	switch {
 	case in.stored != "" && in.stored != in.named:
 		fmt.Fprintf(w, "palimpsest: %s is the stored conversation %s\n", printable(in.named), printable(in.stored))
@@ -216,6 +217,13 @@ func (in *target) printTaken(w io.Writer) {
 			words = fmt.Sprintf(": %q", shorten(title, 60))
 		}
 		fmt.Fprintf(w, "palimpsest: %s is the session %s of %s, changed %s%s\n", printable(in.named), printable(s.ID), s.Agent, s.Changed.Local().Format("2006-01-02 15:04"), words)
+	}
+}
+
+// printTwins names the older sessions with the id of one that was taken.
+func printTwins(w io.Writer, s *sessions.Session) {
+	if s != nil && len(s.Twins) > 0 {
+		fmt.Fprintf(w, "palimpsest: %s is the newest session with its id; older are %s\n", printable(s.Path), printable(strings.Join(s.Twins, ", ")))
 	}
 }
 

@@ -27,7 +27,8 @@ func TestNothingIsSilent(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strange), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	const left, block = "not known and left out: attachment/file (1), time-travel (1)", "not carried over: block of type hologram (1)"
+	const left, block = "not known and left out: attachment/file (1), time-travel (1)", "a block of type hologram cannot be sent"
+	const kept = "blocks of types that are not known stay as they are: hologram (1), mirage (1)"
 	for _, tt := range []struct {
 		name, says string
 		args       []string
@@ -38,11 +39,11 @@ func TestNothingIsSilent(t *testing.T) {
 		{"explain for another API", block, []string{"explain", file, "--to", "openai", "-o", filepath.Join(dir, "other.html")}},
 		{"compact", left, []string{"compact", file, "--budget", "4000", "-o", filepath.Join(dir, "anthropic.json")}},
 		{"compact for another API", block, []string{"compact", file, "--budget", "4000", "--to", "openai", "-o", filepath.Join(dir, "openai.json")}},
-		{"compact a result for another API", "block of type mirage (1)", []string{"compact", file, "--budget", "4000", "--to", "openai", "-o", filepath.Join(dir, "result.json")}},
-		{"compact into another agent", block, []string{"compact", file, "--budget", "4000", "--into", "codex"}},
+		{"compact a result for another API", "a block of type mirage cannot be sent", []string{"compact", file, "--budget", "4000", "--to", "openai", "-o", filepath.Join(dir, "result.json")}},
+		{"compact into another agent", "not carried over: block of type hologram (1)", []string{"compact", file, "--budget", "4000", "--into", "codex"}},
 	} {
 		status, out, errs := run(t, tt.args...)
-		if said := strings.Join(strings.Fields(out+errs), " "); status != exitDone || !strings.Contains(said, tt.says) || !strings.Contains(said, left) {
+		if said := strings.Join(strings.Fields(out+errs), " "); status != exitDone || !strings.Contains(said, tt.says) || !strings.Contains(said, left) || !strings.Contains(said, kept) {
 			t.Errorf("%s: status %d, does not say %q: %s", tt.name, status, tt.says, said)
 		}
 	}

@@ -18,7 +18,7 @@ func (s *Server) explain(ctx context.Context, in explainArgs, tokens int) (strin
 		return "", err
 	}
 	one.Messages = c.Log.Len()
-	head := one.row("") + fmt.Sprintf(" · %s.", clip.Count(c.Log.Turns(), "turn"))
+	head := one.row("") + fmt.Sprintf(" · %s.", clip.Count(c.Log.Turns(), "turn")) + warned(c.Warnings)
 	var rows []string
 	for _, own := range c.OwnCompactions {
 		row := fmt.Sprintf("turn %d · the agent compacted by itself", own.Turn)
@@ -38,6 +38,20 @@ func (s *Server) explain(ctx context.Context, in explainArgs, tokens int) (strin
 	}
 	return s.pageOfRows(head, rows, in.Cursor, tokens)
 }
+
+// warned are lines for warnings, as far as maxWarned.
+func warned(warnings []string) (lines string) {
+	for i, w := range warnings {
+		if i == maxWarned {
+			return lines + fmt.Sprintf("\nand %d more warnings: palimpsest inspect shows them", len(warnings)-i)
+		}
+		lines += "\nwarning: " + clip.Line(w, 300)
+	}
+	return lines
+}
+
+// maxWarned limits how many warnings of a session are told.
+const maxWarned = 5
 
 // shortID is the beginning of a message's id, long enough for read_artifact.
 func shortID(id thread.ID) string { return clip.Line(string(id[:min(12, len(id))]), 12) }
@@ -105,9 +119,9 @@ func (s *Server) compact(ctx context.Context, in keepArgs, tokens int) (string, 
 		if c.After < c.Before {
 			under = " under the plan in force"
 		}
-		return fmt.Sprintf("%s\nIt fits as it is%s: %s tokens, the budget is %s. There is nothing to remove.", one.row(""), under, clip.Number(c.After), clip.Number(c.Budget)), nil
+		return fmt.Sprintf("%s\nIt fits as it is%s: %s tokens, the budget is %s. There is nothing to remove.", one.row("")+warned(c.Warnings), under, clip.Number(c.After), clip.Number(c.Budget)), nil
 	}
-	head := one.row("") + "\n"
+	head := one.row("") + warned(c.Warnings) + "\n"
 	if c.StoredIn != "" {
 		head += "The plan is in force and kept in " + c.StoredIn + "; the conversation itself is unchanged. "
 	} else {

@@ -69,6 +69,8 @@ type Conversation struct {
 	Version int
 	// OwnCompactions are those that the agent made itself.
 	OwnCompactions []OwnCompaction
+	// Warnings are what was not known or not read of it.
+	Warnings []string
 }
 
 // OwnCompaction is a compaction that the agent made itself.
@@ -88,6 +90,8 @@ type Compaction struct {
 	// StoredIn says where the plan is stored; empty if it is not. Next says how to get the
 	// prompt.
 	StoredIn, Next string
+	// Warnings are what was not known or not read of the conversation.
+	Warnings []string
 }
 
 // findSession returns the session of an id, or of the beginning of one.

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/tidwall/gjson"
 )
@@ -128,11 +129,103 @@ type Field struct {
 // FieldsOf appends the members of an object to into, which saves an allocation if it has
 // room.
 func FieldsOf(object gjson.Result, into Fields) Fields {
+	if all, ok := appendFields(object, into); ok { // nearly always
+		return all
+	}
 	object.ForEach(func(key, value gjson.Result) bool {
 		into = append(into, Field{key.Str, value})
 		return true
 	})
 	return into
+}
+
+// appendFields is FieldsOf for an object that is valid JSON. It passes over values several bytes at a time, since most
+// of a session is in strings. It is false, without members, for anything else.
+func appendFields(object gjson.Result, into Fields) (Fields, bool) {
+	doc := object.Raw
+	i := skipSpace(doc, 0)
+	if object.Type != gjson.JSON || i == len(doc) || doc[i] != '{' {
+		return nil, false
+	}
+	i = skipSpace(doc, i+1)
+	for i < len(doc) && doc[i] == '"' {
+		end, ok := skipString(doc, i+1)
+		if !ok {
+			return nil, false
+		}
+		name := stringOf(doc[i:end]).Str
+		if i = skipSpace(doc, end); i == len(doc) || doc[i] != ':' {
+			return nil, false
+		}
+		i = skipSpace(doc, i+1)
+		if end, ok = skipValue(doc, i); !ok {
+			return nil, false
+		}
+		value := gjson.Result{Type: gjson.JSON, Raw: doc[i:end]}
+		if doc[i] == '"' {
+			value = stringOf(value.Raw)
+		} else if doc[i] != '{' && doc[i] != '[' {
+			value = gjson.Parse(value.Raw)
+		}
+		value.Index = i + object.Index
+		into = append(into, Field{name, value})
+		if i = skipSpace(doc, end); i < len(doc) && doc[i] == ',' {
+			i = skipSpace(doc, i+1)
+		}
+	}
+	return into, i < len(doc) && doc[i] == '}'
+}
+
+// unescaped are the bytes behind a backslash, and what they stand for.
+var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// stringOf is a string of valid JSON. What stands between escapes is taken as a whole.
+func stringOf(raw string) gjson.Result {
+	rest := raw[1 : len(raw)-1]
+	at := strings.IndexByte(rest, '\\')
+	if at < 0 {
+		return gjson.Result{Type: gjson.String, Raw: raw, Str: rest}
+	}
+	b := make([]byte, 0, len(rest))
+	for ; at >= 0; at = strings.IndexByte(rest, '\\') {
+		c := unescaped[rest[at+1]]
+		if c == 0 { // of a code
+			return gjson.Parse(raw)
+		}
+		b = append(append(b, rest[:at]...), c)
+		rest = rest[at+2:]
+	}
+	b = append(b, rest...)
+	return gjson.Result{Type: gjson.String, Raw: raw, Str: unsafe.String(&b[0], len(b))}
+}
+
+// skipValue is the place behind a value of valid JSON.
+func skipValue(doc string, i int) (end int, ok bool) {
+	for depth := 0; i < len(doc); {
+		switch doc[i] {
+		case '"':
+			if i, ok = skipString(doc, i+1); !ok {
+				return i, false
+			}
+			i--
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		default:
+			if depth == 0 { // a number or a word
+				begun := i
+				for i < len(doc) && doc[i] > ' ' && doc[i] != ',' && doc[i] != '}' && doc[i] != ']' {
+					i++
+				}
+				return i, i > begun
+			}
+		}
+		if i++; depth <= 0 {
+			return i, depth == 0
+		}
+	}
+	return i, false
 }
 
 // Get returns the value of a member; of two with one name, the last.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
@@ -110,4 +112,23 @@ func TestAsObject(t *testing.T) {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
+}
+
+// FuzzFields: the members are those that gjson finds.
+func FuzzFields(f *testing.F) {
+	for _, doc := range []string{`{}`, ` { "a" : 1 , "b\\n" : "x\\u00e9\\"" , "c":{"d":[1,"]}",{}]},"e":true,"f":null,"g":-1.5e3} `, `{"a":"b","a":2}`, `{"a"`, `[1]`, `"a"`, `{"a":}`, `{"a":1 2}`} {
+		f.Add(doc)
+	}
+	f.Fuzz(func(t *testing.T, doc string) {
+		var want rawjson.Fields
+		v := gjson.Parse(doc)
+		v.Index = 7
+		v.ForEach(func(key, value gjson.Result) bool {
+			want = append(want, rawjson.Field{Name: key.Str, Value: value})
+			return true
+		})
+		if got := rawjson.FieldsOf(v, nil); rawjson.Valid(doc) && !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %+v, want %+v", doc, got, want)
+		}
+	})
 }

@@ -347,7 +347,13 @@ func Pick(all []Session, name string) (s Session, found bool, err error) {
 		return pickNumber(all, n)
 	}
 	if len(ids) <= 1 {
-		return append(ids, Session{})[0], len(ids) == 1, nil
+		s = append(ids, Session{})[0]
+		for _, other := range all {
+			if len(ids) == 1 && other.ID == s.ID && other.Path != s.Path {
+				s.Twins = append(s.Twins, other.Path)
+			}
+		}
+		return s, len(ids) == 1, nil
 	}
 	var told []string
 	for _, one := range ids[:min(len(ids), maxTold)] {

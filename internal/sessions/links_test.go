@@ -33,6 +33,9 @@ func TestLinkedProject(t *testing.T) {
 	if _, _, err := sessions.Pick(found, "session-"); err == nil || !strings.Contains(err.Error(), filepath.Join(folder, "b", "session-a.jsonl")) {
 		t.Errorf("two of one id: %v", err)
 	}
+	if newest, _, err := sessions.Pick(found, found[0].ID); err != nil || newest.Path != found[0].Path || len(newest.Twins) != 1 || newest.Twins[0] != found[1].Path {
+		t.Errorf("the other of one id is not told: %+v, %v", newest, err)
+	}
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(real, link); err != nil {
 		t.Fatal(err)

@@ -31,6 +31,9 @@ type Session struct {
 	// Read reports whether About is known.
 	Read bool `json:"-"`
 
+	// Twins are the paths of older sessions with the same id, where Pick took this one by it.
+	Twins []string `json:"-"`
+
 	first string // the file that the session begins in, if that is another
 }
 
