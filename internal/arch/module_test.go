@@ -195,7 +195,7 @@ var floors = map[string]arch.Package{
 	"plan":               {Floor: 0, Same: []string{"thread", "plan/summary", "plan/state"}},
 	"policy/toolpolicy":  {Floor: 0, Same: []string{"thread", "internal/toolclass"}},
 	"internal/toolclass": {Floor: 0, Same: []string{"thread", "internal/clip", "internal/scan", "internal/shell"}, External: []string{gjson}},
-	"internal/canonjson": {Floor: 0},
+	"internal/canonjson": {Floor: 0, Same: []string{"internal/rawjson"}, External: []string{gjson}},
 	// What is secret in texts.
 	"internal/secret":     {Floor: 0, Same: []string{"thread", "prompt", "internal/lazyregexp"}},
 	"internal/redact":     {Floor: 2},
