@@ -201,8 +201,7 @@ func sum(sizes []int, at []int) int {
 // out.
 func (s Summarize) cut(v *View, points *cut.Points) int {
 	if s.Keep != nil {
-		keep := s.Keep.Cut(points, func(i int) int { return v.now[i] })
-		return min(max(keep, v.fit(points, 2*minSummary, 1, saidShare)), v.Tail)
+		return min(max(s.Keep.Cut(points, func(i int) int { return v.now[i] }), v.fit(points, 2*minSummary, 1, saidShare)), v.Tail)
 	}
 	if s.state {
 		return v.fit(points, min(stateRoom, v.part(stateShare)), 1, saidShare)
@@ -459,8 +458,9 @@ func (s Summarize) fuller(ctx context.Context, v *View) *plan.Summarization {
 	if largest == nil {
 		return nil
 	}
-	slack = min(slack, v.newSummaryRoom())
-	if room := s.bound(largest.TokensAfter+slack, largest.TokensBefore); room > largest.TokensAfter {
+	room := s.bound(largest.TokensAfter+min(slack, v.newSummaryRoom()), largest.TokensBefore)
+	left := func(p Proposal) bool { return p.Span.First() == largest.Span.First() && p.Room >= room } // a part of as much
+	if room > largest.TokensAfter && (s.full || !slices.ContainsFunc(v.proposed, left)) {
 		_ = v.execute(ctx, s, Proposal{Span: largest.Span, Reason: largest.Reason, Room: room})
 	}
 	return largest // an error leaves it as it was

@@ -282,7 +282,7 @@ func (f *callFacts) changedLines(live *effort.Budget, s string) {
 			if Defines(text) {
 				score = 1
 			}
-			f.changed = appendPieces(f.changed, text, line+n, score, score > 0)
+			f.changed = appendPieces(f.changed, text, line+n, score, score > 0, false)
 		}
 	}
 }

@@ -21,26 +21,25 @@ type Excerpts struct {
 
 // Excerpts learns from a thread which identifiers are in use; not all of them once ctx is done.
 func (e *Extractive) Excerpts(ctx context.Context, messages []thread.Message) *Excerpts {
-	x, in := &Excerpts{}, &Input{Messages: messages}
+	x, in := &Excerpts{wanted: map[string]bool{}}, &Input{Messages: messages}
 	of := e.reading(ctx)
 	all, _ := readSpan(in, of)
 	x.names.learn(effort.New(ctx, 0), in, all, of)
-	asked, held, results := map[string]bool{}, map[string][]int{}, 0
+	held, results := map[string][]int{}, 0
 	for i, f := range all {
-		maps.Copy(asked, stemsOf(f.user))
+		maps.Copy(x.wanted, stemsOf(f.user))
 		if f.result == nil {
 			continue
 		}
 		results++
 		for _, p := range f.result.idLines {
 			for w := range stems(p.text) {
-				if asked[w] {
+				if x.wanted[w] {
 					held[w] = append(held[w], i)
 				}
 			}
 		}
 	}
-	x.wanted = asked
 	maps.DeleteFunc(x.wanted, func(w string, _ bool) bool { return !marks(held[w], func(i int) int { return i }, results) })
 	return x
 }
@@ -59,7 +58,7 @@ func (x *Excerpts) Shorten(text, beside string, n int, full bool) string {
 	line := 0 // of those that are not empty
 	for _, p := range textLines(nil, text) {
 		if line++; len(all) < maxIDLines {
-			all = appendPieces(all, withoutLineNumber(text[p.From:p.To]), line, 0, full || len(all) == 0)
+			all = appendPieces(all, withoutLineNumber(text[p.From:p.To]), line, 0, full || len(all) == 0, false)
 		}
 	}
 	chosen := x.choose(all, mentions(nil, beside), n-len(clip.OmittedNote(1_000_000))-len("\n"), full)

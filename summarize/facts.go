@@ -2,7 +2,6 @@ package summarize
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -264,9 +263,6 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 			f.addLine(row, n, 0)
 		}
 	}
-	if f.records {
-		f.idLines = onlyValues(f.idLines)
-	}
 	f.readTasks(s)
 	if class := toolclass.ClassOf(r.Tool); class == toolclass.Shell || r.Tool == "" {
 		f.Why, _ = f.why(" ; ")
@@ -274,17 +270,23 @@ func readResult(live *effort.Budget, r thread.ToolResult) *resultFacts {
 	return f
 }
 
-// onlyValues leaves out of rows of a JSON document the identifiers in the names of members, and rows with no others.
-func onlyValues(rows []piece) []piece {
-	for i := range rows {
-		rows[i].idents = mentions(nil, memberNames.ReplaceAllString(rows[i].text, "$1"))
+// rowValues leaves the names of members in front of values out of a row of a JSON document, as jsonrows writes it: one
+// with digits is a key, and itself a value. A template of an address is none.
+func rowValues(row string) string {
+	out, first, named := make([]byte, 0, len(row)), true, false
+	for word := range strings.SplitAfterSeq(row, " ") {
+		head := word[:1+strings.LastIndexByte(word, '(')]
+		name, more := strings.CutSuffix(word[len(head):], " ")
+		if named && strings.HasPrefix(word, "http") && strings.Contains(word, "{") {
+			word = word[len(strings.TrimRight(word, " ")):]
+		}
+		if named = more && name != "" && (first || head != "") && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_.-") == ""; named {
+			word = head
+		}
+		out, first = append(out, word...), strings.HasSuffix(word, ", ") || strings.HasSuffix(word, ": ")
 	}
-	return slices.DeleteFunc(rows, func(p piece) bool { return p.score == 0 && len(p.idents) == 0 })
+	return string(out)
 }
-
-// memberNames are the names in front of values, as jsonrows writes them: one with digits is a key, and itself a value.
-// A template of an address is none.
-var memberNames = regexp.MustCompile(`(^|, |: |\()[A-Za-z_.-]+ (?:https?:[^ ,]*\{[^ ]*)?`)
 
 // quotes reports whether an output is text of files, which says nothing of the call.
 func (f *resultFacts) quotes() bool { return f.source == inRead || f.source == inSearch }
@@ -292,7 +294,7 @@ func (f *resultFacts) quotes() bool { return f.source == inRead || f.source == i
 // addLine adds a line with identifiers, or one that reports a failure as clearly as the score says.
 func (f *resultFacts) addLine(text string, line int, score float32) {
 	if score > 0 || len(f.idLines) < maxIDLines {
-		f.idLines = appendPieces(f.idLines, text, line, score, score > 0)
+		f.idLines = appendPieces(f.idLines, text, line, score, score > 0, f.records)
 	}
 }
 

@@ -45,15 +45,19 @@ func withoutLineNumber(line string) string {
 }
 
 // appendPieces adds a line as one piece, or as windows if it is long. Pieces without
-// identifiers are left out, except for the first if anyway is set.
-func appendPieces(dst []piece, text string, line int, score float32, anyway bool) []piece {
+// identifiers are left out, except for the first if anyway is set. Of a row of JSON those in values count.
+func appendPieces(dst []piece, text string, line int, score float32, anyway, row bool) []piece {
 	for n := 0; text != "" && (n == 0 || len(dst) < maxIDLines); {
 		end := windowEnd(text)
 		window := strings.TrimSpace(text[:end])
 		if text = text[end:]; window == "" || !strings.Contains(window, " ") && keptByPrograms(window) {
 			continue
 		}
-		if idents := mentions(nil, window); len(idents) > 0 || anyway && n == 0 {
+		told := window
+		if row {
+			told = rowValues(window)
+		}
+		if idents := mentions(nil, told); len(idents) > 0 || anyway && n == 0 {
 			dst = append(dst, piece{text: window, idents: idents, score: score, place: place{line, n, text != ""}})
 		}
 		n++

@@ -231,14 +231,10 @@ func (b *builder) findCommandTexts() {
 		for i > 0 && i < len(b.messages) && b.messages[i].ID != "" && b.messages[i].ID == b.messages[i-1].ID {
 			i++ // a result that was unfolded
 		}
-		switch {
-		case i == len(b.messages):
-			return
-		case log[k].ID != b.messages[i].ID:
-			continue
+		if i < len(b.messages) && log[k].ID == b.messages[i].ID {
+			b.expanded[i] = k > 0 && log[k].Role == thread.User && log[k-1].Role == thread.User && b.read(&log[k-1]).command
+			i++
 		}
-		b.expanded[i] = k > 0 && log[k].Role == thread.User && log[k-1].Role == thread.User && b.read(&log[k-1]).command
-		i++
 	}
 }
 
@@ -450,7 +446,6 @@ func (b *builder) finish() {
 		if f.Changed() && !work.Temporary(f.Path) {
 			base = 3
 		}
-		idents := mentions(nil, f.Path)
-		b.entry(secFile, at, base, idents)
+		b.entry(secFile, at, base, mentions(nil, f.Path))
 	}
 }

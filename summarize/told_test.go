@@ -17,8 +17,8 @@ import (
 // lies between two pieces of an item is marked.
 func TestWindows(t *testing.T) {
 	line := "first_word_of_it " + strings.Repeat("plain words here ", 20) + "last_word_of_it"
-	pieces := appendPieces(nil, line, 1, 0, true)
-	pieces = appendPieces(pieces, "next_line()", 2, 0, true)
+	pieces := appendPieces(nil, line, 1, 0, true, false)
+	pieces = appendPieces(pieces, "next_line()", 2, 0, true, false)
 	if len(pieces) != 3 {
 		t.Fatalf("%d pieces", len(pieces))
 	}

@@ -272,14 +272,14 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 9917},
-		{Of: "floor 1", Floor: 1, Most: 21113},
-		{Of: "floor 2", Floor: 2, Most: 23416},
+		{Of: "floor 0", Floor: 0, Most: 10083},
+		{Of: "floor 1", Floor: 1, Most: 21125},
+		{Of: "floor 2", Floor: 2, Most: 23533},
 		{Of: "floor 3", Floor: 3, Most: 11213},
 		{Of: "floor 4", Floor: 4, Most: 3093},
 		{Of: "floor 5", Floor: 5, Most: 10186},
 		{Of: "floor 6", Floor: 6, Most: 12034},
-		{Of: "floor 7", Floor: 7, Most: 21480},
+		{Of: "floor 7", Floor: 7, Most: 21543},
 		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 13742},
 	},
 	Packages: 101, Public: 45, Names: 748,

@@ -38,7 +38,7 @@ var rows = []row{
 	{name: "results: last line", why: "the line that sums an output up is told", file: results, old: `r.Last != "" && len(r.Last) <= 110`, lines: 14},
 	{name: "results: sums up", why: "only a last line that sums up is told of a long output", file: results, old: "r.lines <= 3 || sumsUp(r.Last)", by: "OFF || OLD", lines: 8},
 	{name: "results: again", why: "of a call that ran again the newest outcome counts", file: results, old: `ok && !strings.Contains(o.Input, "…")`, lines: 4},
-	{name: "results: values", why: "names of members are no values", file: facts, old: "if f.records {", by: "if f.records && !OFF {", lines: 14},
+	{name: "results: values", why: "names of members are no values", file: lines, old: "\t\tif row {", by: "\t\tif row && !OFF {", lines: 22},
 	{name: "results: records worth", why: "records weigh more than lines", file: results, old: "if r.records {", by: "if r.records && !OFF {", lines: 4},
 	{name: "results: agents' notes", why: "a short report is only a note", file: results, old: "len(r.report) > 1 || len(r.report[0].text) >= fullWords", by: "OFF || OLD", lines: 1},
 	{name: "windows", why: "long lines are windows that end at a mark", file: lines, old: "\tif len(s) <= maxLine {\n", by: "\tif len(s) > maxLine && OFF {\n return maxLine\n}\nOLD", lines: 22},
