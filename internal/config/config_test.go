@@ -168,13 +168,13 @@ func FuzzFile(f *testing.F) {
 
 // TestDocs: the table of settings in the documentation is the one in the code.
 func TestDocs(t *testing.T) {
-	table := "\n| setting | default | in the environment | |\n|---|---|---|---|\n"
+	table := "\n| setting | default | |\n|---|---|---|\n"
 	for _, s := range config.Settings() {
 		value := ""
 		if s.Default != "" {
 			value = "`" + s.Default + "`"
 		}
-		table += "| `" + s.Name + "` " + s.ValueName + " | " + value + " | `" + s.Env() + "` | " + s.Usage + " |\n"
+		table += "| `" + s.Name + "` " + s.ValueName + " | " + value + " | " + s.Usage + " |\n"
 	}
 	golden.Section(t, "../../docs/operations.md", "settings", table+"\n")
 }
