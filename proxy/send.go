@@ -25,8 +25,7 @@ import (
 )
 
 func withBody(r *http.Request, size int, body func() io.Reader) *http.Request {
-	own := *r
-	out := &own
+	out := new(*r)
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(body()), nil }
 	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(body()), int64(size), nil
 	if values := r.Header["Content-Length"]; len(values) > 0 {
@@ -57,7 +56,7 @@ var storeFalse = lazyregexp.New(`"store"\s*:\s*false`)
 
 // isNearWindow reports whether a request comes near the model's window.
 func (x *received) isNearWindow(d decision) bool {
-	return d.step != nil && (d.step.input.Window == 0 || 2*d.tokensBefore > d.step.input.Window)
+	return d.step != nil && (d.step.input.Window == 0 || 2*d.tokensBefore > min(d.step.input.Window, 200_000)) // a larger one may be wrong
 }
 
 func (x *received) isLarge() bool { return max(x.body.Len(), x.plain.Len()) >= minStreamCheck }
@@ -66,8 +65,7 @@ func (x *received) isLarge() bool { return max(x.body.Len(), x.plain.Len()) >= m
 // refusal: a smaller one fits every window.
 const minStreamCheck = 64 << 10
 
-// isArrayStream reports whether the answer comes piece by piece as one JSON array (Gemini without
-// alt=sse): nobody may wait for its end.
+// isArrayStream reports whether the answer comes piece by piece as one JSON array (Gemini without alt=sse): nobody may wait for its end.
 func (x *received) isArrayStream() bool { return !x.endpoint.dialect.CanReadAnswer(x.request, nil) }
 
 // fellBack reports whether the client's own request goes out in place of ours.
@@ -129,7 +127,7 @@ func (a *asker) watchUsage(x *received, res *http.Response, d decision) {
 	if d.step == nil || res.StatusCode != http.StatusOK || x.isArrayStream() || d.fellBack() || d.action == Passed && (d.step.countsWhole || !x.isNearWindow(d)) || d.step.parsed.Has("cachedContent") || d.step.parsed.Has("prompt") { // for these the provider adds to the prompt
 		return
 	}
-	m := &usageWatcher{core: a.core, x: x, step: d.step}
+	m := &usageWatcher{models: a.models, x: x, step: d.step}
 	if httpbody.IsStream(res) {
 		m.stream = x.endpoint.dialect.NewStream()
 		httpbody.RewriteEvents(res, func(err error) { a.emitFault(x, "stream", err, nil) }, m.event)
@@ -142,7 +140,7 @@ func (a *asker) watchUsage(x *received, res *http.Response, d decision) {
 			return
 		}
 		if a, err := x.endpoint.dialect.DecodeAnswer(body); err == nil {
-			m.save(a.Usage)
+			m.save(a.Usage, a.Stop)
 		}
 	}}
 }
@@ -150,7 +148,7 @@ func (a *asker) watchUsage(x *received, res *http.Response, d decision) {
 // usageWatcher saves the usage before the client gets its bytes, so that it is saved before the next
 // request.
 type usageWatcher struct {
-	*core
+	*models
 	x      *received
 	step   *step
 	stream wire.Stream
@@ -166,7 +164,7 @@ func (m *usageWatcher) event(e sse.Event) []byte {
 	}
 	now, err := m.stream.Event(e.Data)
 	if err == nil && now.Usage.Known && (now.Stop != "" || m.x.endpoint.dialect.API() == wire.Chat) {
-		m.save(now.Usage)
+		m.save(now.Usage, now.Stop)
 	}
 	return e.Raw
 }
@@ -175,10 +173,12 @@ func (m *usageWatcher) event(e sse.Event) []byte {
 // the model was asked again: blocks at Anthropic, and items of Responses, which the end need not repeat.
 var usageEvents = []string{`"usage`, `"content_block_start"`, `"response.output_item.done"`}
 
-// save tells the session what the provider counted.
-func (m *usageWatcher) save(used wire.Usage) {
+// save tells the session what the provider counted. An answer that the end of the window cut off says how large that is.
+func (m *usageWatcher) save(used wire.Usage, stop wire.Stop) {
 	if m.saved = true; used.Mixed || used.Input == 0 {
 		return
+	} else if stop == wire.StopContext {
+		m.saveWindow(m.x, m.x.modelName(m.step.parsed), used.Input+used.Output)
 	}
 	s, of := m.step, m.step.prepared
 	_, err := failsafe.Within(context.WithoutCancel(m.x.request.Context()), saveUsageTimeout, func(ctx context.Context) (struct{}, error) {
